@@ -1,0 +1,188 @@
+package archtest
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func readHouse(t *testing.T) *Module {
+	t.Helper()
+	m, err := ReadModule(os.DirFS(moduleRoot(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Files) == 0 {
+		t.Fatal("read no Go file of the module")
+	}
+	return m
+}
+
+func TestArrows(t *testing.T)       { report(t, Arrows(readHouse(t), Rules), nil) }
+func TestConfinements(t *testing.T) { report(t, Confinements(readHouse(t), Confined), nil) }
+func TestClocks(t *testing.T)       { report(t, Clocks(readHouse(t)), nil) }
+func TestSleeps(t *testing.T)       { report(t, Sleeps(readHouse(t)), nil) }
+func TestHiddenNames(t *testing.T)  { report(t, HiddenNames(readHouse(t)), nil) }
+
+// The table itself: a name that is in no rule is a slip of the pen, and the
+// sentences of the design hold whatever else is changed.
+func TestRules(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, r := range Rules {
+		if seen[r.Pkg] {
+			t.Errorf("two rules for %s", r.Pkg)
+		}
+		seen[r.Pkg] = true
+		if r.Why == "" {
+			t.Errorf("the rule for %s gives no reason", r.Pkg)
+		}
+		for _, pkg := range r.May {
+			if _, ok := ruleFor(Rules, pkg); !ok {
+				t.Errorf("%s may import %s, which has no rule itself", r.Pkg, pkg)
+			}
+		}
+	}
+	never(t, capabilities, join(capabilities, adapters))
+	never(t, join(inner, ground), join(capabilities, adapters, []string{root}))
+	never(t, []string{root}, join(capabilities, adapters))
+	never(t, adapters, join(capabilities, adapters, inner, []string{root}))
+	never(t, []string{"httpapi"}, join(adapters, []string{"internal/cli"}))
+	never(t, join(capabilities, adapters, inner, ground, []string{root, "httpapi", "client", "wire", "idem", "web", "internal/cli", "cmd/holdfast"}),
+		[]string{"internal/storetest", "internal/pgtest", "internal/archtest", "holdfasttest"})
+}
+
+// never checks that no rule lets one of pkgs import one of others.
+func never(t *testing.T, pkgs, others []string) {
+	t.Helper()
+	for _, pkg := range pkgs {
+		r, ok := ruleFor(Rules, pkg)
+		if !ok {
+			t.Errorf("%s has no rule", pkg)
+		}
+		for _, other := range others {
+			if pkg != other && r.allows(other) {
+				t.Errorf("the table lets %s import %s", name(pkg), name(other))
+			}
+		}
+	}
+}
+
+// planted makes a module of files, each a package clause with what is given.
+func planted(t *testing.T, files map[string]string) *Module {
+	t.Helper()
+	fsys := fstest.MapFS{"go.mod": {Data: []byte("module example.org/h\n\ngo 1.26\n")}}
+	for name, src := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte("package p\n" + src)}
+	}
+	m, err := ReadModule(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func importing(paths ...string) string {
+	src := ""
+	for _, p := range paths {
+		src += "import _ \"" + p + "\"\n"
+	}
+	return src
+}
+
+func TestPlantedArrows(t *testing.T) {
+	for file, c := range map[string]struct{ imports, want string }{
+		"cmd/holdfast/main.go":     {"example.org/h/httpapi", "cmd/holdfast may not import httpapi"},
+		"stream/a.go":              {"example.org/h/batch", "stream may not import batch"},
+		"scope/a.go":               {"example.org/h/sqlite", "scope may not import sqlite"},
+		"a.go":                     {"example.org/h/run", "holdfast (the root) may not import run"},
+		"internal/hold/a.go":       {"example.org/h", "internal/hold may not import holdfast (the root)"},
+		"internal/events/a.go":     {"example.org/h/stream", "internal/events may not import stream"},
+		"postgres/a.go":            {"example.org/h/internal/events", "postgres may not import internal/events"},
+		"sqlite/a.go":              {"example.org/h/postgres", "sqlite may not import postgres"},
+		"httpapi/sub/a.go":         {"example.org/h/internal/cli", "httpapi/sub may not import internal/cli"},
+		"client/a.go":              {"example.org/h", "client may not import holdfast (the root)"},
+		"internal/store/a.go":      {"example.org/h/internal/hold", "internal/store may not import internal/hold"},
+		"fault/a.go":               {"github.com/google/uuid", "fault may not depend on github.com/google/uuid"},
+		"internal/clock/a.go":      {"example.org/h/fault", "internal/clock may not import fault"},
+		"lifecycle/a.go":           {"github.com/stretchr/testify/assert", "lifecycle may not depend on github.com/stretchr"},
+		"internal/pantry/a.go":     {"fmt", "package internal/pantry has no rule: add it to Rules"},
+		"internal/kernel/a.go":     {"example.org/h/internal/storetest", "internal/kernel may not import internal/storetest"},
+		"lifecycle/diagram/dot.go": {"fmt", "package lifecycle/diagram has no rule"},
+	} {
+		m := planted(t, map[string]string{file: importing(c.imports)})
+		wantOne(t, Arrows(m, Rules), file, c.want)
+	}
+}
+
+func TestPlantedConfinements(t *testing.T) {
+	for file, c := range map[string]struct{ imports, want string }{
+		"run/a.go":             {"testing", "run may not import testing"},
+		"internal/wake/a.go":   {"testing/fstest", "internal/wake may not import testing/fstest"},
+		"a.go":                 {"net/http", "holdfast (the root) may not import net/http"},
+		"postgres/a.go":        {"database/sql", "postgres may not import database/sql"},
+		"internal/events/a.go": {"github.com/jackc/pgx/v5/pgxpool", "internal/events may not import github.com/jackc/pgx/v5/pgxpool"},
+		"batch/a.go":           {"go.opentelemetry.io/otel/sdk/trace", "batch may not import go.opentelemetry.io/otel/sdk/trace"},
+		"internal/kernel/a.go": {"github.com/danielgtaylor/huma/v2", "internal/kernel may not import"},
+		"httpapi/a.go":         {"github.com/alecthomas/kong", "httpapi may not import"},
+	} {
+		m := planted(t, map[string]string{file: importing(c.imports)})
+		wantOne(t, Confinements(m, Confined), file, c.want)
+	}
+}
+
+func TestPlantedTimes(t *testing.T) {
+	m := planted(t, map[string]string{
+		"internal/clock/a.go": "import \"time\"\nvar _ = time.Now()\n",
+		"run/a_test.go":       "import \"time\"\nvar _ = time.Now()\n",
+		"run/a.go":            "import \"time\"\nvar _ = time.Now()\nvar _ = time.Second\n",
+		"run/b.go":            "import t \"time\"\nvar now = t.Now\nvar _ = t.Since(then)\n",
+	})
+	wantPlaces(t, Clocks(m), nil, "run/a.go:3", "run/b.go:3", "run/b.go:4")
+}
+
+func TestPlantedSleeps(t *testing.T) {
+	sleep := "func f() { time.Sleep(1) }\n"
+	m := planted(t, map[string]string{
+		"run/a.go":                "import \"time\"\n" + sleep,
+		"run/a_test.go":           "import \"time\"\n" + sleep,
+		"internal/storetest/a.go": "import \"time\"\n" + sleep,
+		"run/b_test.go": "import \"time\"\nimport \"testing/synctest\"\n" +
+			"func g() { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }\n",
+	})
+	wantPlaces(t, Sleeps(m), nil, "internal/storetest/a.go:3", "run/a_test.go:3")
+}
+
+func TestPlantedDotImport(t *testing.T) {
+	m := planted(t, map[string]string{"run/a.go": "import . \"time\"\nvar _ = Now()\n"})
+	wantOne(t, HiddenNames(m), "run/a.go", "time is imported with a dot")
+}
+
+// What is right is left alone, and what is outside of the module is not read.
+func TestGoodArrows(t *testing.T) {
+	m := planted(t, map[string]string{
+		"cmd/holdfast/main.go":         importing("os", "example.org/h/internal/cli"),
+		"internal/cli/a.go":            importing("example.org/h", "example.org/h/postgres", "example.org/h/internal/cli/tables", "github.com/alecthomas/kong"),
+		"httpapi/a.go":                 importing("net/http", "example.org/h/run", "github.com/danielgtaylor/huma/v2"),
+		"stream/a.go":                  importing("example.org/h", "example.org/h/internal/events", "example.org/h/fault"),
+		"a.go":                         importing("example.org/h/internal/kernel", "go.opentelemetry.io/otel/trace"),
+		"a_test.go":                    importing("testing", "example.org/h/sqlite", "example.org/h/stream"),
+		"postgres/a.go":                importing("github.com/jackc/pgx/v5", "example.org/h/internal/store"),
+		"sqlite/a.go":                  importing("database/sql", "modernc.org/sqlite"),
+		"holdfasttest/a.go":            importing("testing", "example.org/h/internal/crash", "example.org/h/internal/pgtest"),
+		"internal/pgtest/pgrun/a.go":   importing("example.org/h/internal/pgtest"),
+		"internal/cli/testdata/bad.go": importing("example.org/h/internal/storetest"),
+		"internal/onlytests/a_test.go": importing("testing"),
+	})
+	found := slices.Concat(Arrows(m, Rules), Confinements(m, Confined), HiddenNames(m))
+	report(t, found, nil)
+}
+
+// wantOne checks that there is one violation, in file, and that it says want.
+func wantOne(t *testing.T, found []Violation, file, want string) {
+	t.Helper()
+	if len(found) != 1 || found[0].File != file || !strings.Contains(found[0].What, want) {
+		t.Errorf("%s: found %v, want %q", file, found, want)
+	}
+}

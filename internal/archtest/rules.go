@@ -1,0 +1,228 @@
+package archtest
+
+import "slices"
+
+// root is the root package's place in the module; its name is holdfast.
+const root = "."
+
+// Groups of packages that the table speaks of together.
+var (
+	// capabilities are the five. They never know each other: what one needs of
+	// another goes by name through the kernel.
+	capabilities = []string{"lifecycle", "stream", "run", "batch", "scope"}
+
+	// adapters hold the SQL of one database each.
+	adapters = []string{"sqlite", "postgres"}
+
+	// ground is what everything stands on.
+	ground = []string{"fault", "internal/clock", "internal/strict", "internal/store"}
+
+	// inner is the machinery that the capabilities share. A new package of this
+	// kind is added here.
+	inner = []string{
+		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
+		"internal/entities", "internal/scopes", "internal/crash",
+	}
+
+	// core is what root and the capabilities may use.
+	core = join(ground, inner)
+)
+
+// Libraries that the table speaks of together. A library outside of a rule's
+// list is a dependency that nobody agreed to there.
+var (
+	// plainLibs compute and do no input or output of their own.
+	plainLibs = []string{
+		"github.com/google/uuid",
+		"github.com/goccy/go-yaml",
+		"github.com/expr-lang/expr",
+		"github.com/santhosh-tekuri/jsonschema/v6",
+		"github.com/netresearch/go-cron",
+		"golang.org/x/sync",
+		"golang.org/x/time",
+		"go.opentelemetry.io/otel",
+	}
+	// anyLib is for the outer packages, which a program that embeds Holdfast
+	// need not link. [Confined] still applies.
+	anyLib = []string{"*"}
+)
+
+// Rule says what one package may import: of this module the packages in May, of
+// other modules those in Libs. The standard library is free but for [Confined].
+type Rule struct {
+	Pkg  string // a folder of the module; "x/..." is x and all below it
+	May  []string
+	Libs []string
+	Why  string
+}
+
+// Rules are the arrows, from the outside in. Where two rules match a package the
+// longer one holds. Test files are free: a test may look down from anywhere.
+var Rules = slices.Concat(
+	[]Rule{
+		{
+			Pkg: "cmd/holdfast", May: []string{"internal/cli"},
+			Why: "main only starts the command line",
+		},
+		{
+			Pkg:  "internal/cli/...",
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "internal/baseline"}),
+			Libs: anyLib,
+			Why:  "the command line puts the whole together, and the demo tells the whole story",
+		},
+		{
+			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
+			Why: "an example is a user's program: it sees what is public",
+		},
+		{
+			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "idem", "wire", "web"}), Libs: anyLib,
+			Why: "the door knows no adapter, so it serves them all, and no command line",
+		},
+		{
+			Pkg: "idem", May: join(core, []string{root, "wire"}), Libs: plainLibs,
+			Why: "edge idempotency also serves users' own handlers, without our API",
+		},
+		{
+			Pkg: "web/...",
+			Why: "the dashboard is embedded files: its only way in is the public API",
+		},
+		{
+			Pkg: "client", May: []string{"wire", "fault"}, Libs: plainLibs,
+			Why: "a client links no engine",
+		},
+		{
+			Pkg: "wire", May: []string{"fault"},
+			Why: "the shapes of the wire are plain values",
+		},
+		{
+			Pkg: "holdfasttest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/storetest"}), Libs: anyLib,
+			Why: "users' tests and ours start an engine on a real database",
+		},
+	},
+	each(capabilities, Rule{
+		May: join(core, []string{root}), Libs: plainLibs,
+		Why: "a capability is a Part handed to Open; it knows neither its siblings nor where rows are kept",
+	}),
+	[]Rule{{
+		Pkg: root, May: core, Libs: plainLibs,
+		Why: "the root knows no capability and no adapter by name",
+	}},
+	each(inner, Rule{
+		May: core, Libs: plainLibs,
+		Why: "what the capabilities share knows none of them, nor the root",
+	}),
+	[]Rule{
+		{
+			Pkg: "sqlite", May: []string{"internal/store", "internal/clock", "fault"},
+			Libs: []string{"modernc.org/sqlite", "github.com/google/uuid"},
+			Why:  "an adapter knows verbs by name alone, and no other adapter",
+		},
+		{
+			Pkg: "postgres", May: []string{"internal/store", "internal/clock", "fault"},
+			Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"},
+			Why:  "an adapter knows verbs by name alone, and no other adapter",
+		},
+		{
+			Pkg: "internal/store", May: []string{"fault", "internal/clock"},
+			Libs: []string{"github.com/google/uuid"},
+			Why:  "the port is below everyone who meets at it",
+		},
+		{
+			Pkg: "internal/strict", May: []string{"fault"},
+			Why: "strict input needs nothing but a way to refuse",
+		},
+		{Pkg: "internal/clock", Why: "the node's time stands on the standard library alone"},
+		{Pkg: "fault", Why: "the error type stands on the standard library alone"},
+
+		// Not linked into any program of ours: nobody above imports them but
+		// holdfasttest, internal/cli for the baseline, and tests.
+		{
+			Pkg: "internal/baseline", May: []string{"internal/clock", "fault"}, Libs: anyLib,
+			Why: "hand-written SQL to compare with shares nothing with what it is compared to",
+		},
+		{
+			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest"}), Libs: anyLib,
+			Why: "what a store must do is tested against every adapter, without a capability",
+		},
+		{
+			Pkg: "internal/pgtest/...", May: []string{"internal/clock", "fault"}, Libs: []string{"github.com/jackc/pgx/v5"},
+			Why: "a PostgreSQL for tests knows nothing of what is tested",
+		},
+		{Pkg: "internal/archtest", Why: "what judges the house stands on the standard library alone"},
+	},
+)
+
+// Confinement keeps one import to the packages in Only. Test files are free.
+type Confinement struct {
+	Import string // with all below it
+	Only   []string
+	Why    string
+}
+
+// Confined are the imports that are kept to few places.
+var Confined = []Confinement{
+	{
+		Import: "testing", Only: []string{"holdfasttest/...", "internal/storetest/..."},
+		Why: "a program that imports testing carries its flags",
+	},
+	{
+		Import: "net/http",
+		Only: []string{
+			"httpapi/...", "idem", "wire", "web/...", "client", "internal/cli/...",
+			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
+		},
+		Why: "who embeds the engine chooses whether to serve it",
+	},
+	{
+		Import: "database/sql", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "examples/..."},
+		Why: "through database/sql a statement on PostgreSQL ran twice without an error",
+	},
+	{
+		Import: "modernc.org/sqlite", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "examples/..."},
+		Why: "one adapter, one driver",
+	},
+	{
+		Import: "github.com/jackc/pgx", Only: []string{"postgres", "internal/baseline", "internal/pgtest/...", "internal/storetest/...", "examples/..."},
+		Why: "one adapter, one driver",
+	},
+	{
+		Import: "github.com/danielgtaylor/huma", Only: []string{"httpapi/..."},
+		Why: "the core serves nothing",
+	},
+	{
+		Import: "github.com/alecthomas/kong", Only: []string{"internal/cli/..."},
+		Why: "the core has no command line",
+	},
+	{
+		Import: "go.opentelemetry.io/otel/sdk", Only: []string{"httpapi/...", "internal/cli/...", "holdfasttest/..."},
+		Why: "a library traces through the API; the program chooses the SDK",
+	},
+	{
+		Import: "go.opentelemetry.io/otel/exporters", Only: []string{"internal/cli/..."},
+		Why: "a library traces through the API; the program chooses where to",
+	},
+	{
+		Import: "github.com/google/go-cmp", Only: []string{"internal/storetest/..."},
+		Why: "it panics on what it cannot compare, and is made for tests",
+	},
+	{
+		Import: "pgregory.net/rapid", Only: []string{"holdfasttest/...", "internal/storetest/..."},
+		Why: "property tests are tests",
+	},
+}
+
+// mayAskTime are the packages whose product code may read the node's clock; all
+// others go through internal/clock, or ask the database.
+var mayAskTime = []string{"internal/clock", "internal/pgtest/...", "internal/storetest/...", "examples/...", "bench/..."}
+
+func join(lists ...[]string) []string { return slices.Concat(lists...) }
+
+// each returns the rule r for every package in pkgs.
+func each(pkgs []string, r Rule) []Rule {
+	rules := make([]Rule, len(pkgs))
+	for i, pkg := range pkgs {
+		rules[i] = r
+		rules[i].Pkg = pkg
+	}
+	return rules
+}

@@ -1,0 +1,270 @@
+package archtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Dialect is the SQL of one adapter.
+type Dialect uint8
+
+// The two dialects.
+const (
+	SQLite Dialect = iota
+	Postgres
+)
+
+// folder is the adapter's, in the module.
+func (d Dialect) folder() string {
+	if d == Postgres {
+		return "postgres"
+	}
+	return "sqlite"
+}
+
+// example shows how the dialect writes a table of ours.
+func (d Dialect) example(table string) string {
+	if d == Postgres {
+		return "{schema}." + table
+	}
+	return "holdfast_" + strings.TrimPrefix(table, "holdfast_")
+}
+
+// Excepted are the tables that belong to no shard and no workspace, each with
+// its reason. All others lead every key with shard, and every statement says
+// which workspace it speaks of.
+var Excepted = map[string]string{
+	"migration": "it is about the database, not about what is in it",
+	"clock":     "a database has one time",
+	"workspace": "it is the map from workspace to shard, read before either is known",
+}
+
+// Wide are the verbs that read all workspaces on purpose, each with its reason.
+// In each of their queries one table may stand without a shard and a workspace;
+// what is joined to it must be tied to it.
+var Wide = map[string]string{}
+
+// sections are the comments that open a statement of a SQLite script.
+var sections = []string{"do", "then", "each", "else"}
+
+// SQLFiles returns the names of all SQL files of an adapter, statements and
+// migrations. A folder that is not there yet has none.
+func SQLFiles(fsys fs.FS, d Dialect) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(fsys, d.folder(), func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == "testdata":
+			return fs.SkipDir
+		case path.Ext(name) == ".sql":
+			names = append(names, name)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return names, err
+}
+
+func isMigration(name string) bool { return path.Base(path.Dir(name)) == "migrations" }
+
+// SQL holds every SQL file of both adapters to the rules, and says how many it
+// has read.
+func SQL(fsys fs.FS) (found []Violation, read int, err error) {
+	for _, d := range []Dialect{SQLite, Postgres} {
+		names, err := SQLFiles(fsys, d)
+		if err != nil {
+			return nil, read, fmt.Errorf("find SQL: %w", err)
+		}
+		files := make(map[string]string)
+		for _, name := range names {
+			src, err := fs.ReadFile(fsys, name)
+			if err != nil {
+				return nil, read, fmt.Errorf("read SQL: %w", err)
+			}
+			files[name] = string(src)
+			read++
+		}
+		found = append(found, checkFiles(d, files)...)
+	}
+	return sorted(found), read, nil
+}
+
+// checkFiles checks the SQL of one adapter. The migrations are read together,
+// because one may index the table of another.
+func checkFiles(d Dialect, files map[string]string) []Violation {
+	var found []Violation
+	migrations := make(map[string]string)
+	for name, src := range files {
+		if isMigration(name) {
+			migrations[name] = src
+			continue
+		}
+		found = append(found, CheckStatements(d, name, src)...)
+	}
+	return append(found, CheckMigrations(d, migrations)...)
+}
+
+// section is one statement's part of a file.
+type section struct {
+	name   string // do, then, each, else; "" for a whole file
+	tokens []sqlToken
+}
+
+func (s section) String() string {
+	if s.name == "" {
+		return ""
+	}
+	return "section " + s.name + ": "
+}
+
+// sectionsOf cuts a SQLite script at its section comments. A file without them
+// is one section, and so is each file of PostgreSQL.
+func sectionsOf(d Dialect, tokens []sqlToken) []section {
+	parts := []section{{}}
+	for _, t := range tokens {
+		if d == SQLite && t.kind == comment && slices.Contains(sections, strings.ToLower(t.text)) {
+			parts = append(parts, section{name: strings.ToLower(t.text)})
+		}
+		last := &parts[len(parts)-1]
+		last.tokens = append(last.tokens, t)
+	}
+	if len(parts) > 1 && blank(parts[0].tokens) {
+		return parts[1:]
+	}
+	return parts
+}
+
+// blank says whether there is nothing but comments.
+func blank(tokens []sqlToken) bool {
+	return !slices.ContainsFunc(tokens, func(t sqlToken) bool { return t.kind != comment })
+}
+
+// CheckStatements holds one file of statements to the rules.
+func CheckStatements(d Dialect, name, src string) []Violation {
+	tokens, err := tokenize(src)
+	if err != nil {
+		return []Violation{{File: name, Line: 1, What: err.Error()}}
+	}
+	f := &sqlFile{d: d, name: name, src: src}
+	parts := sectionsOf(d, tokens)
+	for _, s := range parts {
+		if s.name == "" && len(parts) > 1 {
+			f.report(firstOf(s.tokens), s, nil, "SQL before the first section: begin with -- do")
+		}
+		f.check(s)
+	}
+	return f.found
+}
+
+// sqlFile gathers the violations of one file.
+type sqlFile struct {
+	d     Dialect
+	name  string
+	src   string
+	found []Violation
+}
+
+// report adds a violation that names the section and how the query begins.
+func (f *sqlFile) report(at sqlToken, s section, query []node, format string, args ...any) {
+	what := s.String()
+	if query != nil {
+		what += opening(f.src, query) + ": "
+	}
+	f.found = append(f.found, Violation{File: f.name, Line: at.line, What: what + fmt.Sprintf(format, args...)})
+}
+
+// check holds one section to the rules.
+func (f *sqlFile) check(s section) {
+	all, err := statements(s.tokens)
+	if err != nil {
+		f.report(firstOf(s.tokens), s, nil, "%v", err)
+		return
+	}
+	if len(all) != 1 {
+		f.report(firstOf(s.tokens), s, nil, "holds %d statements: write one", len(all))
+	}
+	for _, statement := range all {
+		f.statement(s, statement)
+		f.times(s, statement, "take the time from {now}")
+	}
+}
+
+// unreadable are statements that the rules cannot be asked of.
+var unreadable = []string{"truncate", "merge", "copy", "lock", "table", "replace", "create", "alter", "drop", "vacuum"}
+
+func (f *sqlFile) statement(s section, statement []node) {
+	if k := keyword(statement, 0); slices.Contains(unreadable, k) {
+		f.report(statement[0].sqlToken, s, statement, "%s is not bound to a workspace: use SELECT, INSERT, UPDATE or DELETE", strings.ToUpper(k))
+		return
+	}
+	_, wide := Wide[verbOf(f.name)]
+	c := &statementCheck{d: f.d, wide: wide}
+	c.found = func(at sqlToken, query []node, format string, args ...any) {
+		f.report(at, s, query, format, args...)
+	}
+	c.check(statement)
+}
+
+func firstOf(tokens []sqlToken) sqlToken {
+	if len(tokens) == 0 {
+		return sqlToken{line: 1}
+	}
+	return tokens[0]
+}
+
+// verbOf returns the verb that a file of statements is for: events.append for
+// postgres/sql/events.append.group.sql.
+func verbOf(name string) string {
+	verb := strings.TrimSuffix(path.Base(name), ".sql")
+	verb = strings.TrimSuffix(verb, ".group")
+	return strings.TrimSuffix(verb, ".fast")
+}
+
+// SameVerbs reports verbs that one adapter has and the other lacks. As long as
+// one of them has no statements at all there is nothing to compare.
+func SameVerbs(fsys fs.FS) ([]Violation, error) {
+	sqlite, err := verbs(fsys, SQLite)
+	if err != nil {
+		return nil, err
+	}
+	postgres, err := verbs(fsys, Postgres)
+	if err != nil || len(sqlite) == 0 || len(postgres) == 0 {
+		return nil, err
+	}
+	found := append(missing(sqlite, postgres, Postgres), missing(postgres, sqlite, SQLite)...)
+	for verb := range Wide {
+		if sqlite[verb] == "" && postgres[verb] == "" {
+			found = append(found, Violation{File: "internal/archtest/sqlrules.go", Line: 1,
+				What: fmt.Sprintf("Wide excepts the verb %s, which no adapter has: take it out", verb)})
+		}
+	}
+	return sorted(found), nil
+}
+
+// verbs returns the verbs of an adapter, each with a file of it.
+func verbs(fsys fs.FS, d Dialect) (map[string]string, error) {
+	names, err := fs.Glob(fsys, d.folder()+"/sql/*.sql")
+	files := make(map[string]string)
+	for _, name := range names {
+		files[verbOf(name)] = name
+	}
+	return files, err
+}
+
+func missing(have, lack map[string]string, d Dialect) []Violation {
+	var found []Violation
+	for verb, file := range have {
+		if lack[verb] == "" {
+			found = append(found, Violation{File: file, Line: 1,
+				What: fmt.Sprintf("the verb %s is missing in the other adapter: add %s/sql/%s.sql", verb, d.folder(), verb)})
+		}
+	}
+	return found
+}

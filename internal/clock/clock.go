@@ -1,0 +1,42 @@
+// Package clock is the one place that asks the node for its time.
+//
+// Nothing that decides who holds what, or when a timer fires, may use it: that
+// is the database's time, through one SQL expression. The node's time serves
+// logs, pauses between tries and the age of a process.
+package clock
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Now returns the node's time in UTC.
+func Now() time.Time { return time.Now().UTC() }
+
+// Since returns how long ago t was.
+func Since(t time.Time) time.Duration { return time.Since(t) }
+
+// Wait pauses for d, or until ctx ends, and then returns its error.
+func Wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Jitter returns a random duration between half of d and d, so that callers
+// that failed together do not come back together.
+func Jitter(d time.Duration) time.Duration {
+	if d <= 1 {
+		return d
+	}
+	return d/2 + rand.N(d/2+1)
+}

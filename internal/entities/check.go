@@ -1,0 +1,55 @@
+package entities
+
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// checkNames refuses names that cannot be told apart later: a stream's name is
+// made of them, so a lifecycle's has no slash.
+func checkNames(lifecycle, id string, statuses ...string) error {
+	if strings.Contains(lifecycle, "/") {
+		return fault.New(fault.Validation, "a lifecycle's name has no slash: %q", lifecycle)
+	}
+	if err := firstError(strict.Text("lifecycle", lifecycle, events.MaxName), strict.Text("id", id, events.MaxName)); err != nil {
+		return err
+	}
+	for _, s := range statuses {
+		if err := strict.Text("status", s, events.MaxName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkTransition(a TransitionArgs) error {
+	if len(a.From) == 0 {
+		return fault.New(fault.Validation, "a transition names the status that it leaves")
+	}
+	if a.Want != nil && *a.Want < 0 {
+		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
+	}
+	err := firstError(
+		checkNames(a.Lifecycle, a.ID, append([]string{a.To}, a.From...)...),
+		strict.Text("event", a.Event, events.MaxName),
+		events.CheckMeta(a.Meta))
+	if err == nil && a.Data != nil {
+		err = strict.Object(a.Data)
+	}
+	if err == nil && a.Note != nil {
+		err = strict.Check(a.Note)
+	}
+	return err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+// Package entities keeps the things that lifecycles govern: each with a status,
+// a version and data. A status changes only by a transition that names what it
+// leaves, and every change writes its event on the entity's own stream, whose
+// head is the entity's row.
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Entity is a thing with a status. Its version is that of the last event on its
+// stream.
+type Entity struct {
+	Lifecycle string
+	ID        string
+	Status    string
+	Version   int64
+	Data      []byte // a JSON object
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Stream is the name of the stream that holds an entity's history.
+func Stream(lifecycle, id string) string { return "$entity/" + lifecycle + "/" + id }
+
+// CreateArgs is a new entity.
+type CreateArgs struct {
+	Lifecycle, ID, Status string
+	Data                  []byte
+	Meta                  events.Meta
+}
+
+// TransitionArgs moves an entity that is in one of the statuses From to To.
+// With Want it must be at that version too. Data replaces the entity's data
+// unless it is nil. Event names the event, and Note, a JSON document, is told
+// in it beside from and to.
+type TransitionArgs struct {
+	Lifecycle, ID string
+	From          []string
+	To            string
+	Want          *int64
+	Data          []byte
+	Event         string
+	Note          []byte
+	Meta          events.Meta
+}
+
+// result is an entity as it is after the command or, where that was refused, as
+// it was found; version [events.None] says that there is none.
+type result struct {
+	applied bool
+	entity  Entity
+}
+
+var (
+	createVerb = store.NewVerb(store.Decl{Name: "entities.create", Group: true},
+		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindCreate, scan)
+	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true},
+		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan)
+	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
+		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
+)
+
+func key(lifecycle, id string) string { return "entity/" + lifecycle + "/" + id }
+
+func bindCreate(a CreateArgs, args *store.Args) {
+	args.Text(a.Lifecycle)
+	args.Text(a.ID)
+	args.Text(a.Status)
+	args.Text(string(a.Data))
+	events.BindMeta(args, a.Meta)
+}
+
+func bindTransition(a TransitionArgs, args *store.Args) {
+	args.Text(a.Lifecycle)
+	args.Text(a.ID)
+	one, all := "", "[]"
+	if len(a.From) == 1 {
+		one = a.From[0]
+	}
+	if list, err := json.Marshal(a.From); err == nil { // of strings, it does not fail
+		all = string(list)
+	}
+	args.MaybeText(one)
+	args.Text(all)
+	args.Text(a.To)
+	args.MaybeInt(a.Want)
+	args.MaybeText(string(a.Data))
+	args.Text(a.Event)
+	args.MaybeText(string(a.Note))
+	events.BindMeta(args, a.Meta)
+}
+
+func scan(r *result, row store.Row) error {
+	r.applied = row.Applied()
+	e := &r.entity
+	err := row.Scan(&e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt)
+	e.CreatedAt, e.UpdatedAt = e.CreatedAt.UTC(), e.UpdatedAt.UTC()
+	return err
+}
+
+// Create makes an entity. One that exists is a [fault.Conflict], and stays as
+// it is.
+func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
+	if a.Data == nil {
+		a.Data = []byte("{}")
+	}
+	if err := checkNames(a.Lifecycle, a.ID, a.Status); err != nil {
+		return Entity{}, err
+	}
+	if err := firstError(strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
+		return Entity{}, err
+	}
+	r, err := createVerb.Do(ctx, d, a)
+	e := named(r.entity, a.Lifecycle, a.ID)
+	if err == nil && !r.applied {
+		err = fault.New(fault.Conflict, "the %s %q exists already: it is %q, at version %d", a.Lifecycle, a.ID, e.Status, e.Version).
+			With("status", e.Status).With("version", e.Version)
+	}
+	return e, err
+}
+
+// Get returns an entity, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, lifecycle, id string) (Entity, error) {
+	if err := checkNames(lifecycle, id, "any"); err != nil {
+		return Entity{}, err
+	}
+	r, err := getVerb.Do(ctx, d, [2]string{lifecycle, id})
+	if err == nil && !r.applied {
+		err = missing(lifecycle, id)
+	}
+	return named(r.entity, lifecycle, id), err
+}
+
+// Transition moves an entity and returns it. Where it is not at one of the
+// statuses named, the error is [fault.InvalidTransition]; where it is, but at
+// another version, [fault.Concurrency]. Either way nothing is written, and the
+// entity is returned as it was found.
+func Transition(ctx context.Context, d store.Doer, a TransitionArgs) (Entity, error) {
+	if err := checkTransition(a); err != nil {
+		return Entity{}, err
+	}
+	r, err := transitionVerb.Do(ctx, d, a)
+	e := named(r.entity, a.Lifecycle, a.ID)
+	if err != nil || r.applied {
+		return e, err
+	}
+	return e, refusal(a, e)
+}
+
+func refusal(a TransitionArgs, e Entity) error {
+	if e.Version == events.None {
+		return missing(a.Lifecycle, a.ID)
+	}
+	for _, from := range a.From {
+		if from == e.Status && a.Want != nil {
+			return events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
+		}
+	}
+	return fault.New(fault.InvalidTransition, "the %s %q is %q, and this leaves %s", a.Lifecycle, a.ID, e.Status, strings.Join(a.From, " or ")).
+		With("status", e.Status).With("version", e.Version)
+}
+
+func missing(lifecycle, id string) *fault.Error {
+	return fault.New(fault.NotFound, "there is no %s %q", lifecycle, id)
+}
+
+func named(e Entity, lifecycle, id string) Entity {
+	e.Lifecycle, e.ID = lifecycle, id
+	return e
+}

@@ -1,0 +1,165 @@
+// Package events is the log that every capability writes to: streams of events
+// with versions 0, 1, 2 … without a gap.
+//
+// The head row of a stream is the judge of an append. It is locked before it is
+// compared, so that of two appends that expect the same version one wins and
+// the other is told the version that it lost to. A user's streams have a head
+// row of their own; the streams that begin with "$" have as their head the row
+// of the thing whose history they are, and only the verb that changes that row
+// writes to them.
+//
+// This is the machinery; package stream is its public face.
+package events
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Limits of what a caller may give.
+const (
+	MaxName  = 255
+	MaxBatch = 1000 // events of one append
+	MaxRead  = 1000 // events of one read
+)
+
+// None is the version of a stream that does not exist.
+const None int64 = -1
+
+// Meta is what an event says of its origin. It is told on, and never used to
+// recognise a repeated request.
+type Meta struct {
+	Correlation string
+	Causation   string
+	Actor       string
+}
+
+// Event is one fact on a stream.
+type Event struct {
+	ID      store.ID
+	Stream  string
+	Version int64
+	Name    string
+	Data    []byte // JSON
+	At      time.Time
+	Meta
+}
+
+// AppendArgs is an append: nil Want takes any version, [None] wants the stream
+// not to exist.
+type AppendArgs struct {
+	Stream string
+	Want   *int64
+	Events []Event
+}
+
+// AppendResult tells where the stream stands: after the append, or, where it
+// was refused, as it was found.
+type AppendResult struct {
+	Applied bool
+	Last    int64
+}
+
+var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true},
+	func(a AppendArgs) []string { return []string{"stream/" + a.Stream} },
+	func(a AppendArgs, args *store.Args) {
+		args.Text(a.Stream)
+		args.MaybeInt(a.Want)
+		args.Int(int64(len(a.Events)))
+		for n, e := range a.Events {
+			c := args.Child()
+			c.Int(int64(n))
+			c.Text(e.Name)
+			c.Text(string(e.Data))
+			BindMeta(c, e.Meta)
+		}
+	},
+	func(r *AppendResult, row store.Row) error {
+		r.Applied = row.Applied()
+		return row.Scan(&r.Last)
+	})
+
+// BindMeta adds the three columns of an event's origin.
+func BindMeta(a *store.Args, m Meta) {
+	a.MaybeText(m.Correlation)
+	a.MaybeText(m.Causation)
+	a.MaybeText(m.Actor)
+}
+
+// Append adds events to a stream and returns its last version. Where the stream
+// is not where the caller expects it, nothing is written and the error is a
+// [fault.Concurrency] with expectedVersion and lastVersion.
+func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
+	if err := checkAppend(&a); err != nil {
+		return 0, err
+	}
+	r, err := appendVerb.Do(ctx, d, a)
+	if err != nil {
+		return 0, err
+	}
+	if !r.Applied {
+		return r.Last, Moved("stream "+a.Stream, *a.Want, r.Last)
+	}
+	return r.Last, nil
+}
+
+// Moved is the refusal of a write that expected another version.
+func Moved(what string, expected, last int64) *fault.Error {
+	return fault.New(fault.Concurrency, "%s is at version %d, not at %d: load it again and decide anew", what, last, expected).
+		With("expectedVersion", expected).With("lastVersion", last)
+}
+
+func checkAppend(a *AppendArgs) error {
+	if err := strict.Text("stream", a.Stream, MaxName); err != nil {
+		return err
+	}
+	if strings.HasPrefix(a.Stream, "$") {
+		return fault.New(fault.Forbidden, "the stream %q is Holdfast's own history and cannot be appended to", a.Stream)
+	}
+	if a.Want != nil && *a.Want < None {
+		return fault.New(fault.Validation, "the expected version is %d: it is -1 (the stream must not exist) or a version", *a.Want)
+	}
+	if n := len(a.Events); n == 0 || n > MaxBatch {
+		return fault.New(fault.Validation, "an append has 1 to %d events, this one has %d", MaxBatch, n)
+	}
+	for i := range a.Events {
+		if err := checkEvent(&a.Events[i]); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkEvent(e *Event) error {
+	if e.Data == nil {
+		e.Data = []byte("{}")
+	}
+	if err := strict.Text("name", e.Name, MaxName); err != nil {
+		return err
+	}
+	if err := strict.Check(e.Data); err != nil {
+		return err
+	}
+	return CheckMeta(e.Meta)
+}
+
+// CheckMeta refuses an origin that cannot be stored.
+func CheckMeta(m Meta) error {
+	for _, f := range []struct{ name, value string }{
+		{"correlation", m.Correlation}, {"causation", m.Causation}, {"actor", m.Actor},
+	} {
+		if f.value == "" {
+			continue
+		}
+		if err := strict.Text(f.name, f.value, MaxName); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package events
+
+import (
+	"context"
+	"math"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// ReadArgs names a part of a stream: up to Limit events from version From on,
+// forward or backward. Limit 0, or one above [MaxRead], is MaxRead; backward
+// from a negative version is backward from the end.
+type ReadArgs struct {
+	Stream   string
+	From     int64
+	Limit    int
+	Backward bool
+}
+
+var (
+	readVerb = store.NewVerb(store.Decl{Name: "events.read", Lane: store.Read},
+		nil, bindRead, scanEvent)
+	readBackVerb = store.NewVerb(store.Decl{Name: "events.readback", Lane: store.Read},
+		nil, bindRead, scanEvent)
+)
+
+func bindRead(a ReadArgs, args *store.Args) {
+	args.Text(a.Stream)
+	args.Int(a.From)
+	args.Int(int64(a.Limit))
+}
+
+func scanEvent(all *[]Event, row store.Row) error {
+	var e Event
+	err := row.Scan(&e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At)
+	e.At = e.At.UTC()
+	*all = append(*all, e)
+	return err
+}
+
+// Read returns a part of a stream, none for a stream that does not exist.
+func Read(ctx context.Context, d store.Doer, a ReadArgs) ([]Event, error) {
+	if err := strict.Text("stream", a.Stream, 2*MaxName+MaxName); err != nil {
+		return nil, err
+	}
+	if a.Limit <= 0 || a.Limit > MaxRead {
+		a.Limit = MaxRead
+	}
+	verb := readVerb
+	if a.Backward {
+		verb = readBackVerb
+		if a.From < 0 {
+			a.From = math.MaxInt64
+		}
+	}
+	all, err := verb.Do(ctx, d, a)
+	for i := range all {
+		all[i].Stream = a.Stream
+	}
+	return all, err
+}

@@ -1,0 +1,231 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// startLimit bounds one start of a server, from the order to the first answer.
+const startLimit = time.Minute
+
+// A Cluster is one PostgreSQL server with its own data, for a test that stops
+// the server or wants it for itself. Most tests want [Database] instead.
+//
+// A Cluster is safe for concurrent use.
+type Cluster struct {
+	from installation
+
+	mu     sync.Mutex
+	keep   *keeper
+	port   int
+	closed bool
+}
+
+// Start makes a cluster and returns when it answers. Whoever started it calls
+// [Cluster.Close]; a process that dies first leaves nothing behind either.
+//
+// A cancel of ctx ends the start, not a cluster that was returned.
+func Start(ctx context.Context) (*Cluster, error) {
+	from, err := findServer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{from: from}
+	if c.keep, err = newKeeper("holdfast-pg", signals{"INT", "QUIT"}, c.command); err != nil {
+		return nil, err
+	}
+	if err := c.create(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// command is the server's command line. All settings are in the data
+// directory, where a second try can change them.
+func (c *Cluster) command(dir string) []string {
+	return []string{c.from.program("postgres"), "-D", filepath.Join(dir, "data")}
+}
+
+func (c *Cluster) create(ctx context.Context) error {
+	if err := c.initdb(ctx); err != nil {
+		return err
+	}
+	if err := c.configure(c.settings()); err != nil {
+		return err
+	}
+	return c.boot(ctx, c.takePort)
+}
+
+// initdb wants bytes compared as bytes and texts in UTF-8. C.UTF-8 gives both;
+// plain C is for systems that do not know it.
+func (c *Cluster) initdb(ctx context.Context) error {
+	var failures []error
+	for _, locale := range []string{"C.UTF-8", "C"} {
+		cmd := unprivileged(exec.CommandContext(ctx, c.from.program("initdb"),
+			"-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+			"--locale="+locale, "--no-sync", "--no-instructions"))
+		output, err := cmd.CombinedOutput()
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failures = append(failures, fmt.Errorf("initdb: %w: %s", err, lastLine(output)))
+	}
+	return errors.Join(failures...)
+}
+
+// settings trade the data's safety after a power cut, which no test needs, for
+// speed. What a test could notice (synchronous_commit, autovacuum) is as in
+// production.
+func (c *Cluster) settings() []string {
+	lines := []string{
+		"cluster_name = '" + c.name() + "'",
+		"listen_addresses = '127.0.0.1'",
+		"unix_socket_directories = ''",
+		"fsync = off",
+		"full_page_writes = off",
+		"synchronous_commit = on",
+		"autovacuum = on",
+		"max_connections = 300",
+		"shared_buffers = '256MB'",
+		"max_wal_size = '2GB'",
+		"timezone = 'UTC'",
+		"log_timezone = 'UTC'",
+		"logging_collector = off",
+	}
+	if c.from.hasLibrary("pg_stat_statements") {
+		lines = append(lines, "shared_preload_libraries = 'pg_stat_statements'")
+	}
+	return lines
+}
+
+// configure adds settings to the server's file; of two the later one counts.
+func (c *Cluster) configure(lines []string) error {
+	f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	_, err = f.WriteString("\n" + strings.Join(lines, "\n") + "\n")
+	return errors.Join(err, f.Close())
+}
+
+func (c *Cluster) takePort() error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	c.port = port
+	return c.configure([]string{"port = " + strconv.Itoa(port)})
+}
+
+// boot starts the server, a second and a third time if it ends at once: another
+// process may have taken the port just now.
+func (c *Cluster) boot(ctx context.Context, before func() error) error {
+	var err error
+	for range 3 {
+		if err = before(); err != nil {
+			return err
+		}
+		if err = bring(ctx, c.keep, c.answers); !errors.Is(err, errEnded) {
+			return err
+		}
+	}
+	return err
+}
+
+// answers checks that the server at our address is ours and not one that came
+// to the port before us.
+func (c *Cluster) answers(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, c.url())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var name string
+	if err := conn.QueryRow(ctx, "SHOW cluster_name").Scan(&name); err != nil {
+		return err
+	}
+	if name != c.name() {
+		return fmt.Errorf("port %d belongs to the server %q", c.port, name)
+	}
+	return nil
+}
+
+// URL connects as the superuser postgres to the database postgres. It stays the
+// same over [Cluster.Restart].
+func (c *Cluster) URL() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.url()
+}
+
+// REQUIRES: mu, or a cluster that is still being made.
+func (c *Cluster) url() string {
+	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", loopback(c.port))
+}
+
+// Addr is the server's address, host and port.
+func (c *Cluster) Addr() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return loopback(c.port)
+}
+
+// Installed says whether PostgreSQL was installed for this cluster.
+func (c *Cluster) Installed() bool { return c.from.installed }
+
+// name tells this cluster from every other, in SQL and in a list of processes.
+func (c *Cluster) name() string { return filepath.Base(c.keep.dir) }
+
+func (c *Cluster) data() string { return filepath.Join(c.keep.dir, "data") }
+
+// Stop ends the server and keeps its data. The modes are those of pg_ctl:
+// "fast" ends sessions and shuts down in order, "immediate" drops everything,
+// so that the next start recovers as after a crash. A server that is not
+// running is no error.
+func (c *Cluster) Stop(mode string) error {
+	signal, ok := map[string]string{"fast": "INT", "immediate": "QUIT"}[mode]
+	if !ok {
+		return fmt.Errorf("stop: no such mode: %q", mode)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	return c.keep.stop(signal)
+}
+
+// Restart starts the server again on the same port and data, and returns when
+// it answers. A server that is still running is stopped first, as by "fast".
+func (c *Cluster) Restart() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errors.New("restart: the cluster is closed")
+	}
+	if err := c.keep.stop("INT"); err != nil {
+		return err
+	}
+	return c.boot(context.Background(), func() error { return nil })
+}
+
+// Close stops the server and removes its data. Closing twice is harmless.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	return c.keep.close()
+}

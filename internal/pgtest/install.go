@@ -1,0 +1,52 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// errCannotInstall is returned when this process may not install packages.
+var errCannotInstall = errors.New("not root on a system with apt-get, so not installed by itself")
+
+// install installs a Debian package. Processes that want the same at the same
+// time wait for each other, and those that waited find it present.
+func install(ctx context.Context, name string, present func() bool) error {
+	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
+		return errCannotInstall
+	}
+	unlock, err := lockFile(filepath.Join(os.TempDir(), "holdfast-apt.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if present() {
+		return nil
+	}
+	if err := aptGet(ctx, "update"); err != nil {
+		return err
+	}
+	return aptGet(ctx, "install", "-y", "--no-install-recommends", name)
+}
+
+func aptGet(ctx context.Context, args ...string) error {
+	args = append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
+	// The run level keeps the package from starting a service where an init of
+	// the old kind would; where it starts one anyway, it does not matter to us.
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("apt-get %s: %w: %s", args[3], err, lastLine(output))
+	}
+	return nil
+}
+
+func lastLine(output []byte) string {
+	text := strings.TrimSpace(string(output))
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

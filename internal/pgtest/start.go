@@ -1,0 +1,62 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// bring starts the server of a keeper and returns when answers has no more to
+// say against it. A server that does not come up is stopped, and the error
+// holds the end of its log.
+func bring(ctx context.Context, k *keeper, answers func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := k.start(); err != nil {
+		return err
+	}
+	err := await(ctx, k, answers)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%w; its log ends:\n%s", err, k.logTail())
+	return errors.Join(err, k.stop(k.end.force))
+}
+
+func await(ctx context.Context, k *keeper, answers func(context.Context) error) error {
+	for {
+		up, err := k.alive()
+		if err != nil {
+			return err
+		}
+		if !up {
+			return errEnded
+		}
+		if err = answers(ctx); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("the server does not answer: %w (%w)", ctx.Err(), err)
+		}
+	}
+}
+
+// freePort picks below the ports that systems give to outgoing connections:
+// among those, a stranger could take ours while a test has the server stopped.
+func freePort() (int, error) {
+	var last error
+	for range 100 {
+		port := 15000 + rand.IntN(17000)
+		listener, err := net.Listen("tcp", loopback(port))
+		if err == nil {
+			return port, listener.Close()
+		}
+		last = err
+	}
+	return 0, fmt.Errorf("no free port: %w", last)
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"regexp"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Doer is what a verb runs on: an engine, which commits each command by itself,
+// or a transaction, which runs it inside. Only those two implement it.
+type Doer interface {
+	Do(context.Context, Command) error
+	// Place returns where the workspace of the context lives.
+	Place(context.Context) (Place, error)
+}
+
+// Host is an engine as an adapter sees it, when a transaction of the user's own
+// joins it.
+type Host interface {
+	Port() *Port
+}
+
+// Port is a store together with what is known of its workspaces.
+type Port struct {
+	Store  Store
+	Places *Places
+}
+
+// Tx is one open transaction. It must not be used after the transaction has
+// ended, nor by two goroutines at once.
+type Tx struct {
+	conn   Conn
+	places *Places
+	// fresh holds places that this transaction may have made itself. They
+	// are not shared before it commits.
+	fresh map[string]int16
+}
+
+// NewTx wraps an adapter's transaction.
+func NewTx(conn Conn, places *Places) *Tx { return &Tx{conn: conn, places: places} }
+
+// Do runs a command inside the transaction.
+func (t *Tx) Do(ctx context.Context, c Command) error { return t.conn.Run(ctx, c) }
+
+// Place returns where the workspace of the context lives. A workspace that is
+// not known yet is looked up through the transaction itself: on another
+// connection the look-up would wait for the very transaction that asks.
+func (t *Tx) Place(ctx context.Context) (Place, error) {
+	name := WorkspaceOf(ctx)
+	if shard, ok := t.places.known(name); ok {
+		return Place{shard, name}, nil
+	}
+	if shard, ok := t.fresh[name]; ok {
+		return Place{shard, name}, nil
+	}
+	at, err := t.places.ask(ctx, t, name)
+	if err != nil {
+		return Place{}, err
+	}
+	if t.fresh == nil {
+		t.fresh = make(map[string]int16)
+	}
+	t.fresh[name] = at.Shard
+	return at, nil
+}
+
+// Conn returns the adapter's transaction.
+func (t *Tx) Conn() Conn { return t.conn }
+
+// DefaultWorkspace is the workspace of a context that names none.
+const DefaultWorkspace = "default"
+
+type workspaceKey struct{}
+
+// InWorkspace returns a context whose commands run in a workspace.
+func InWorkspace(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, workspaceKey{}, name)
+}
+
+// WorkspaceOf returns the workspace of a context.
+func WorkspaceOf(ctx context.Context) string {
+	if name, ok := ctx.Value(workspaceKey{}).(string); ok {
+		return name
+	}
+	return DefaultWorkspace
+}
+
+// Places remembers where workspaces live. The map itself is stored: a
+// workspace keeps the shard it was first given, whatever the number of shards
+// is later. Safe for concurrent use.
+type Places struct {
+	shards int
+
+	mu    sync.RWMutex
+	cache map[string]int16
+}
+
+// NewPlaces returns an empty memory; new workspaces are spread over so many
+// shards.
+func NewPlaces(shards int) *Places {
+	return &Places{shards: max(shards, 1), cache: make(map[string]int16)}
+}
+
+// Resolve returns where a workspace lives, and gives it a place if it has none.
+func (p *Places) Resolve(ctx context.Context, d Doer) (Place, error) {
+	name := WorkspaceOf(ctx)
+	if shard, ok := p.known(name); ok {
+		return Place{shard, name}, nil
+	}
+	at, err := p.ask(ctx, d, name)
+	if err != nil {
+		return Place{}, err
+	}
+	p.mu.Lock()
+	p.cache[name] = at.Shard
+	p.mu.Unlock()
+	return at, nil
+}
+
+func (p *Places) known(name string) (int16, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	shard, ok := p.cache[name]
+	return shard, ok
+}
+
+func (p *Places) ask(ctx context.Context, d Doer, name string) (Place, error) {
+	if !workspaceName.MatchString(name) {
+		return Place{}, fault.New(fault.Validation,
+			"a workspace's name is 1 to 63 letters, digits, dots, dashes or underscores, and begins with a letter or digit; %q is not", name)
+	}
+	shard, err := place.DoAt(ctx, d, Place{Workspace: name}, p.propose(name))
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{shard, name}, nil
+}
+
+func (p *Places) propose(name string) int16 {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return int16(h.Sum32() % uint32(p.shards))
+}
+
+var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// place gives a workspace its shard, or tells the one that it has.
+var place = NewVerb(Decl{Name: "workspaces.place"},
+	nil,
+	func(shard int16, a *Args) { a.Int(int64(shard)) },
+	func(shard *int16, r Row) error { return r.Scan(shard) })
+
+// ErrTxDone is returned when a transaction is used after its end.
+var ErrTxDone = errors.New("the transaction has ended")

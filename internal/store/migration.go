@@ -1,0 +1,112 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Migration is one numbered step of the schema. Once released it is never
+// edited: its sum is stored with it, and a node refuses a database that was
+// made from another text.
+type Migration struct {
+	Number int
+	Name   string
+	// MinReader is the oldest schema number whose programs still work after
+	// this step. A step that only adds leaves it where it was, so that old
+	// and new nodes run side by side while a deploy rolls.
+	MinReader int
+	SQL       string
+	Sum       string
+}
+
+// Applied is a migration as a database remembers it.
+type Applied struct {
+	Number    int
+	MinReader int
+	Sum       string
+}
+
+var (
+	migrationFile = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
+	minReader     = regexp.MustCompile(`(?m)^-- min_reader: (\d+)$`)
+)
+
+// LoadMigrations reads the migrations of an adapter: 0001_name.sql, 0002_…
+// without a gap, each with a line "-- min_reader: n".
+func LoadMigrations(files fs.FS, dir string) ([]Migration, error) {
+	names, err := fs.Glob(files, path.Join(dir, "*.sql"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Migration
+	for i, name := range names { // Glob sorts
+		m, err := loadMigration(files, name)
+		if err != nil {
+			return nil, err
+		}
+		if m.Number != i+1 || m.MinReader < 1 || m.MinReader > m.Number {
+			return nil, fmt.Errorf("store: %s: number or min_reader is out of order", name)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func loadMigration(files fs.FS, name string) (Migration, error) {
+	part := migrationFile.FindStringSubmatch(path.Base(name))
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		return Migration{}, err
+	}
+	reader := minReader.FindSubmatch(text)
+	if part == nil || reader == nil {
+		return Migration{}, fmt.Errorf("store: %s: wants the name NNNN_words.sql and a line \"-- min_reader: n\"", name)
+	}
+	number, _ := strconv.Atoi(part[1])
+	oldest, _ := strconv.Atoi(string(reader[1]))
+	sum := sha256.Sum256(text)
+	return Migration{
+		Number: number, Name: part[2], MinReader: oldest,
+		SQL: string(text), Sum: hex.EncodeToString(sum[:]),
+	}, nil
+}
+
+// Pending compares what a database has with what this program knows, and
+// returns what is still to be applied. It refuses a database that this program
+// must not touch.
+func Pending(known []Migration, applied []Applied) ([]Migration, error) {
+	for i, a := range applied {
+		if a.Number != i+1 {
+			return nil, fault.New(fault.DatabaseDamaged,
+				"the database has no record of migration %d, but of a later one: restore it from a backup", i+1)
+		}
+		if a.Number <= len(known) {
+			if a.Sum != known[i].Sum {
+				return nil, fault.New(fault.DatabaseForeign,
+					"migration %d of the database was made from another text than this program's: it was written by a different build", a.Number)
+			}
+		} else if a.MinReader > len(known) {
+			return nil, fault.New(fault.DatabaseTooNew,
+				"the database is at schema %d, which needs a program of schema %d or later, and this one is of schema %d: run a newer version",
+				len(applied), a.MinReader, len(known))
+		}
+	}
+	if len(applied) >= len(known) {
+		return nil, nil
+	}
+	return known[len(applied):], nil
+}
+
+// Behind is the refusal of a database that waits for a migration which this
+// program was told not to make, or may not make.
+func Behind(have, want int) *fault.Error {
+	return fault.New(fault.DatabaseTooOld,
+		"the database is at schema %d and this program needs %d: run \"holdfast migrate\" with a role that may change the schema", have, want)
+}

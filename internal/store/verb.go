@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// ID is the key of a command and of the history event that it writes. It is
+// time-ordered, so that the index on it grows at one end.
+type ID = uuid.UUID
+
+// NewID returns a fresh, time-ordered id.
+func NewID() ID { return uuid.Must(uuid.NewV7()) }
+
+// Lane says which connections serve a verb.
+type Lane uint8
+
+const (
+	// Write is the lane of commands that change something.
+	Write Lane = iota
+	// Read is the lane of commands that change nothing. They answer any
+	// number of rows.
+	Read
+	// Vital is the lane of commands that must not queue behind the others:
+	// renewals of holds and the question whether the database lives.
+	// PostgreSQL serves them from a small pool of their own.
+	Vital
+)
+
+// Decl is what an adapter and a test know of a verb.
+type Decl struct {
+	// Name is the name of the SQL, "events.append".
+	Name string
+	Lane Lane
+	// Group says that commands of several callers may share a statement.
+	Group bool
+	// Combine says that the verb adds up: members of a group may share a row.
+	Combine bool
+}
+
+// Key names one row that a command locks. A key's shard and workspace are
+// those of the command.
+type Key struct {
+	Shard     int16
+	Workspace string
+	Row       string
+}
+
+// Place is where a workspace lives.
+type Place struct {
+	Shard     int16
+	Workspace string
+}
+
+// Row is one row of an answer.
+type Row interface {
+	// Applied says whether the command did what it was asked to; a row of a
+	// refused command tells what was found instead.
+	Applied() bool
+	// Scan copies the columns, as database/sql does.
+	Scan(dest ...any) error
+}
+
+// Command is one call of a verb: a value that an adapter can run alone or in a
+// transaction. It is used by one goroutine at a time.
+type Command interface {
+	Decl() Decl
+	// ID is the caller's own id of this command, the same for every try.
+	ID() ID
+	// Place is the shard and workspace that the command touches.
+	Place() Place
+	// Keys names every row that it locks.
+	Keys() []Key
+	// Bind adds the command's arguments as one more member.
+	Bind(*Args)
+	// Reset forgets the answer of an earlier try.
+	Reset()
+	// Scan takes one row of the answer.
+	Scan(Row) error
+	sealed()
+}
+
+// Verb is the declaration of one thing that a database does. It is made once,
+// as a package variable, and is safe for concurrent use.
+type Verb[A, R any] struct {
+	decl Decl
+	keys func(A) []string
+	bind func(A, *Args)
+	scan func(*R, Row) error
+}
+
+// NewVerb declares a verb and registers it, so that [Decls] and with it every
+// adapter know of it. It panics if the name is taken: that is a mistake in
+// wiring. keys may be nil for a verb that locks nothing.
+func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan func(*R, Row) error) *Verb[A, R] {
+	register(d)
+	return &Verb[A, R]{decl: d, keys: keys, bind: bind, scan: scan}
+}
+
+// Do runs the verb in the workspace of the context and returns its answer.
+func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
+	at, err := d.Place(ctx)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return v.DoAt(ctx, d, at, a)
+}
+
+// DoAt runs the verb at a place that the caller names.
+func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error) {
+	c := &command[A, R]{verb: v, at: at, args: a}
+	if v.decl.Lane == Write {
+		c.id = NewID()
+	}
+	if err := d.Do(ctx, c); err != nil {
+		var none R
+		return none, fmt.Errorf("%s: %w", v.decl.Name, err)
+	}
+	return c.out, nil
+}
+
+// command is a [Verb] with its arguments and, once run, its answer.
+type command[A, R any] struct {
+	verb *Verb[A, R]
+	at   Place
+	id   ID
+	args A
+	out  R
+}
+
+func (c *command[A, R]) Decl() Decl   { return c.verb.decl }
+func (c *command[A, R]) ID() ID       { return c.id }
+func (c *command[A, R]) Place() Place { return c.at }
+func (c *command[A, R]) sealed()      {}
+
+func (c *command[A, R]) Keys() []Key {
+	if c.verb.keys == nil {
+		return nil
+	}
+	rows := c.verb.keys(c.args)
+	keys := make([]Key, len(rows))
+	for i, row := range rows {
+		keys[i] = Key{Shard: c.at.Shard, Workspace: c.at.Workspace, Row: row}
+	}
+	return keys
+}
+
+// Bind puts shard and workspace first, then, for a writer, its id: the same
+// three for every verb, so that no binder can forget them.
+func (c *command[A, R]) Bind(a *Args) {
+	a.begin()
+	a.put(kindShard, int64(c.at.Shard))
+	a.Text(c.at.Workspace)
+	if c.verb.decl.Lane == Write {
+		a.put(kindID, c.id)
+	}
+	c.verb.bind(c.args, a)
+	a.end()
+}
+
+func (c *command[A, R]) Reset() {
+	var none R
+	c.out = none
+}
+
+func (c *command[A, R]) Scan(r Row) error { return c.verb.scan(&c.out, r) }
+
+var registry struct {
+	mu    sync.Mutex
+	decls map[string]Decl
+}
+
+func register(d Decl) {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if registry.decls == nil {
+		registry.decls = make(map[string]Decl)
+	}
+	if _, taken := registry.decls[d.Name]; taken || d.Name == "" {
+		panic(fmt.Sprintf("store: the verb %q is declared twice or has no name", d.Name))
+	}
+	registry.decls[d.Name] = d
+}
+
+// Decls returns every verb that this program declares, by name.
+func Decls() []Decl {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	decls := make([]Decl, 0, len(registry.decls))
+	for _, d := range registry.decls {
+		decls = append(decls, d)
+	}
+	slices.SortFunc(decls, func(a, b Decl) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return decls
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// verb is the SQL of one verb.
+type verb struct {
+	text string // over arrays; one row a member, losers included
+	fast string // scalar; wins or returns nothing; may be missing
+}
+
+// conn is one open transaction: the store's own, or one of the user's.
+type conn struct {
+	store *Store
+	tx    pgx.Tx
+}
+
+var _ store.Conn = (*conn)(nil)
+
+// Run runs a command inside the transaction. Nothing of it is committed yet, so
+// its errors are certain.
+func (c *conn) Run(ctx context.Context, cmd store.Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return mapError(c.store.run(ctx, c.tx, cmd))
+}
+
+// run runs a command by the form that fits: a read by its one statement, a
+// write by the scalar form if there is one, and by the general form where that
+// wins nothing.
+func (s *Store) run(ctx context.Context, q querier, c store.Command) error {
+	v, ok := s.verbs[c.Decl().Name]
+	if !ok {
+		return fault.New(fault.Internal, "no SQL for the verb %s", c.Decl().Name)
+	}
+	c.Reset()
+	var args store.Args
+	c.Bind(&args)
+	if c.Decl().Lane != store.Write {
+		rows, err := q.Query(ctx, v.text, args.Values(0)...)
+		if err != nil {
+			return err
+		}
+		_, err = scanRows(rows, c)
+		return err
+	}
+	if v.fast != "" && !s.plain {
+		if won, err := s.runFast(ctx, q, v, c, &args); won || err != nil {
+			return err
+		}
+	}
+	return s.runAll(ctx, q, v, []store.Command{c}, &args)
+}
+
+func (s *Store) runFast(ctx context.Context, q querier, v verb, c store.Command, args *store.Args) (won bool, err error) {
+	rows, err := q.Query(ctx, v.fast, args.Scalars()...)
+	if err != nil {
+		return false, err
+	}
+	n, err := scanRows(rows, c)
+	return n > 0, err
+}
+
+// runAll runs the general form over all members. A member that tried to make a
+// row which another transaction had just made sees neither its own nor the
+// winner's, because the statement's snapshot is older: it asks once more.
+func (s *Store) runAll(ctx context.Context, q querier, v verb, members []store.Command, args *store.Args) error {
+	rows, err := q.Query(ctx, v.text, args.Arrays()...)
+	if err != nil {
+		return err
+	}
+	asks, err := scanMembers(rows, members)
+	if err != nil || len(asks) == 0 {
+		return err
+	}
+	var more store.Args
+	for _, c := range asks {
+		c.Reset()
+		c.Bind(&more)
+	}
+	rows, err = q.Query(ctx, v.text, more.Arrays()...)
+	if err != nil {
+		return err
+	}
+	if asks, err = scanMembers(rows, asks); err == nil && len(asks) > 0 {
+		err = fault.New(fault.Unavailable, "%s lost its row twice to callers that then gave it up", asks[0].Decl().Name).Repeatable()
+	}
+	return err
+}

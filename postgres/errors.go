@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// mapError turns an error of pgx or of the server into ours, by its SQLSTATE.
+// It is the only place that knows them. It speaks of a statement that is known
+// not to have been committed; see [lost] for one that may have been.
+func mapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function it was given to").Wrap(errors.Join(store.ErrTxDone, err))
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return mapState(pg, err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if isNetwork(err) {
+		return fault.New(fault.Unavailable, "the database cannot be reached").Repeatable().Wrap(err)
+	}
+	return fault.New(fault.Internal, "an error of the database that has no code").Wrap(err)
+}
+
+// isNetwork tells a failed connection from a defect of ours: pgx wraps the
+// former in its own types, or they are the network's.
+func isNetwork(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.Timeout(err) ||
+		errors.Is(err, net.ErrClosed) || isEOF(err) || errors.Is(err, pgconn.ErrConnClosed)
+}
+
+func mapState(pg *pgconn.PgError, err error) error {
+	switch pg.Code {
+	case "40001", "40P01", "55P03", "57014":
+		return fault.New(fault.Unavailable, "the database is busy: the statement gave way to another").Repeatable().Wrap(err)
+	case "53300", "57P01", "57P02", "57P03", "57P05", "25P03":
+		return fault.New(fault.Unavailable, "the database is starting, stopping or out of connections").Repeatable().Wrap(err)
+	case "53100":
+		return fault.New(fault.StorageFull, "the database server has no room left: free some, and repeat the call; what was acknowledged is intact").Wrap(err)
+	case "25006":
+		return fault.New(fault.DatabaseReadOnly, "the database takes no writes: connect to the primary, or lift default_transaction_read_only; nothing was changed").Wrap(err)
+	case "25P02":
+		return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, so it can only be rolled back").Wrap(err)
+	case "42501":
+		return fault.New(fault.DatabaseDenied, "the role lacks a privilege (%s): grant it with \"holdfast migrate --runtime-role\"", pg.Message).Wrap(err)
+	case "3D000":
+		return fault.New(fault.NotFound, "%s: create the database first", pg.Message).Wrap(err)
+	case "42P01", "42703", "3F000", "42704", "42883", "XX001", "XX002":
+		return fault.New(fault.DatabaseDamaged, "the schema is not whole (%s): restore it from a backup; nothing was changed", pg.Message).Wrap(err)
+	case "26000", "42P05":
+		return fault.New(fault.Unavailable, "a prepared statement went astray: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
+	}
+	return mapClass(pg, err)
+}
+
+func mapClass(pg *pgconn.PgError, err error) error {
+	switch pg.Code[:min(2, len(pg.Code))] {
+	case "08":
+		return fault.New(fault.Unavailable, "the connection to the database failed").Repeatable().Wrap(err)
+	case "28":
+		return fault.New(fault.DatabaseDenied, "the database refused the login: check user and password in the URL").Wrap(err)
+	case "53":
+		return fault.New(fault.Unavailable, "the database server is short of a resource (%s)", pg.Message).Wrap(err)
+	case "58":
+		return fault.New(fault.Unavailable, "the database server's system reported an error (%s)", pg.Message).Wrap(err)
+	default:
+		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s)", pg.Code).Wrap(err)
+	}
+}
+
+// lost maps the error of a statement that commits by itself, or of COMMIT. Only
+// the server's own word, and only one that leaves the session alive, says that
+// nothing was written. A connection that broke, a context that ended, or a
+// server that is going down says nothing, and pgx's SafeToRetry is not asked:
+// it calls a lost reply to COMMIT safe.
+func lost(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR",
+		errors.Is(err, pgx.ErrTxCommitRollback), // the server says that it rolled back
+		errors.Is(err, pgconn.ErrConnClosed):    // pgx found it closed, and sent nothing
+		return mapError(err)
+	}
+	return fault.New(fault.OutcomeUnknown, "the database did not answer, so the write may or may not have been applied: look before you repeat it").Wrap(err)
+}

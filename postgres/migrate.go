@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const createMigration = `CREATE SCHEMA IF NOT EXISTS {schema};
+CREATE TABLE IF NOT EXISTS {schema}.migration (
+    number     integer     NOT NULL PRIMARY KEY,
+    name       text        NOT NULL,
+    min_reader integer     NOT NULL,
+    sum        text        NOT NULL,
+    applied_at timestamptz NOT NULL
+)`
+
+// grants is what a node needs and no more: it adds events and history and
+// never changes them.
+const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
+GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
+GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope TO {role};
+GRANT INSERT, DELETE ON {schema}.event, {schema}.history TO {role};
+GRANT INSERT ON {schema}.workspace TO {role};`
+
+// Script returns the SQL that migrating an empty database runs.
+func (d *Database) Script(o store.Options) (string, error) {
+	if err := d.checkSchema(); err != nil {
+		return "", err
+	}
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "BEGIN;\n\n%s;\n", fill(createMigration, d.schema, ""))
+	for _, m := range known {
+		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, fill(m.SQL, d.schema, ""), fill(record(m), d.schema, ""))
+	}
+	if o.RuntimeRole != "" {
+		fmt.Fprintf(&b, "\n%s\n", fill(grants, d.schema, o.RuntimeRole))
+	}
+	b.WriteString("\nCOMMIT;\n")
+	return b.String(), nil
+}
+
+func fill(sql, schema, role string) string {
+	return strings.NewReplacer(
+		"{schema}", pgx.Identifier{schema}.Sanitize(),
+		"{role}", pgx.Identifier{role}.Sanitize()).Replace(sql)
+}
+
+// record remembers a migration. Its values are ours, so they may stand in the
+// text, which is then the same that Script prints.
+func record(m store.Migration) string {
+	return fmt.Sprintf("INSERT INTO {schema}.migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', clock_timestamp())",
+		m.Number, m.Name, m.MinReader, m.Sum)
+}
+
+// migrate brings the schema up to date. A schema that is current is only read,
+// so that a node under a role that owns nothing can start.
+func (s *Store) migrate(ctx context.Context, o store.Options, allowed bool) (done store.Migrated, err error) {
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return done, err
+	}
+	err = store.Retry(ctx, func() error {
+		done, err = s.migrateOnce(ctx, o, known, allowed)
+		return err
+	})
+	return done, err
+}
+
+func (s *Store) migrateOnce(ctx context.Context, o store.Options, known []store.Migration, allowed bool) (done store.Migrated, err error) {
+	var have []store.Applied
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		have, err = s.applied(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return done, s.fault(err)
+	}
+	done = store.Migrated{From: len(have), To: len(have)}
+	pending, err := store.Pending(known, have)
+	if err != nil || (len(pending) == 0 && o.RuntimeRole == "") {
+		return done, err
+	}
+	if !allowed {
+		return done, store.Behind(len(have), len(known))
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		done, err = s.apply(ctx, tx, o, known)
+		return err
+	})
+	if fault.CodeOf(s.fault(err)) == fault.DatabaseDenied && len(pending) > 0 {
+		return done, store.Behind(len(have), len(known)).Wrap(err)
+	}
+	return done, s.fault(err)
+}
+
+// apply takes the lock that lets many nodes start at once, looks again, and
+// applies what is pending then. The first one migrates, the others wait and
+// find it done.
+func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []store.Migration) (done store.Migrated, err error) {
+	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '120s'; SET LOCAL statement_timeout = 0"); err != nil {
+		return done, err
+	}
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", lockKey(s.schema)); err != nil {
+		return done, err
+	}
+	have, err := s.applied(ctx, tx)
+	if err != nil {
+		return done, err
+	}
+	pending, err := store.Pending(known, have)
+	if err != nil {
+		return done, err
+	}
+	if err := s.applyAll(ctx, tx, len(have) == 0, pending); err != nil {
+		return done, err
+	}
+	if o.RuntimeRole != "" {
+		if err := s.exec(ctx, tx, fill(grants, s.schema, o.RuntimeRole)); err != nil {
+			return done, fmt.Errorf("grant to %s: %w", o.RuntimeRole, err)
+		}
+	}
+	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
+}
+
+func (s *Store) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []store.Migration) error {
+	if fresh && len(pending) > 0 {
+		if err := s.exec(ctx, tx, fill(createMigration, s.schema, "")); err != nil {
+			return err
+		}
+	}
+	for _, m := range pending {
+		if err := s.exec(ctx, tx, fill(m.SQL+";\n"+record(m), s.schema, "")); err != nil {
+			return fmt.Errorf("migration %d: %w", m.Number, err)
+		}
+	}
+	return nil
+}
+
+// exec runs several statements at once. Only migrations do, and their text is
+// ours alone.
+func (s *Store) exec(ctx context.Context, tx pgx.Tx, sql string) error {
+	_, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
+	return err
+}
+
+func lockKey(schema string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("holdfast migrate " + schema))
+	return int64(h.Sum64())
+}
+
+// applied reads which migrations the schema has. A schema of our name without
+// our record was made by something else.
+func (s *Store) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, error) {
+	var tables, records, columns int
+	err := tx.QueryRow(ctx, `SELECT count(DISTINCT c.oid), count(DISTINCT c.oid) FILTER (WHERE c.relname = 'migration'),
+		count(a.attname) FILTER (WHERE c.relname = 'migration' AND a.attname IN ('number', 'min_reader', 'sum'))
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm')`, s.schema).Scan(&tables, &records, &columns)
+	if err != nil || tables == 0 {
+		return nil, err
+	}
+	if records == 0 || columns != 3 {
+		return nil, fault.New(fault.DatabaseForeign,
+			"the schema %q has tables, but no record of Holdfast's migrations: it is another program's, so name another schema; nothing was changed", s.schema)
+	}
+	rows, err := tx.Query(ctx, fill(`SELECT number, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[store.Applied])
+}

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const (
+	oldestServer = 150000 // server_version_num of PostgreSQL 15
+	poolSize     = 16
+	vitalSize    = 2
+)
+
+// session is what every connection of ours runs under. The timeouts end what a
+// stuck client would otherwise hold; the isolation is what the statements are
+// written for; compiling a plan costs more than any of them takes.
+var session = map[string]string{
+	"application_name":                    "holdfast",
+	"statement_timeout":                   "30s",
+	"lock_timeout":                        "5s",
+	"idle_in_transaction_session_timeout": "60s",
+	"default_transaction_isolation":       "read committed",
+	"default_transaction_read_only":       "off",
+	"jit":                                 "off",
+	"timezone":                            "UTC",
+}
+
+func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
+	s := &Store{log: o.Log, schema: d.schema, owned: d.pool == nil, pool: d.pool, plain: d.plain}
+	if err := d.checkSchema(); err != nil {
+		return nil, store.Migrated{}, err
+	}
+	if err := d.connect(ctx, s); err != nil {
+		return nil, store.Migrated{}, err
+	}
+	done, err := s.start(ctx, o, migrate)
+	if err != nil {
+		_ = s.Close()
+		return nil, done, err
+	}
+	return s, done, nil
+}
+
+// connect makes the pools. Nothing is dialled before it is needed.
+func (d *Database) connect(ctx context.Context, s *Store) error {
+	config, err := d.config()
+	if err != nil {
+		return err
+	}
+	if s.owned {
+		if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+			return s.fault(err)
+		}
+	}
+	vital := config.Copy()
+	vital.MaxConns, vital.MinConns, vital.MinIdleConns = vitalSize, 0, 0
+	if s.vital, err = pgxpool.NewWithConfig(ctx, vital); err != nil {
+		if s.owned {
+			s.pool.Close()
+		}
+		return s.fault(err)
+	}
+	return nil
+}
+
+func (d *Database) config() (*pgxpool.Config, error) {
+	if d.pool != nil {
+		return d.pool.Config(), nil
+	}
+	config, err := pgxpool.ParseConfig(d.url)
+	if err != nil {
+		return nil, fault.New(fault.Validation, "the database's URL cannot be read: it wants the form postgres://user@host:5432/name").Wrap(hidden(err))
+	}
+	switch config.ConnConfig.DefaultQueryExecMode {
+	case pgx.QueryExecModeSimpleProtocol:
+		return nil, fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is refused: it puts arguments into the text of statements; use cache_describe behind a pooler")
+	case pgx.QueryExecModeCacheStatement:
+	default:
+		d.pooled = true
+	}
+	if d.pooled {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	d.tune(config)
+	return config, nil
+}
+
+// hidden keeps the URL, and with it a password, out of logs.
+func hidden(error) error { return errors.New("the URL was not parsed") }
+
+// tune sets what the URL leaves open. A pooler refuses session settings that
+// it does not know, so behind one they are the role's.
+func (d *Database) tune(config *pgxpool.Config) {
+	if !d.pooled {
+		for name, value := range session {
+			if _, given := config.ConnConfig.RuntimeParams[name]; !given {
+				config.ConnConfig.RuntimeParams[name] = value
+			}
+		}
+	}
+	if config.MaxConns == pgxDefaultConns() {
+		config.MaxConns = poolSize
+	}
+	config.ConnConfig.ConnectTimeout = max(config.ConnConfig.ConnectTimeout, 5*time.Second)
+}
+
+// pgxDefaultConns asks pgx for its default, to tell it from a size that the URL
+// sets.
+func pgxDefaultConns() int32 {
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return 0
+	}
+	return config.MaxConns
+}
+
+// start checks the server and the schema and every verb's statements.
+func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
+	err := store.Retry(ctx, func() error { return s.fault(s.checkServer(ctx)) })
+	if err != nil {
+		return store.Migrated{}, err
+	}
+	done, err := s.migrate(ctx, o, migrate)
+	if err != nil {
+		return done, err
+	}
+	return done, s.prepare(ctx)
+}
+
+func (s *Store) checkServer(ctx context.Context) error {
+	var num, version, isolation string
+	var recovery bool
+	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'),
+		current_setting('default_transaction_isolation'), pg_is_in_recovery()`).Scan(&num, &version, &isolation, &recovery)
+	if err != nil {
+		return err
+	}
+	s.version = "PostgreSQL " + version
+	n, err := strconv.Atoi(num)
+	switch {
+	case err != nil:
+		return fmt.Errorf("server_version_num %q: %w", num, err)
+	case n < oldestServer:
+		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: version 15 or later is needed", version)
+	case recovery:
+		return fault.New(fault.DatabaseReadOnly, "the server is a standby and takes no writes: connect to the primary (target_session_attrs=read-write)")
+	case isolation != "read committed":
+		return fault.New(fault.Validation,
+			"default_transaction_isolation is %q, and the statements are written for \"read committed\": set it for the role (ALTER ROLE … SET default_transaction_isolation)", isolation)
+	}
+	return nil
+}

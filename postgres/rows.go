@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Outcomes of a member, as the statements number them.
+const (
+	refused = 0
+	applied = 1
+	again   = 2
+)
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// row is a [store.Row] over columns alone.
+type row struct{ pgx.Rows }
+
+func (row) Applied() bool { return true }
+
+// member is a [store.Row] behind the two columns that every general statement
+// begins with: which member, and what became of it.
+type member struct {
+	rows    pgx.Rows
+	ordinal int64
+	outcome int32
+}
+
+func (m *member) Applied() bool { return m.outcome == applied }
+
+func (m *member) Scan(dest ...any) error {
+	return m.rows.Scan(append([]any{&m.ordinal, &m.outcome}, dest...)...)
+}
+
+// peek reads the two columns alone, before the command's own scanner looks at
+// the rest.
+func (m *member) peek() error {
+	dest := make([]any, len(m.rows.FieldDescriptions()))
+	dest[0], dest[1] = &m.ordinal, &m.outcome
+	return m.rows.Scan(dest...)
+}
+
+// scanRows gives every row to a command.
+func scanRows(rows pgx.Rows, c store.Command) (n int, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		n++
+		if err := c.Scan(row{rows}); err != nil {
+			return n, fmt.Errorf("scan %s: %w", c.Decl().Name, err)
+		}
+	}
+	rows.Close()
+	return n, rows.Err()
+}
+
+// scanMembers gives each member its row and returns those that must ask again.
+func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, err error) {
+	defer rows.Close()
+	seen := 0
+	for rows.Next() {
+		m := &member{rows: rows}
+		if err := m.peek(); err != nil {
+			return nil, err
+		}
+		if m.ordinal < 1 || m.ordinal > int64(len(members)) {
+			return nil, fault.New(fault.Internal, "a statement answered for member %d of %d", m.ordinal, len(members))
+		}
+		seen++
+		c := members[m.ordinal-1]
+		if m.outcome == again {
+			asks = append(asks, c)
+			continue
+		}
+		if err := c.Scan(m); err != nil {
+			return nil, fmt.Errorf("scan %s: %w", c.Decl().Name, err)
+		}
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if seen != len(members) {
+		return nil, fault.New(fault.Internal, "%s answered %d rows for %d members", members[0].Decl().Name, seen, len(members))
+	}
+	return asks, nil
+}

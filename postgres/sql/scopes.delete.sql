@@ -1,0 +1,34 @@
+-- Deletes scopes, each if it is at the expected version. The row stays as a
+-- tombstone, so that a version is never used again.
+-- $4 kind, $5 scope, $6 want (NULL any), $7 correlation, $8 causation, $9 actor
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[],
+                         $7::text[], $8::text[], $9::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, correlation, causation, actor, member)
+), cur AS (
+    SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state
+      FROM m JOIN {schema}.scope s
+        ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     ORDER BY s.shard, s.workspace, s.kind, s.id
+       FOR UPDATE OF s
+), moved AS (
+    UPDATE {schema}.scope s
+       SET version = s.version + 1, state = NULL, updated_at = {now}
+      FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
+     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+       AND cur.state IS NOT NULL
+       AND (m.want IS NULL OR m.want = cur.version)
+    RETURNING m.member, s.version, s.updated_at
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, moved.version, 'deleted', '{}',
+           m.correlation, m.causation, m.actor, moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+)
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
+       coalesce(moved.version, CASE WHEN cur.state IS NOT NULL THEN cur.version END, -1),
+       CASE WHEN moved.member IS NOT NULL THEN 'null' ELSE coalesce(cur.state, 'null')::text END
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member
+  LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope

@@ -1,0 +1,17 @@
+-- Replaces the state of one scope that is alive and at the expected version, or
+-- does nothing and returns nothing.
+WITH moved AS (
+    UPDATE {schema}.scope s
+       SET version = s.version + 1, state = $7::text::jsonb, updated_at = {now}
+     WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.kind = $4::text AND s.id = $5::text
+       AND s.state IS NOT NULL
+       AND ($6::bigint IS NULL OR s.version = $6)
+    RETURNING s.version, s.state, s.updated_at
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT $1, $3::uuid, 0, $2, '$scope/' || $4 || '/' || $5, moved.version, 'put', '{}',
+           $8::text, $9::text, $10::text, moved.updated_at
+      FROM moved
+)
+SELECT moved.version, moved.state::text FROM moved

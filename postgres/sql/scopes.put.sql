@@ -1,0 +1,56 @@
+-- Replaces the state of scopes, each if it is at the expected version.
+-- $4 kind, $5 scope, $6 want (NULL any, -1 none), $7 state, $8 correlation,
+-- $9 causation, $10 actor
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+                         $8::text[], $9::text[], $10::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, state,
+                                  correlation, causation, actor, member)
+), t AS MATERIALIZED (
+    SELECT {now} AS now
+), cur AS (
+    SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state
+      FROM m JOIN {schema}.scope s
+        ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     ORDER BY s.shard, s.workspace, s.kind, s.id
+       FOR UPDATE OF s
+), moved AS (
+    UPDATE {schema}.scope s
+       SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now
+      FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
+     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+       AND (m.want IS NULL
+            OR (m.want = -1 AND cur.state IS NULL)
+            OR (m.want = cur.version AND cur.state IS NOT NULL))
+    RETURNING s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.updated_at
+), made AS (
+    INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at)
+    SELECT m.shard, m.workspace, m.kind, m.scope, 0, m.state::jsonb, t.now, t.now
+      FROM m, t
+     WHERE (m.want IS NULL OR m.want = -1)
+       AND NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace
+                                           AND cur.kind = m.kind AND cur.id = m.scope)
+     ORDER BY m.shard, m.workspace, m.kind, m.scope
+    ON CONFLICT (shard, workspace, kind, id) DO NOTHING
+    RETURNING shard, workspace, kind, id, version, state, updated_at
+), won AS (
+    SELECT m.member, m.shard, m.workspace, m.command, m.kind, m.scope, m.correlation, m.causation, m.actor,
+           w.version, w.state, w.updated_at
+      FROM m JOIN (SELECT * FROM moved UNION ALL SELECT * FROM made) w
+        ON w.shard = m.shard AND w.workspace = m.workspace AND w.kind = m.kind AND w.id = m.scope
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT won.shard, won.command, 0, won.workspace, '$scope/' || won.kind || '/' || won.scope, won.version, 'put', '{}',
+           won.correlation, won.causation, won.actor, won.updated_at
+      FROM won
+)
+SELECT m.member,
+       CASE WHEN won.member IS NOT NULL THEN 1
+            WHEN cur.id IS NOT NULL OR m.want >= 0 THEN 0
+            ELSE 2 END,
+       coalesce(won.version, CASE WHEN cur.state IS NOT NULL THEN cur.version END, -1),
+       coalesce(won.state, cur.state, 'null')::text
+  FROM m
+  LEFT JOIN won ON won.member = m.member
+  LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope

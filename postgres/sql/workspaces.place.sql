@@ -1,0 +1,16 @@
+-- Gives a workspace its shard, or tells the one that it has.
+-- $2 workspace, $4 shard proposed
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::bigint[])
+             WITH ORDINALITY AS m(shard, workspace, command, proposed, member)
+), made AS (
+    INSERT INTO {schema}.workspace (name, shard, created_at)
+    SELECT m.workspace, m.proposed, {now} FROM m ORDER BY m.workspace
+    ON CONFLICT (name) DO NOTHING
+    RETURNING name, shard
+)
+SELECT m.member, CASE WHEN made.name IS NOT NULL OR w.name IS NOT NULL THEN 1 ELSE 2 END,
+       coalesce(made.shard, w.shard, 0)
+  FROM m
+  LEFT JOIN made ON made.name = m.workspace
+  LEFT JOIN {schema}.workspace w ON w.name = m.workspace

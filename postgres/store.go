@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+//go:embed sql/*.sql migrations/*.sql
+var files embed.FS
+
+// Store is an open PostgreSQL database. Safe for concurrent use.
+type Store struct {
+	log     *slog.Logger
+	schema  string
+	version string
+	owned   bool
+	plain   bool
+
+	pool *pgxpool.Pool
+	// vital serves what must not wait behind the rest: a hold that cannot be
+	// renewed because the pool is busy is lost.
+	vital *pgxpool.Pool
+	verbs map[string]verb
+}
+
+var _ store.Store = (*Store)(nil)
+
+// tokens are what the files leave open. The time is the server's at the moment
+// the expression is evaluated, not at the start of the transaction, which may
+// lie long before; tests can shift it.
+func tokens(schema string) *strings.Replacer {
+	quoted := pgx.Identifier{schema}.Sanitize()
+	return strings.NewReplacer(
+		"{schema}", quoted,
+		"{now}", "(clock_timestamp() + (SELECT c.shift FROM "+quoted+".clock c))")
+}
+
+// Texts returns the SQL of every verb in a schema, for tests and for the
+// curious.
+func Texts(schema string) (store.Texts, error) {
+	return store.LoadTexts(files, "sql", tokens(schema))
+}
+
+// prepare takes the verbs' SQL and has the server parse every statement: a
+// schema that lost a table or a column shows here, and not at the first call.
+func (s *Store) prepare(ctx context.Context) error {
+	texts, err := Texts(s.schema)
+	if err != nil {
+		return err
+	}
+	if err := texts.Missing(store.Decls()); err != nil {
+		return err
+	}
+	s.verbs = make(map[string]verb, len(texts))
+	for _, d := range store.Decls() {
+		s.verbs[d.Name] = verb{text: texts[d.Name], fast: texts[d.Name+".fast"]}
+	}
+	return store.Retry(ctx, func() error { return s.parse(ctx, texts) })
+}
+
+func (s *Store) parse(ctx context.Context, texts store.Texts) error {
+	link, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return s.fault(err)
+	}
+	defer link.Release()
+	for _, text := range texts {
+		if _, err := link.Conn().PgConn().Prepare(ctx, "", text, nil); err != nil {
+			return s.fault(err)
+		}
+	}
+	return nil
+}
+
+// Do runs a command and commits it: for a write, one statement in one round
+// trip, which is its own transaction.
+func (s *Store) Do(ctx context.Context, c store.Command) error {
+	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
+}
+
+// doOnce takes a connection first: an error up to then is certain to have
+// written nothing. After that a write's errors are mapped with doubt.
+func (s *Store) doOnce(ctx context.Context, c store.Command) error {
+	pool := s.pool
+	if c.Decl().Lane == store.Vital {
+		pool = s.vital
+	}
+	link, err := pool.Acquire(ctx)
+	if err != nil {
+		return s.fault(err)
+	}
+	defer link.Release()
+	err = s.run(ctx, link, c)
+	if c.Decl().Lane == store.Write {
+		return lost(err)
+	}
+	return s.fault(err)
+}
+
+// Update runs f in one transaction, and runs it again if the transaction had to
+// give way to another or its connection broke before the commit.
+func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
+}
+
+func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	link, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return s.fault(err)
+	}
+	defer link.Release()
+	tx, err := link.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return s.fault(err)
+	}
+	defer rollback(ctx, tx) // after a commit it does nothing
+	if err := f(ctx, &conn{store: s, tx: tx}); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return lost(tx.Commit(ctx))
+}
+
+// rollback ends a transaction also when the caller's context has ended, but
+// does not wait for ever.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// Version names the database and its version.
+func (s *Store) Version() string { return s.version }
+
+// Close waits for what is under way and frees every connection. A pool that
+// the program brought stays open.
+func (s *Store) Close() error {
+	if s.vital != nil {
+		s.vital.Close()
+	}
+	if s.owned && s.pool != nil {
+		s.pool.Close()
+	}
+	return nil
+}
+
+func (s *Store) fault(err error) error { return mapError(err) }

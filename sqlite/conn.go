@@ -1,0 +1,221 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// conn is one open transaction: the store's own, or one of the user's that was
+// joined.
+type conn struct {
+	store  *Store
+	tx     *sql.Tx
+	joined bool
+	// failed is the first error of a command in a transaction of our own. Its
+	// script may have stopped half-way, so the transaction must not commit,
+	// whatever the closure makes of the error.
+	failed error
+}
+
+var _ store.Conn = (*conn)(nil)
+
+// Run runs a command inside the transaction. The caller's context is asked
+// before the command and never reaches the driver: an interrupt would leave it
+// open which statements of a script have run.
+func (c *conn) Run(ctx context.Context, cmd store.Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.failed != nil {
+		return c.failed
+	}
+	sc := c.store.scripts[cmd.Decl().Name]
+	if sc == nil {
+		return fault.New(fault.Internal, "no SQL for the verb %s", cmd.Decl().Name)
+	}
+	cmd.Reset()
+	var args store.Args
+	cmd.Bind(&args)
+	ctx = context.WithoutCancel(ctx)
+	if c.joined && !sc.reads {
+		return c.guarded(ctx, sc, cmd, &args)
+	}
+	err := c.run(ctx, sc, cmd, &args)
+	if err != nil && !sc.reads {
+		c.failed = err
+	}
+	return err
+}
+
+// guarded runs a script in a savepoint, so that a failure in the middle of it
+// leaves the user's transaction as it was.
+func (c *conn) guarded(ctx context.Context, sc *script, cmd store.Command, args *store.Args) error {
+	if _, err := c.tx.ExecContext(ctx, "SAVEPOINT holdfast"); err != nil {
+		return c.store.fault(err)
+	}
+	err := c.run(ctx, sc, cmd, args)
+	if err != nil {
+		if _, undo := c.tx.ExecContext(ctx, "ROLLBACK TO holdfast"); undo != nil {
+			return c.store.fault(undo)
+		}
+	}
+	if _, end := c.tx.ExecContext(ctx, "RELEASE holdfast"); end != nil && err == nil {
+		err = c.store.fault(end)
+	}
+	return err
+}
+
+// run runs the statements of a script for a lone member.
+func (c *conn) run(ctx context.Context, sc *script, cmd store.Command, args *store.Args) error {
+	values := native(args.Values(0))
+	if sc.reads {
+		_, err := c.query(ctx, &sc.do, values, cmd, true)
+		return err
+	}
+	won, err := c.query(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do), true)
+	if err != nil {
+		return err
+	}
+	if won == 0 {
+		return c.lost(ctx, sc, values, cmd)
+	}
+	return c.won(ctx, sc, values, args.Children(0), cmd)
+}
+
+func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) error {
+	for i := range sc.won {
+		st := &sc.won[i]
+		rows := [][]any{nil}
+		if st.each {
+			rows = children
+		}
+		for _, child := range rows {
+			all := append(values[:len(values):len(values)], native(child)...)
+			n, err := c.change(ctx, st, all, onlyIf(cmd, sc.answer == st))
+			if err == nil && n != 1 {
+				err = fault.New(fault.Internal, "%s changed %d rows where it must change one", sc.name, n)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *conn) lost(ctx context.Context, sc *script, values []any, cmd store.Command) error {
+	for i := range sc.lost {
+		n, err := c.query(ctx, &sc.lost[i], values, cmd, false)
+		if err == nil && n != 1 {
+			err = fault.New(fault.Internal, "%s: its \"else\" answered %d rows where it must answer one", sc.name, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change runs a statement that writes and returns how many rows it changed.
+func (c *conn) change(ctx context.Context, st *statement, values []any, cmd store.Command) (int, error) {
+	if st.rows {
+		return c.query(ctx, st, values, cmd, true)
+	}
+	res, err := c.exec(ctx, st, values)
+	if err != nil {
+		return 0, c.store.fault(err)
+	}
+	n, err := res.RowsAffected()
+	return int(n), c.store.fault(err)
+}
+
+// query runs a statement, gives its rows to the command, if there is one, and
+// returns how many there were.
+func (c *conn) query(ctx context.Context, st *statement, values []any, cmd store.Command, applied bool) (int, error) {
+	rows, err := c.rows(ctx, st, values)
+	if err != nil {
+		return 0, c.store.fault(err)
+	}
+	n, err := scanAll(rows, cmd, applied)
+	return n, c.store.fault(err)
+}
+
+func (c *conn) exec(ctx context.Context, st *statement, values []any) (sql.Result, error) {
+	if p := c.prepared(st); p != nil {
+		return c.tx.StmtContext(ctx, p).ExecContext(ctx, values...)
+	}
+	return c.tx.ExecContext(ctx, st.text, values...)
+}
+
+func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows, error) {
+	if p := c.prepared(st); p != nil {
+		return c.tx.StmtContext(ctx, p).QueryContext(ctx, values...)
+	}
+	return c.tx.QueryContext(ctx, st.text, values...)
+}
+
+// prepared returns the prepared form of a statement. A joined transaction may
+// be of another pool, where ours does not exist.
+func (c *conn) prepared(st *statement) *sql.Stmt {
+	if c.joined {
+		return nil
+	}
+	return c.store.writes[st.text]
+}
+
+func onlyIf(cmd store.Command, yes bool) store.Command {
+	if yes {
+		return cmd
+	}
+	return nil
+}
+
+// scanAll reads every row, to the end: SQLite finishes a statement only then.
+func scanAll(rows *sql.Rows, cmd store.Command, applied bool) (n int, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		n++
+		if cmd == nil {
+			continue
+		}
+		if err := cmd.Scan(row{rows, applied}); err != nil {
+			return n, fmt.Errorf("scan %s: %w", cmd.Decl().Name, err)
+		}
+	}
+	return n, rows.Err()
+}
+
+// row is a [store.Row]. SQLite has no type for a time: it is kept as
+// milliseconds since 1970.
+type row struct {
+	rows    *sql.Rows
+	applied bool
+}
+
+func (r row) Applied() bool { return r.applied }
+
+func (r row) Scan(dest ...any) error {
+	for i, d := range dest {
+		if t, ok := d.(*time.Time); ok {
+			dest[i] = (*millis)(t)
+		}
+	}
+	return r.rows.Scan(dest...)
+}
+
+type millis time.Time
+
+// Scan implements [sql.Scanner].
+func (m *millis) Scan(v any) error {
+	ms, ok := v.(int64)
+	if !ok {
+		return fmt.Errorf("a time is stored as %T", v)
+	}
+	*m = millis(time.UnixMilli(ms).UTC())
+	return nil
+}

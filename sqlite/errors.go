@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// SQLite's primary result codes, and the one extended code that matters.
+const (
+	codePerm         = 3
+	codeBusy         = 5
+	codeLocked       = 6
+	codeReadOnly     = 8
+	codeInterrupt    = 9
+	codeIO           = 10
+	codeCorrupt      = 11
+	codeFull         = 13
+	codeCantOpen     = 14
+	codeProtocol     = 15
+	codeAuth         = 23
+	codeNotADB       = 26
+	codeBusySnapshot = codeBusy | 2<<8
+	codeGeneric      = 1
+)
+
+// coded is an error of a SQLite driver.
+type coded interface{ Code() int }
+
+// mapError turns a driver's error into ours, by its code. It is the only place
+// that knows the codes. Outside COMMIT an error means that the statement did
+// nothing, so what may pass by itself is marked as safe to repeat.
+func mapError(err error, name string) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) {
+		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function it was given to").Wrap(errors.Join(store.ErrTxDone, err))
+	}
+	var c coded
+	if !errors.As(err, &c) {
+		return mapOther(err, name)
+	}
+	return mapCode(c.Code(), name, err)
+}
+
+func mapOther(err error, name string) error {
+	var known *fault.Error
+	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fault.New(fault.Internal, "%s: an error of the database that has no code", name).Wrap(err)
+}
+
+func mapCode(code int, name string, err error) error {
+	switch code & 0xff {
+	case codeBusy, codeLocked, codeProtocol:
+		return fault.New(fault.Unavailable, "%s is busy: another process holds its lock", name).Repeatable().Wrap(err)
+	case codeInterrupt:
+		return errors.Join(context.Canceled, err)
+	case codeReadOnly, codePerm, codeAuth:
+		return fault.New(fault.DatabaseReadOnly, "%s is read-only: give this process the right to write the file and its folder; nothing was changed", name).Wrap(err)
+	case codeFull:
+		return fault.New(fault.StorageFull, "no room is left for %s: free some, and repeat the call; what was acknowledged is intact", name).Wrap(err)
+	case codeCorrupt:
+		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup; nothing was changed", name).Wrap(err)
+	case codeNotADB:
+		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its beginning is destroyed: name another file, or restore it; nothing was changed", name).Wrap(err)
+	case codeCantOpen:
+		return fault.New(fault.Unavailable, "%s cannot be opened: it, or the files beside it, cannot be created or read", name).Wrap(err)
+	case codeIO:
+		return fault.New(fault.Unavailable, "%s: the disk reported an error", name).Wrap(err)
+	default:
+		return fault.New(fault.Internal, "%s: a statement failed (SQLite code %d)", name, code).Wrap(err)
+	}
+}
+
+// commitFault maps an error of COMMIT. The driver has ended the transaction by
+// then, so a lock or a full disk means that it was rolled back. After an I/O
+// error the commit may stand in the log all the same, and be found there after
+// a restart.
+func commitFault(err error, name string) error {
+	var c coded
+	if errors.As(err, &c) && c.Code()&0xff == codeIO {
+		return fault.New(fault.OutcomeUnknown, "%s: the disk failed while committing, so the write may or may not be kept", name).Wrap(err)
+	}
+	return mapError(err, name)
+}
+
+// joinFault explains a user's transaction that cannot take the write lock.
+func joinFault(err error) error {
+	var c coded
+	if errors.As(err, &c) && c.Code()&0xff == codeBusy {
+		return fault.New(fault.Validation,
+			"the transaction cannot take SQLite's write lock: begin it immediate (_txlock=immediate), or join it before it reads").Wrap(err)
+	}
+	return mapError(err, "the joined transaction's database")
+}

@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const createMigration = `CREATE TABLE IF NOT EXISTS holdfast_migration (
+    number     INTEGER NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    min_reader INTEGER NOT NULL,
+    sum        TEXT    NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT`
+
+// Script returns the SQL that migrating an empty database runs.
+func (d *Database) Script(store.Options) (string, error) {
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "BEGIN IMMEDIATE;\n\n%s;\n", createMigration)
+	for _, m := range known {
+		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, m.SQL, record(m))
+	}
+	b.WriteString("\nCOMMIT;\n")
+	return b.String(), nil
+}
+
+// record remembers a migration. Its values are ours, so they may stand in the
+// text, which is then the same that Script prints.
+func record(m store.Migration) string {
+	return fmt.Sprintf("INSERT INTO holdfast_migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', CAST(round(unixepoch('subsec') * 1000) AS INTEGER))",
+		m.Number, m.Name, m.MinReader, m.Sum)
+}
+
+// migrate brings the schema up to date. The write lock is what lets many
+// processes start at once: the first migrates, the others find it done. A
+// schema that is current is only read.
+func (s *Store) migrate(ctx context.Context, allowed bool) (store.Migrated, error) {
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return store.Migrated{}, err
+	}
+	var done store.Migrated
+	err = store.Retry(ctx, func() error {
+		done, err = s.migrateOnce(ctx, known, allowed)
+		return err
+	})
+	return done, err
+}
+
+func (s *Store) migrateOnce(ctx context.Context, known []store.Migration, allowed bool) (done store.Migrated, err error) {
+	have, err := s.applied(ctx, s.write)
+	if err != nil {
+		return done, err
+	}
+	done = store.Migrated{From: len(have), To: len(have)}
+	pending, err := store.Pending(known, have)
+	if err != nil || len(pending) == 0 {
+		return done, err
+	}
+	if !allowed {
+		return done, store.Behind(len(have), len(known))
+	}
+	return s.apply(ctx, known)
+}
+
+// apply looks again under the write lock, and applies what is pending then.
+func (s *Store) apply(ctx context.Context, known []store.Migration) (done store.Migrated, err error) {
+	ctx = context.WithoutCancel(ctx)
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return done, s.fault(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, createMigration); err != nil {
+		return done, s.fault(err)
+	}
+	have, err := s.applied(ctx, tx)
+	if err != nil {
+		return done, err
+	}
+	pending, err := store.Pending(known, have)
+	if err != nil {
+		return done, err
+	}
+	for _, m := range pending {
+		if _, err := tx.ExecContext(ctx, m.SQL+";\n"+record(m)); err != nil {
+			return done, fmt.Errorf("migration %d: %w", m.Number, s.fault(err))
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return done, commitFault(err, s.name)
+	}
+	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// applied reads which migrations the database has. Tables with our prefix but
+// without our record were made by something else.
+func (s *Store) applied(ctx context.Context, q querier) ([]store.Applied, error) {
+	var ours, record int
+	err := q.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE name = 'holdfast_migration')
+		FROM sqlite_schema WHERE type = 'table' AND name LIKE 'holdfast\_%' ESCAPE '\'`).Scan(&ours, &record)
+	if err != nil || ours == 0 {
+		return nil, s.fault(err)
+	}
+	if record == 0 {
+		return nil, fault.New(fault.DatabaseForeign,
+			"%s has tables whose names begin with holdfast_, but no record of Holdfast's migrations: they are another program's; nothing was changed", s.name)
+	}
+	rows, err := q.QueryContext(ctx, `SELECT number, min_reader, sum FROM holdfast_migration ORDER BY number`)
+	if err != nil {
+		return nil, s.foreign(err)
+	}
+	defer rows.Close()
+	var all []store.Applied
+	for rows.Next() {
+		var a store.Applied
+		if err := rows.Scan(&a.Number, &a.MinReader, &a.Sum); err != nil {
+			return nil, s.foreign(err)
+		}
+		all = append(all, a)
+	}
+	return all, s.fault(rows.Err())
+}
+
+func (s *Store) foreign(err error) error {
+	mapped := s.fault(err)
+	if fault.CodeOf(mapped) != fault.Internal {
+		return mapped
+	}
+	return fault.New(fault.DatabaseForeign, "%s has a table holdfast_migration that is not Holdfast's; nothing was changed", s.name).Wrap(err)
+}

@@ -1,0 +1,225 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver named "sqlite"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// oldest is the first library without the WAL-reset bug, which could corrupt a
+// database that several connections write to.
+var oldest = [3]int{3, 51, 3}
+
+// checkedWhole is the size up to which the whole file is checked at the start.
+// A larger one would keep a program waiting; damage in it is reported when it
+// is met.
+const checkedWhole = 64 << 20
+
+// open does everything between a path and a usable store, in an order that
+// changes nothing before the file is known to be ours or empty.
+func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
+	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db}
+	if s.owned {
+		if err := d.inspect(ctx); err != nil {
+			return nil, store.Migrated{}, err
+		}
+		if err := d.connect(s); err != nil {
+			return nil, store.Migrated{}, err
+		}
+	}
+	done, err := s.start(ctx, migrate)
+	if err != nil {
+		_ = s.Close()
+		return nil, store.Migrated{}, err
+	}
+	return s, done, nil
+}
+
+func (d *Database) name() string {
+	if d.path == "" {
+		return "the given database"
+	}
+	return d.path
+}
+
+// connect opens the one connection that writes and the few that read.
+func (d *Database) connect(s *Store) (err error) {
+	if s.write, err = sql.Open("sqlite", dsn(d.path, "_txlock", "immediate", "_pragma", "journal_mode(WAL)", "_pragma", "synchronous(FULL)")); err != nil {
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	s.write.SetMaxOpenConns(1)
+	if s.read, err = sql.Open("sqlite", dsn(d.path, "_pragma", "query_only(1)")); err != nil {
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	s.read.SetMaxOpenConns(d.readers)
+	s.read.SetMaxIdleConns(d.readers)
+	return nil
+}
+
+// dsn names the file as a URI, because a path may hold any character. The
+// driver's own waiting is short: the store tries again itself, and listens to
+// the caller's context between the tries.
+func dsn(path string, params ...string) string {
+	q := url.Values{"_pragma": {"busy_timeout(50)"}}
+	for i := 0; i < len(params); i += 2 {
+		q.Add(params[i], params[i+1])
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		abs = path
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: q.Encode()}).String()
+}
+
+// start checks the library and the schema and prepares the verbs.
+func (s *Store) start(ctx context.Context, migrate bool) (store.Migrated, error) {
+	if err := s.checkLibrary(ctx); err != nil {
+		return store.Migrated{}, err
+	}
+	done, err := s.migrate(ctx, migrate)
+	if err != nil {
+		return done, err
+	}
+	return done, s.prepare(ctx)
+}
+
+func (s *Store) checkLibrary(ctx context.Context) error {
+	var version string
+	err := store.Retry(ctx, func() error {
+		return s.fault(s.read.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version))
+	})
+	if err != nil {
+		return err
+	}
+	s.version = "SQLite " + version
+	if older(version, oldest) {
+		return fault.New(fault.DatabaseTooOld,
+			"the SQLite library is %s, and versions before %d.%d.%d can corrupt a database in WAL mode: build with a newer driver",
+			version, oldest[0], oldest[1], oldest[2])
+	}
+	return nil
+}
+
+func older(version string, than [3]int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	for i, want := range than {
+		have := 0
+		if i < len(parts) {
+			have, _ = strconv.Atoi(parts[i])
+		}
+		if have != want {
+			return have < want
+		}
+	}
+	return false
+}
+
+// inspect refuses a file that is not a database, is not whole, cannot be
+// written or belongs to another program. It looks only: not even the journal
+// mode of a file that is refused is changed.
+func (d *Database) inspect(ctx context.Context) error {
+	fresh, err := d.inspectFile()
+	if err != nil || fresh {
+		return err
+	}
+	db, err := sql.Open("sqlite", dsn(d.path, "_txlock", "immediate"))
+	if err != nil {
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	return store.Retry(ctx, func() error { return d.inspectTables(ctx, db) })
+}
+
+// inspectFile looks at the file from outside. It must not open it: closing a
+// second descriptor of a database would drop the locks that this process holds
+// on it.
+func (d *Database) inspectFile() (fresh bool, err error) {
+	if d.path == "" || d.path == ":memory:" || strings.HasPrefix(d.path, "file:") {
+		return false, fault.New(fault.Validation,
+			"%q is not the path of a file: Holdfast keeps what it acknowledges, so a database in memory is refused; name a file, in a temporary folder if it need not stay", d.path)
+	}
+	info, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, d.inspectFolder()
+	}
+	if err != nil {
+		return false, fault.New(fault.Unavailable, "cannot look at %s: %v", d.path, err).Wrap(err)
+	}
+	if !info.Mode().IsRegular() {
+		return false, fault.New(fault.DatabaseForeign, "%s is not a file", d.path)
+	}
+	// SQLite takes an empty file for a new database and deletes the log beside
+	// it. With a log, it was not new: somebody cut it off.
+	if log, err := os.Stat(d.path + "-wal"); info.Size() == 0 && err == nil && log.Size() > 0 {
+		return false, fault.New(fault.DatabaseDamaged,
+			"%s is empty but has a write-ahead log beside it, so it was truncated: restore it from a backup; nothing was changed", d.path)
+	}
+	return false, nil
+}
+
+func (d *Database) inspectFolder() error {
+	folder := filepath.Dir(d.path)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fault.New(fault.NotFound, "the folder %s for the database does not exist: create it first", folder)
+	}
+	return nil
+}
+
+func (d *Database) inspectTables(ctx context.Context, db *sql.DB) error {
+	var ours, others int
+	err := db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE name LIKE 'holdfast\_%' ESCAPE '\'),
+		count(*) FILTER (WHERE name NOT LIKE 'holdfast\_%' ESCAPE '\' AND name NOT LIKE 'sqlite\_%' ESCAPE '\')
+		FROM sqlite_schema WHERE type = 'table'`).Scan(&ours, &others)
+	if err != nil {
+		return mapError(err, d.path)
+	}
+	if d.alone && ours == 0 && others > 0 {
+		return fault.New(fault.DatabaseForeign,
+			"%s holds %d tables of another program and none of Holdfast's: name another file; nothing was changed", d.path, others)
+	}
+	if err := d.inspectPages(ctx, db); err != nil {
+		return err
+	}
+	return d.inspectLock(ctx, db)
+}
+
+// inspectLock begins a transaction that writes, and ends it: that is how a
+// read-only file shows.
+func (d *Database) inspectLock(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return mapError(err, d.path)
+	}
+	return tx.Rollback()
+}
+
+func (d *Database) inspectPages(ctx context.Context, db *sql.DB) error {
+	var size int64
+	if err := db.QueryRowContext(ctx, `SELECT c.page_count * s.page_size FROM pragma_page_count AS c, pragma_page_size AS s`).Scan(&size); err != nil {
+		return mapError(err, d.path)
+	}
+	if size > checkedWhole {
+		return nil
+	}
+	var verdict string
+	if err := db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&verdict); err != nil {
+		return mapError(err, d.path)
+	}
+	if verdict != "ok" {
+		return fault.New(fault.DatabaseDamaged, "%s is damaged (%s): restore it from a backup; nothing was changed", d.path, verdict)
+	}
+	return nil
+}

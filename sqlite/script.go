@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// SQLite has no CTE that writes, so a verb is a short script. "do" decides: if
+// a row comes back the command won, and the "each" (once a child row) and
+// "then" statements follow; if none comes back it lost, and "else" tells what
+// was found instead. The answer is the last row that a branch returns.
+//
+// The rejected shape was code for each verb. A script keeps the SQL in one
+// file a verb, under the same name as PostgreSQL's, where a test can hold it to
+// the rules.
+type script struct {
+	name   string
+	reads  bool
+	do     statement
+	won    []statement // "each" and "then", in order
+	lost   []statement // "else"
+	answer *statement  // the statement of a won command that gives its answer
+}
+
+type statement struct {
+	text string
+	each bool
+	rows bool // returns rows
+}
+
+var section = regexp.MustCompile(`(?m)^-- (do|then|each|else)[ \t]*$`)
+
+func parseScript(name, text string) (*script, error) {
+	marks := section.FindAllStringSubmatchIndex(text, -1)
+	if len(marks) == 0 {
+		return nil, fmt.Errorf("sqlite: %s.sql has no section \"-- do\"", name)
+	}
+	sc := &script{name: name}
+	for i, m := range marks {
+		end := len(text)
+		if i+1 < len(marks) {
+			end = marks[i+1][0]
+		}
+		if err := sc.add(i, text[m[2]:m[3]], strings.TrimSpace(text[m[1]:end])); err != nil {
+			return nil, err
+		}
+	}
+	sc.reads = strings.HasPrefix(sc.do.text, "SELECT") && len(marks) == 1
+	sc.answer = &sc.do
+	for i := range sc.won {
+		if sc.won[i].rows {
+			sc.answer = &sc.won[i]
+		}
+	}
+	return sc, nil
+}
+
+func (sc *script) add(i int, kind, text string) error {
+	st := statement{text: text, each: kind == "each", rows: returnsRows(text)}
+	switch {
+	case text == "" || (i == 0) != (kind == "do"):
+		return fmt.Errorf("sqlite: %s.sql: section %d (%s) is empty or out of order", sc.name, i+1, kind)
+	case kind == "do":
+		sc.do = st
+	case kind == "else":
+		sc.lost = append(sc.lost, st)
+	default:
+		sc.won = append(sc.won, st)
+	}
+	return nil
+}
+
+func returnsRows(text string) bool {
+	return strings.HasPrefix(text, "SELECT") || strings.Contains(text, "RETURNING")
+}
+
+// all returns every statement of the script, to prepare them.
+func (sc *script) all() []*statement {
+	all := []*statement{&sc.do}
+	for i := range sc.won {
+		all = append(all, &sc.won[i])
+	}
+	for i := range sc.lost {
+		all = append(all, &sc.lost[i])
+	}
+	return all
+}
+
+// native makes the driver's values of an argument list.
+func native(values []any) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		if id, ok := v.(store.ID); ok {
+			v = id[:]
+		}
+		out[i] = v
+	}
+	return out
+}

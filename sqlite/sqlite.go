@@ -1,0 +1,114 @@
+// Package sqlite keeps an engine in a SQLite file.
+//
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{})
+//
+// The file may hold tables of the program's own: Holdfast's begin with
+// "holdfast_", and [Raw] gives the transaction of an update to write both
+// together. Several processes may share the file. It is kept in WAL mode, and
+// synchronous=FULL, so that what was acknowledged survives a loss of power.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Database is a SQLite database that an engine can be opened on.
+type Database struct {
+	path    string
+	db      *sql.DB
+	alone   bool
+	readers int
+}
+
+var _ store.Database = (*Database)(nil)
+
+// Option changes how a database is opened.
+type Option func(*Database)
+
+// Alone refuses a file that holds tables of others and none of Holdfast's. The
+// server uses it: a mistyped path should not add tables to another program's
+// database.
+func Alone() Option { return func(d *Database) { d.alone = true } }
+
+// Readers sets how many connections serve reads; the default is 4. There is
+// always one that writes.
+func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
+
+// File is the database in a file, which is created if it does not exist.
+func File(path string, options ...Option) *Database {
+	d := &Database{path: path, readers: 4}
+	for _, o := range options {
+		o(d)
+	}
+	return d
+}
+
+// DB is the database behind a pool that the program has opened already, with
+// any driver whose errors have a method Code() int with SQLite's result code.
+// The engine does not close it. It should be in WAL mode; a pool of one
+// connection is enough, and more do not write faster.
+func DB(db *sql.DB, options ...Option) *Database {
+	d := &Database{db: db, readers: 4}
+	for _, o := range options {
+		o(d)
+	}
+	return d
+}
+
+// Join makes the user's own transaction a place to run verbs in: what they
+// write commits and rolls back with it. The caller commits. A command that is
+// refused, or fails, leaves the transaction as it was before the command.
+//
+// The transaction must hold SQLite's write lock or be able to take it: begin
+// it immediate (_txlock=immediate), or join before it reads anything.
+func Join(engine store.Host, tx *sql.Tx) (*store.Tx, error) {
+	port := engine.Port()
+	s, ok := port.Store.(*Store)
+	if !ok {
+		return nil, fault.New(fault.Validation, "the engine is not on SQLite: join it with the package of its own database")
+	}
+	if _, err := tx.Exec(takeLock); err != nil {
+		return nil, joinFault(err)
+	}
+	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Places), nil
+}
+
+// Raw returns the transaction under a [store.Tx], for the program's own tables.
+// It panics if tx is not of this package: that is a mistake in wiring. The
+// engine ends the transaction; do not commit it or roll it back.
+func Raw(tx *store.Tx) *sql.Tx {
+	c, ok := tx.Conn().(*conn)
+	if !ok {
+		panic(fmt.Sprintf("sqlite: Raw of a transaction that is not on SQLite (%T)", tx.Conn()))
+	}
+	return c.tx
+}
+
+// takeLock changes nothing, and makes SQLite take the write lock: a
+// transaction that has not read yet gets it, one that has read an older state
+// is told at once that it cannot.
+const takeLock = `UPDATE holdfast_clock SET shift = shift WHERE one = 0`
+
+// Migrate brings the schema up to date and does nothing else.
+func (d *Database) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
+	s, m, err := d.open(ctx, o, true)
+	if err != nil {
+		return m, err
+	}
+	return m, s.Close()
+}
+
+// Open checks the database, brings its schema up to date, and prepares every
+// verb.
+func (d *Database) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, _, err := d.open(ctx, o, !o.NoMigrate)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"log/slog"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+//go:embed sql/*.sql migrations/*.sql
+var files embed.FS
+
+// now is the database's time in milliseconds since 1970: the node's clock,
+// which SQLite has no other of, and the shift that tests can move.
+const now = `(CAST(round(unixepoch('subsec') * 1000) AS INTEGER) + (SELECT c.shift FROM holdfast_clock AS c WHERE c.one = 1))`
+
+// Store is an open SQLite database. One connection writes; the others read,
+// and see what was last committed. Safe for concurrent use.
+type Store struct {
+	log     *slog.Logger
+	name    string
+	version string
+	owned   bool
+
+	write, read *sql.DB
+	scripts     map[string]*script
+	writes      map[string]*sql.Stmt // by text, on the connection that writes
+	reads       map[string]*sql.Stmt
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Texts returns the SQL of every verb, for tests and for the curious.
+func Texts() (store.Texts, error) {
+	return store.LoadTexts(files, "sql", strings.NewReplacer("{now}", now))
+}
+
+// prepare parses and prepares every script. It is where a database shows that
+// lost a table or a column.
+func (s *Store) prepare(ctx context.Context) error {
+	texts, err := Texts()
+	if err != nil {
+		return err
+	}
+	if err := texts.Missing(store.Decls()); err != nil {
+		return err
+	}
+	s.scripts = make(map[string]*script, len(texts))
+	s.writes, s.reads = make(map[string]*sql.Stmt), make(map[string]*sql.Stmt)
+	for name, text := range texts {
+		if s.scripts[name], err = parseScript(name, text); err != nil {
+			return err
+		}
+		if err := s.prepareScript(ctx, s.scripts[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) prepareScript(ctx context.Context, sc *script) (err error) {
+	for _, st := range sc.all() {
+		if s.writes[st.text], err = s.write.PrepareContext(ctx, st.text); err != nil {
+			return s.notWhole(sc.name, err)
+		}
+	}
+	if sc.reads {
+		s.reads[sc.do.text], err = s.read.PrepareContext(ctx, sc.do.text)
+	}
+	return s.fault(err)
+}
+
+// notWhole says that a statement does not fit the database. Its schema number
+// said that it would, so something was removed.
+func (s *Store) notWhole(verb string, err error) error {
+	mapped := s.fault(err)
+	if fault.CodeOf(mapped) != fault.Internal {
+		return mapped
+	}
+	return fault.New(fault.DatabaseDamaged, "%s lacks a table or a column that the verb %s needs: restore it from a backup; nothing was changed", s.name, verb).Wrap(err)
+}
+
+// Do runs a command and commits it. The context is listened to while the
+// command waits for its turn; once begun, it is carried through.
+func (s *Store) Do(ctx context.Context, c store.Command) error {
+	sc := s.scripts[c.Decl().Name]
+	if sc != nil && sc.reads {
+		return store.Retry(ctx, func() error { return s.readOnce(ctx, sc, c) })
+	}
+	return s.Update(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) })
+}
+
+func (s *Store) readOnce(ctx context.Context, sc *script, c store.Command) error {
+	c.Reset()
+	var args store.Args
+	c.Bind(&args)
+	rows, err := s.reads[sc.do.text].QueryContext(ctx, native(args.Values(0))...)
+	if err != nil {
+		return s.fault(err)
+	}
+	_, err = scanAll(rows, c, true)
+	return s.fault(err)
+}
+
+// Update runs f in one transaction that holds the write lock from its first
+// moment, and runs it again if the lock could not be had.
+func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
+}
+
+func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	link, err := s.write.Conn(ctx)
+	if err != nil {
+		return s.fault(err)
+	}
+	defer link.Close()
+	tx, err := s.begin(ctx, link)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after a commit it does nothing; after a panic it is what frees the lock
+	c := &conn{store: s, tx: tx}
+	if err := f(ctx, c); err != nil {
+		return err
+	}
+	if c.failed != nil {
+		return c.failed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return commitFault(err, s.name)
+	}
+	return nil
+}
+
+// begin takes the write lock. The context stays outside: database/sql would
+// roll back in the background when it ends.
+func (s *Store) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
+	tx, err := link.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return nil, s.fault(err)
+	}
+	if s.owned { // begun immediate, by the name of the data source
+		return tx, nil
+	}
+	if _, err := tx.Exec(takeLock); err != nil {
+		_ = tx.Rollback()
+		return nil, s.fault(err)
+	}
+	return tx, nil
+}
+
+// Version names the database and its version.
+func (s *Store) Version() string { return s.version }
+
+// Close waits for what is under way and frees every connection. A pool that
+// the program brought stays open.
+func (s *Store) Close() error {
+	for _, all := range []map[string]*sql.Stmt{s.writes, s.reads} {
+		for _, st := range all {
+			if st != nil {
+				_ = st.Close()
+			}
+		}
+	}
+	if !s.owned {
+		return nil
+	}
+	var err error
+	for _, db := range []*sql.DB{s.read, s.write} {
+		if db != nil {
+			if e := db.Close(); err == nil {
+				err = e
+			}
+		}
+	}
+	return err
+}
+
+func (s *Store) fault(err error) error { return mapError(err, s.name) }

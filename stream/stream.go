@@ -1,0 +1,87 @@
+// Package stream keeps append-only logs: streams of events with versions 0, 1,
+// 2 … without a gap.
+//
+//	last, err := stream.Append(ctx, hf, "account-7", 4,
+//		stream.Event{Name: "withdrawn", Data: []byte(`{"cents": 1200}`)})
+//	if errors.Is(err, holdfast.ErrConcurrency) {
+//		// somebody was faster: load the stream again and decide anew
+//	}
+//
+// Every function takes an engine or a transaction.
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/events"
+)
+
+// Version is the version that an append expects a stream to be at.
+type Version int64
+
+const (
+	// Any takes the stream as it is, also if it does not exist.
+	Any Version = -2
+	// None wants the stream not to exist.
+	None Version = -1
+)
+
+// Event is one fact. To append one, give its Name, its Data as JSON ({} if
+// none), and what is known of its origin; the rest is filled in when it is
+// read.
+type Event struct {
+	Stream  string
+	Version Version
+	Name    string
+	Data    []byte
+	// Correlation, Causation and Actor say where the event comes from. They
+	// are told on, and never used to recognise a repeated request.
+	Correlation string
+	Causation   string
+	Actor       string
+	At          time.Time
+}
+
+// Append adds events to a stream, all or none, and returns its last version.
+// Where the stream is not where want says, nothing is written and the error is
+// [holdfast.ErrConcurrency], with expectedVersion and lastVersion.
+func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, all ...Event) (Version, error) {
+	a := events.AppendArgs{Stream: stream}
+	if want != Any {
+		v := int64(want)
+		a.Want = &v
+	}
+	for _, e := range all {
+		a.Events = append(a.Events, events.Event{Name: e.Name, Data: e.Data,
+			Meta: events.Meta{Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor}})
+	}
+	last, err := events.Append(ctx, d, a)
+	return Version(last), err
+}
+
+// Read returns up to limit events of a stream from a version on, 1,000 at the
+// most, which limit 0 asks for. A stream that does not exist has none.
+func Read(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
+	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit})
+}
+
+// ReadBack returns up to limit events of a stream from a version backward,
+// newest first; from a negative version, it begins at the end.
+func ReadBack(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
+	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit, Backward: true})
+}
+
+func read(ctx context.Context, d holdfast.Doer, a events.ReadArgs) ([]Event, error) {
+	found, err := events.Read(ctx, d, a)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Event, len(found))
+	for i, e := range found {
+		all[i] = Event{Stream: e.Stream, Version: Version(e.Version), Name: e.Name, Data: e.Data,
+			Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
+	}
+	return all, nil
+}
