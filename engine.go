@@ -113,9 +113,9 @@ func (e *Engine) outside(ctx context.Context) error {
 	return fault.New(fault.Reentrant, "the engine is used inside one of its own transactions: use the transaction that the function was given")
 }
 
-// Place returns where the workspace of the context lives.
-func (e *Engine) Place(ctx context.Context) (store.Place, error) {
-	return e.port.Places.Resolve(ctx, e)
+// Place is for the verbs, and of no use outside this module.
+func (e *Engine) Place(ctx context.Context, lane store.Lane) (store.Place, error) {
+	return e.port.Places.Resolve(ctx, e, lane)
 }
 
 // Port is for the adapters' Join, and of no use outside this module.

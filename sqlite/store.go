@@ -6,6 +6,7 @@ import (
 	"embed"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -113,9 +114,9 @@ func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) 
 }
 
 func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	link, err := s.write.Conn(ctx)
+	link, err := s.writer(ctx)
 	if err != nil {
-		return s.fault(err)
+		return err
 	}
 	defer link.Close()
 	tx, err := s.begin(ctx, link)
@@ -137,6 +138,22 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 		return commitFault(err, s.name)
 	}
 	return nil
+}
+
+// turn is how long a write waits for those before it. Nobody waits so long
+// behind others that finish: one of them is waiting for this one.
+const turn = 30 * time.Second
+
+// writer waits its turn for the connection that writes.
+func (s *Store) writer(ctx context.Context) (*sql.Conn, error) {
+	wait, cancel := context.WithTimeout(ctx, turn)
+	defer cancel()
+	link, err := s.write.Conn(wait)
+	if err != nil && ctx.Err() == nil && wait.Err() != nil {
+		return nil, fault.New(fault.Unavailable,
+			"%s: waited %s for the connection that writes: a transaction is held open, perhaps one that uses the engine inside itself with a context from outside", s.name, turn)
+	}
+	return link, s.fault(err)
 }
 
 // begin takes the write lock. The context stays outside: database/sql would

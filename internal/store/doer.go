@@ -14,8 +14,9 @@ import (
 // or a transaction, which runs it inside. Only those two implement it.
 type Doer interface {
 	Do(context.Context, Command) error
-	// Place returns where the workspace of the context lives.
-	Place(context.Context) (Place, error)
+	// Place returns where the workspace of the context lives. Only for a
+	// write is a workspace given a place that has none.
+	Place(context.Context, Lane) (Place, error)
 }
 
 // Host is an engine as an adapter sees it, when a transaction of the user's own
@@ -49,7 +50,7 @@ func (t *Tx) Do(ctx context.Context, c Command) error { return t.conn.Run(ctx, c
 // Place returns where the workspace of the context lives. A workspace that is
 // not known yet is looked up through the transaction itself: on another
 // connection the look-up would wait for the very transaction that asks.
-func (t *Tx) Place(ctx context.Context) (Place, error) {
+func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
 	name := WorkspaceOf(ctx)
 	if shard, ok := t.places.known(name); ok {
 		return Place{shard, name}, nil
@@ -57,9 +58,9 @@ func (t *Tx) Place(ctx context.Context) (Place, error) {
 	if shard, ok := t.fresh[name]; ok {
 		return Place{shard, name}, nil
 	}
-	at, err := t.places.ask(ctx, t, name)
-	if err != nil {
-		return Place{}, err
+	at, stored, err := t.places.ask(ctx, t, name, lane)
+	if err != nil || !stored {
+		return at, err
 	}
 	if t.fresh == nil {
 		t.fresh = make(map[string]int16)
@@ -105,15 +106,16 @@ func NewPlaces(shards int) *Places {
 	return &Places{shards: max(shards, 1), cache: make(map[string]int16)}
 }
 
-// Resolve returns where a workspace lives, and gives it a place if it has none.
-func (p *Places) Resolve(ctx context.Context, d Doer) (Place, error) {
+// Resolve returns where a workspace lives, and for a write gives it a place if
+// it has none.
+func (p *Places) Resolve(ctx context.Context, d Doer, lane Lane) (Place, error) {
 	name := WorkspaceOf(ctx)
 	if shard, ok := p.known(name); ok {
 		return Place{shard, name}, nil
 	}
-	at, err := p.ask(ctx, d, name)
-	if err != nil {
-		return Place{}, err
+	at, stored, err := p.ask(ctx, d, name, lane)
+	if err != nil || !stored {
+		return at, err
 	}
 	p.mu.Lock()
 	p.cache[name] = at.Shard
@@ -128,16 +130,23 @@ func (p *Places) known(name string) (int16, bool) {
 	return shard, ok
 }
 
-func (p *Places) ask(ctx context.Context, d Doer, name string) (Place, error) {
+// ask asks the database. A reader of a workspace that has no place is sent
+// where it would get one: there is nothing to be found, there or elsewhere.
+func (p *Places) ask(ctx context.Context, d Doer, name string, lane Lane) (at Place, stored bool, err error) {
 	if !workspaceName.MatchString(name) {
-		return Place{}, fault.New(fault.Validation,
+		return at, false, fault.New(fault.Validation,
 			"a workspace's name is 1 to 63 letters, digits, dots, dashes or underscores, and begins with a letter or digit; %q is not", name)
 	}
-	shard, err := place.DoAt(ctx, d, Place{Workspace: name}, p.propose(name))
-	if err != nil {
-		return Place{}, err
+	at = Place{p.propose(name), name}
+	if lane == Write {
+		at.Shard, err = place.DoAt(ctx, d, Place{Workspace: name}, at.Shard)
+		return at, err == nil, err
 	}
-	return Place{shard, name}, nil
+	found, err := find.DoAt(ctx, d, Place{Workspace: name}, struct{}{})
+	if err != nil || len(found) == 0 {
+		return at, false, err
+	}
+	return Place{found[0], name}, true, nil
 }
 
 func (p *Places) propose(name string) int16 {
@@ -153,6 +162,17 @@ var place = NewVerb(Decl{Name: "workspaces.place"},
 	nil,
 	func(shard int16, a *Args) { a.Int(int64(shard)) },
 	func(shard *int16, r Row) error { return r.Scan(shard) })
+
+// find tells the shard of a workspace that has one.
+var find = NewVerb(Decl{Name: "workspaces.find", Lane: Read},
+	nil,
+	func(struct{}, *Args) {},
+	func(found *[]int16, r Row) error {
+		var shard int16
+		err := r.Scan(&shard)
+		*found = append(*found, shard)
+		return err
+	})
 
 // ErrTxDone is returned when a transaction is used after its end.
 var ErrTxDone = errors.New("the transaction has ended")

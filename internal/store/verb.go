@@ -103,7 +103,7 @@ func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan 
 
 // Do runs the verb in the workspace of the context and returns its answer.
 func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
-	at, err := d.Place(ctx)
+	at, err := d.Place(ctx, v.decl.Lane)
 	if err != nil {
 		var none R
 		return none, err

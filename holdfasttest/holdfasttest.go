@@ -1,0 +1,124 @@
+// Package holdfasttest opens engines for tests, on real databases.
+//
+//	func TestClose(t *testing.T) {
+//		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) { … })
+//	}
+//
+// SQLite is a file in the test's temporary folder. PostgreSQL is the server
+// that HOLDFAST_TEST_POSTGRES_URL names or, where it names none, a throwaway
+// one that is started from the installed binaries and ends with the test
+// program; each test gets a database of its own in it.
+package holdfasttest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// Open opens an engine on a temporary SQLite file and closes it when the test
+// ends.
+func Open(t testing.TB, parts ...holdfast.Part) *holdfast.Engine {
+	t.Helper()
+	return OpenOn(t, sqlite.File(SQLite(t)), parts...)
+}
+
+// OpenOn opens an engine on a database and closes it when the test ends.
+func OpenOn(t testing.TB, db holdfast.Database, parts ...holdfast.Part) *holdfast.Engine {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	hf, err := holdfast.Open(context.Background(), db, holdfast.Config{Log: log}, parts...)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := hf.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return hf
+}
+
+// Each runs a test on SQLite and on PostgreSQL, at the same time.
+func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.Part) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		f(t, Open(t, parts...))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		f(t, OpenOn(t, postgres.URL(PostgreSQL(t)), parts...))
+	})
+}
+
+// SQLite returns the path of a database file that does not exist yet, in the
+// test's temporary folder.
+func SQLite(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "holdfast.db")
+}
+
+// PostgreSQL returns the URL of a database of the test's own, with Holdfast's
+// schema in it, which is dropped when the test ends.
+func PostgreSQL(t testing.TB) string {
+	t.Helper()
+	name, err := template()
+	if err != nil {
+		t.Fatalf("postgresql: %v", err)
+	}
+	url, drop, err := pgtest.Database(context.Background(), pgtest.Options{Template: name, Prepare: migrate})
+	if err != nil {
+		t.Fatalf("postgresql: %v", err)
+	}
+	t.Cleanup(drop)
+	return url
+}
+
+// template is named after the text of the schema, so that a server that is
+// kept between runs never hands out an old one.
+var template = sync.OnceValues(func() (string, error) {
+	script, err := postgres.URL("").Script(store.Options{})
+	sum := sha256.Sum256([]byte(script))
+	return "hf_template_" + hex.EncodeToString(sum[:8]), err
+})
+
+func migrate(ctx context.Context, url string) error {
+	_, err := postgres.URL(url).Migrate(ctx, store.Options{Log: slog.Default()})
+	return err
+}
+
+// Race calls f from n goroutines that start together. It returns how many
+// calls succeeded, and the errors of those that did not.
+func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
+	t.Helper()
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-start
+			errs[i] = f(i)
+		})
+	}
+	close(start)
+	group.Wait()
+	for _, err := range errs {
+		if err == nil {
+			won++
+		} else {
+			lost = append(lost, err)
+		}
+	}
+	return won, lost
+}

@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+// goodRequestID is what a caller's id may look like: it is written to logs.
+var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
+
+type requestIDKey struct{}
+
+// requestID returns the id of the request that a context belongs to.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// guard is around every handler: it gives the request its id, keeps a panic from
+// the connection, and logs what was answered.
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := clock.Now()
+		id := r.Header.Get(requestIDHeader)
+		if !goodRequestID.MatchString(id) {
+			id = uuid.Must(uuid.NewV7()).String()
+		}
+		w.Header().Set(requestIDHeader, id)
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		seen := &recorder{ResponseWriter: w}
+		a.recovered(next, seen, r)
+		a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("method", r.Method),
+			slog.String("path", r.URL.Path), slog.Int("status", seen.status), slog.Int64("bytes", seen.bytes),
+			slog.Duration("took", clock.Since(begun)), slog.String("requestId", id))
+	})
+}
+
+// recovered turns a panic into a 500, or, where the answer has begun already,
+// into a broken connection: half an answer must not look whole.
+func (a *API) recovered(next http.Handler, w *recorder, r *http.Request) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler {
+			panic(p)
+		}
+		a.log.Error("panic", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "requestId", requestID(r.Context()))
+		if w.status != 0 {
+			panic(http.ErrAbortHandler)
+		}
+		a.refuse(w, r, fault.New(fault.Internal, "something went wrong here: the log has it under this request's id"))
+	}()
+	next.ServeHTTP(w, r)
+}
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 && status >= http.StatusOK { // the 1xx come before the answer
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

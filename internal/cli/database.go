@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+const databaseForms = "write sqlite:holdfast.db, postgres://user@host:5432/name, or keywords that begin with host="
+
+// scheme is what stands before a colon; one letter is a drive of Windows.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
+
+// open makes the database that the flags name. Nothing is opened yet.
+func (f databaseFlags) open() (holdfast.Database, error) {
+	if path, ok := f.sqlitePath(); ok {
+		return openSQLite(path)
+	}
+	if f.isPostgres() {
+		return postgres.URL(f.DB, postgres.Schema(f.Schema)), nil
+	}
+	if s := scheme.FindString(f.DB); s != "" { // the rest may have a password
+		return nil, misuse("--db names a database of the kind %q, which Holdfast does not know: %s", s, databaseForms)
+	}
+	return nil, misuse("--db does not say which kind of database it names: %s", databaseForms)
+}
+
+func (f databaseFlags) isPostgres() bool {
+	return hasAnyPrefix(f.DB, "postgres://", "postgresql://", "host=")
+}
+
+// sqlitePath returns the file of a SQLite database: after sqlite:, or a plain
+// path that looks like one.
+func (f databaseFlags) sqlitePath() (string, bool) {
+	if path, ok := strings.CutPrefix(f.DB, "sqlite:"); ok {
+		return path, true
+	}
+	plain := !scheme.MatchString(f.DB) && slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(f.DB))
+	return f.DB, plain && !f.isPostgres()
+}
+
+func openSQLite(path string) (holdfast.Database, error) {
+	if path == "" || strings.HasPrefix(path, "//") {
+		return nil, misuse("--db wants a file after sqlite:, without slashes between: sqlite:holdfast.db, or sqlite:/var/lib/holdfast.db")
+	}
+	return sqlite.File(path, sqlite.Alone()), nil
+}
+
+func hasAnyPrefix(s string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}

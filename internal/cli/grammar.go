@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+const about = `Holdfast makes actions that must not happen twice safe under double-clicks,
+redelivery and crashes, on the database you already have.
+
+  holdfast dev --demo                     try it: a server, and a race to watch
+  holdfast dev --listen 127.0.0.1:8080    a server on ./holdfast.db
+  holdfast migrate --print                the SQL that it would run`
+
+// grammar is the whole command line. Its flags are all settings: each is also a
+// variable and a key of the file, but for --help and --config itself.
+type grammar struct {
+	Help      helpFlag `short:"h" help:"Show this help."`
+	Config    string   `placeholder:"FILE" help:"Read settings from this file. Without it, holdfast.yaml is read if it exists."`
+	LogLevel  string   `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"How much to log to stderr: debug, info, warn or error."`
+	LogFormat string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to log: text or json."`
+
+	Dev     devCommand     `cmd:"" help:"Run a server to develop against: loopback, no keys."`
+	Serve   serveCommand   `cmd:"" help:"Run a server."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
+	Version versionCommand `cmd:"" help:"Tell what this program is made of."`
+}
+
+type databaseFlags struct {
+	DB     string `name:"db" default:"sqlite:holdfast.db" placeholder:"DATABASE" help:"Where everything is kept: sqlite:FILE, postgres://… or host=…. By default sqlite:holdfast.db."`
+	Schema string `default:"holdfast" placeholder:"NAME" help:"The schema that holds the tables (PostgreSQL). By default holdfast."`
+}
+
+type serverFlags struct {
+	Listen          string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Where to listen. By default 127.0.0.1:7070; port 0 takes a free one."`
+	ShutdownTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"How long requests in flight may take after a signal to stop. By default 30s."`
+}
+
+type devCommand struct {
+	databaseFlags
+	serverFlags
+	Demo bool `help:"Show a race between callers, then go on serving."`
+}
+
+func (devCommand) Help() string {
+	return `It prints one line when it is ready, and stops with Ctrl-C:
+
+    holdfast dev --demo
+    holdfast dev --listen 127.0.0.1:0 --db sqlite:try.db`
+}
+
+type serveCommand struct {
+	databaseFlags
+	serverFlags
+	NoMigrate bool `help:"Refuse a database whose schema is behind, rather than bring it up to date."`
+}
+
+func (serveCommand) Help() string {
+	return `It prints one line when it is ready. SIGTERM drains it and ends it with 0:
+
+    holdfast serve --db sqlite:holdfast.db
+    holdfast serve --db postgres://app@127.0.0.1/app --no-migrate`
+}
+
+type migrateCommand struct {
+	databaseFlags
+	Print       bool   `help:"Print the SQL for an empty database, and touch none."`
+	RuntimeRole string `placeholder:"NAME" help:"Grant this role what a node needs, and no more (PostgreSQL)."`
+}
+
+func (migrateCommand) Help() string {
+	return `Doing it twice is harmless:
+
+    holdfast migrate --db sqlite:holdfast.db
+    holdfast migrate --db postgres:// --runtime-role app --print`
+}
+
+type versionCommand struct {
+	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+}
+
+// errHelped says that help was asked for and given.
+var errHelped = errors.New("help was given")
+
+// helpFlag is our own, because kong's ends the process.
+type helpFlag bool
+
+// BeforeReset is called by kong when the flag is given.
+func (helpFlag) BeforeReset(ctx *kong.Context) error {
+	return errors.Join(ctx.PrintUsage(false), errHelped)
+}
+
+// command reads args and runs what they name.
+func (p *program) command(ctx context.Context, args []string) error {
+	var g grammar
+	parser, err := p.parser(&g)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 0:
+		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	p.log = newLog(p.stderr, g.LogLevel, g.LogFormat)
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return parsed.Run()
+}
+
+func (p *program) parser(g *grammar) (*kong.Kong, error) {
+	return kong.New(g,
+		kong.Name("holdfast"), kong.Description(about),
+		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr), kong.Bind(p),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(func(v *kong.Value) string {
+			if v.Name == "help" {
+				return v.Help
+			}
+			return fmt.Sprintf("%s ($%s)", v.Help, variable(v.Name))
+		}))
+}

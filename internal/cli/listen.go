@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// checkListen refuses an address that is none, and one that others than this
+// machine can reach, for the reason given.
+func checkListen(address, reason string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return misuse("--listen wants an address with a port, such as 127.0.0.1:7070, and is %q", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return misuse("--listen wants a port from 0 to 65535, and has %q", port)
+	}
+	ip, err := netip.ParseAddr(host)
+	if host == "localhost" || (err == nil && ip.IsLoopback()) {
+		return nil
+	}
+	return misuse("--listen %s can be reached from other machines, or might be: %s", address, reason)
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	ln, err := config.Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		return ln, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fault.New(fault.Unavailable, "another program listens on %s: stop it, or choose another address with --listen", address).Wrap(err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fault.New(fault.Unavailable, "this user may not listen on %s: choose a port from 1024 on with --listen", address).Wrap(err)
+	default:
+		return nil, fault.New(fault.Unavailable, "cannot listen on %s", address).Wrap(err)
+	}
+}

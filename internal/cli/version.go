@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// versions is what the program is made of, as it is told.
+type versions struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Schema   int    `json:"schema"`
+	SQLite   string `json:"sqliteDriver,omitempty"`
+	Postgres string `json:"postgresDriver,omitempty"`
+}
+
+// build reads what the compiler wrote into the program.
+func build() versions {
+	v := versions{Version: "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Go = info.GoVersion
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	set := make(map[string]string)
+	for _, s := range info.Settings {
+		set[s.Key] = s.Value
+	}
+	v.Revision = set["vcs.revision"]
+	if set["vcs.modified"] == "true" {
+		v.Revision += " (modified)"
+	}
+	for _, d := range info.Deps {
+		switch d.Path {
+		case "modernc.org/sqlite":
+			v.SQLite = d.Path + " " + d.Version
+		case "github.com/jackc/pgx/v5":
+			v.Postgres = d.Path + " " + d.Version
+		}
+	}
+	return v
+}
+
+// Run tells the versions.
+func (c *versionCommand) Run(p *program) (err error) {
+	v := build()
+	if v.Schema, err = knownSchema(); err != nil {
+		return err
+	}
+	if c.Output == "json" {
+		e := json.NewEncoder(p.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "holdfast\t%s\n", v.Version)
+	for _, row := range [][2]string{
+		{"revision", v.Revision}, {"go", v.Go}, {"schema", strconv.Itoa(v.Schema)},
+		{"sqlite driver", v.SQLite}, {"postgres driver", v.Postgres},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(t, "%s\t%s\n", row[0], row[1])
+		}
+	}
+	return t.Flush()
+}
+
+var migrationHeading = regexp.MustCompile(`(?m)^-- migration (\d+): `)
+
+// knownSchema is the number of the newest migration in the program. The two
+// adapters have the same ones, and a script names each of its own.
+func knownSchema() (int, error) {
+	script, err := sqlite.File("unused.db").Script(store.Options{})
+	if err != nil {
+		return 0, err
+	}
+	all := migrationHeading.FindAllStringSubmatch(script, -1)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("the script of the schema names no migration")
+	}
+	return strconv.Atoi(all[len(all)-1][1])
+}

@@ -1,0 +1,326 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+var options = store.Options{Log: quiet.Log}
+
+// badFile is a file that must be refused: how it is made at a path, and with
+// which code.
+type badFile struct {
+	name string
+	make func(t *testing.T, path string)
+	code fault.Code
+}
+
+// Verifies that every file that is not a whole database of ours is refused with
+// its own code and a sentence that names the file, at the first try and at the
+// second, by Open and by Migrate; and that not a byte of it, or of the log
+// beside it, is changed.
+func TestABadFileIsRefusedByNameAndNotTouched(t *testing.T) {
+	t.Parallel()
+	for _, bad := range badFiles() {
+		t.Run(bad.name, func(t *testing.T) {
+			t.Parallel()
+			path := dbPath(t)
+			bad.make(t, path)
+			before := snapshot(t, filepath.Dir(path))
+			for range 2 {
+				wantFault(t, openError(t, sqlite.File(path), quiet), bad.code, path)
+				if _, err := sqlite.File(path).Migrate(t.Context(), options); fault.CodeOf(err) != bad.code {
+					t.Errorf("Migrate: %v", err)
+				}
+			}
+			wantSame(t, filepath.Dir(path), before)
+		})
+	}
+}
+
+func badFiles() []badFile {
+	const page = 4096
+	return []badFile{
+		{"random bytes", writeRandom, fault.DatabaseForeign},
+		{"a text", writeText, fault.DatabaseForeign},
+		{"a short text", func(t *testing.T, path string) { writeFile(t, path, []byte("hello\n")) }, fault.DatabaseForeign},
+		{"truncated to half", truncated(func(n int) int { return n / 2 / page * page }), fault.DatabaseDamaged},
+		{"truncated inside a page", truncated(func(n int) int { return n/2/page*page + 1000 }), fault.DatabaseDamaged},
+		{"truncated by one page", truncated(func(n int) int { return n - page }), fault.DatabaseDamaged},
+		{"truncated to one page", truncated(func(int) int { return page }), fault.DatabaseDamaged},
+		{"truncated to 100 bytes", truncated(func(int) int { return 100 }), fault.DatabaseDamaged},
+		{"truncated to 50 bytes", truncated(func(int) int { return 50 }), fault.DatabaseDamaged},
+		{"truncated to 10 bytes", truncated(func(int) int { return 10 }), fault.DatabaseForeign},
+		{"truncated to nothing with a log beside it", cutWithLog(0), fault.DatabaseDamaged},
+		{"truncated to 100 bytes with a log beside it", cutWithLog(100), fault.DatabaseDamaged},
+		{"truncated to one page with a log beside it", cutWithLog(page), fault.DatabaseDamaged},
+		{"truncated to three pages with a log beside it", cutWithLog(3 * page), fault.DatabaseDamaged},
+		{"a page of the events destroyed", pageDamaged("holdfast_event", 0), fault.DatabaseDamaged},
+		{"a page of the streams destroyed", pageDamaged("holdfast_stream", 0), fault.DatabaseDamaged},
+		{"a page of the record of migrations destroyed", pageDamaged("holdfast_migration", 0), fault.DatabaseDamaged},
+		{"a page of the events with wild pointers", pageDamaged("holdfast_event", 8), fault.DatabaseDamaged},
+		{"the page of the schema destroyed", patched(100, bytes.Repeat([]byte{0xff}, 40)), fault.DatabaseDamaged},
+		{"the magic destroyed", patched(0, []byte("not a data base ")), fault.DatabaseForeign},
+		{"the page size destroyed", patched(16, []byte{0x12, 0x34}), fault.DatabaseForeign},
+		{"the whole header destroyed", patched(0, bytes.Repeat([]byte{0xaa}, 100)), fault.DatabaseForeign},
+		{"a dropped table", changed(`DROP TABLE holdfast_event`), fault.DatabaseDamaged},
+		{"a dropped table of scopes", changed(`DROP TABLE holdfast_scope`), fault.DatabaseDamaged},
+		{"a dropped column", changed(`ALTER TABLE holdfast_event DROP COLUMN actor`), fault.DatabaseDamaged},
+		{"a dropped clock", changed(`DROP TABLE holdfast_clock`), fault.DatabaseDamaged},
+		{"tables of our name without our record", foreignNames, fault.DatabaseForeign},
+		{"tables of our name without our record, in WAL mode", foreignNamesWAL, fault.DatabaseForeign},
+		{"another program's holdfast_migration", foreignRecord, fault.DatabaseForeign},
+	}
+}
+
+func writeFile(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func writeRandom(t *testing.T, path string) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	content := make([]byte, 20_000)
+	for i := range content {
+		content[i] = byte(random.Uint32())
+	}
+	writeFile(t, path, content)
+}
+
+func writeText(t *testing.T, path string) {
+	writeFile(t, path, bytes.Repeat([]byte("dear diary, today nothing happened.\n"), 500))
+}
+
+// truncated cuts a whole database to a length.
+func truncated(length func(int) int) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		make0(t, path)
+		content := readFile(t, path)
+		n := length(len(content))
+		if n >= len(content) {
+			t.Fatalf("the database has only %d bytes", len(content))
+		}
+		writeFile(t, path, content[:n])
+	}
+}
+
+// cutWithLog cuts a database whose newest writes are still in the log beside
+// it, as a copy taken of a running program has them.
+func cutWithLog(length int) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		content, log := midway(t)
+		if len(content) <= length {
+			t.Fatalf("the database has only %d bytes", len(content))
+		}
+		writeFile(t, path, content[:length])
+		writeFile(t, path+"-wal", log)
+	}
+}
+
+// midway returns the bytes of a database and of its log while a program has it
+// open and has just written.
+func midway(t *testing.T) (content, log []byte) {
+	t.Helper()
+	path := dbPath(t)
+	make0(t, path)
+	hf, err := holdfast.Open(t.Context(), sqlite.File(path), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hf.Close()
+	for range 5 {
+		mustAppend(t, hf, "late", stream.Any, "late")
+	}
+	content, log = readFile(t, path), readFile(t, path+"-wal")
+	if len(log) == 0 {
+		t.Fatal("there is no log")
+	}
+	return content, log
+}
+
+// pageDamaged overwrites a part of the first page of a table, from an offset
+// on.
+func pageDamaged(table string, from int) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		make0(t, path)
+		db := openSQL(t, path)
+		root := queryInt(t, db, `SELECT rootpage FROM sqlite_schema WHERE name = ?`, table)
+		size := queryInt(t, db, `PRAGMA page_size`)
+		db.Close()
+		content := readFile(t, path)
+		for i := from; i < 60; i++ {
+			content[(root-1)*size+i] ^= 0xa5
+		}
+		writeFile(t, path, content)
+	}
+}
+
+func patched(at int, with []byte) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		make0(t, path)
+		content := readFile(t, path)
+		copy(content[at:], with)
+		writeFile(t, path, content)
+	}
+}
+
+func changed(statement string) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		make0(t, path)
+		db := openSQL(t, path)
+		execSQL(t, db, statement)
+		db.Close()
+	}
+}
+
+func foreignNames(t *testing.T, path string) {
+	db := openSQL(t, path)
+	execSQL(t, db, `CREATE TABLE holdfast_x (a)`, `INSERT INTO holdfast_x VALUES (1)`)
+	db.Close()
+}
+
+func foreignNamesWAL(t *testing.T, path string) {
+	db := openSQL(t, path)
+	execSQL(t, db, `PRAGMA journal_mode = WAL`, `CREATE TABLE holdfast_x (a)`, `INSERT INTO holdfast_x VALUES (1)`)
+	db.Close()
+}
+
+func foreignRecord(t *testing.T, path string) {
+	db := openSQL(t, path)
+	execSQL(t, db, `CREATE TABLE holdfast_migration (version TEXT)`, `INSERT INTO holdfast_migration VALUES ('7')`)
+	db.Close()
+}
+
+// Verifies that a database with a log beside it, as a crash leaves them, is
+// whole: what the log holds is there.
+func TestADatabaseWithALogBesideItIsWhole(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	content, log := midway(t)
+	writeFile(t, path, content)
+	writeFile(t, path+"-wal", log)
+	hf := openEngine(t, sqlite.File(path))
+	if names := wantGapless(t, hf, "late"); len(names) != 5 {
+		t.Errorf("%d events of 5", len(names))
+	}
+}
+
+// Verifies that what is no file is refused: a folder, a path in a folder that
+// does not exist, a database in memory, no name at all; and that nothing is
+// made.
+func TestWhatIsNoFileIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, dir)
+	for _, c := range []struct {
+		path string
+		code fault.Code
+		part string
+	}{
+		{filepath.Join(dir, "folder"), fault.DatabaseForeign, filepath.Join(dir, "folder")},
+		{filepath.Join(dir, "none", "app.db"), fault.NotFound, filepath.Join(dir, "none")},
+		{os.DevNull, fault.DatabaseForeign, os.DevNull},
+		{":memory:", fault.Validation, ":memory:"},
+		{"file:app.db?mode=memory", fault.Validation, "mode=memory"},
+		{"", fault.Validation, `""`},
+	} {
+		t.Run(fmt.Sprintf("%q", filepath.Base(c.path)), func(t *testing.T) {
+			wantFault(t, openError(t, sqlite.File(c.path), quiet), c.code, c.part)
+		})
+	}
+	wantSame(t, dir, before)
+	if _, err := os.Stat(":memory:"); err == nil {
+		t.Error("a file :memory: was made")
+	}
+}
+
+// Verifies that a path is only a path: characters that mean something in a URI
+// or in SQL make a file of just that name.
+func TestAPathMayHoldAnyCharacter(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b.db", "a%20b.db", "a?mode=memory.db", "a#b.db", "it's;--.db", "ü€.db", ":memory:.db"} {
+		path := filepath.Join(t.TempDir(), name)
+		hf, err := holdfast.Open(t.Context(), sqlite.File(path), quiet)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		mustAppend(t, hf, "s", stream.None, "")
+		hf.Close()
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%q is not the file: %v", name, err)
+		}
+	}
+}
+
+// Verifies that the server's option Alone keeps a mistyped path from adding
+// tables to another program's database, and that it takes an empty file and one
+// of ours.
+func TestAloneRefusesAnotherProgramsDatabase(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	others(t, path)
+	before := snapshot(t, filepath.Dir(path))
+	wantFault(t, openError(t, sqlite.File(path, sqlite.Alone()), quiet), fault.DatabaseForeign, path, "1 table")
+	wantSame(t, filepath.Dir(path), before)
+
+	ours := dbPath(t)
+	for range 2 {
+		hf, err := holdfast.Open(t.Context(), sqlite.File(ours, sqlite.Alone()), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hf.Close()
+	}
+}
+
+func others(t *testing.T, path string) {
+	t.Helper()
+	db := openSQL(t, path)
+	execSQL(t, db, `CREATE TABLE invoice (id INTEGER PRIMARY KEY, cents INTEGER)`, `INSERT INTO invoice VALUES (1, 100), (2, 250)`)
+	db.Close()
+}
+
+// Verifies that another program's database is shared where it is meant: its
+// rows are as they were, both write, and both find what they wrote.
+func TestAnotherProgramsTablesStayIntactAndUsable(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	others(t, path)
+	hf := openEngine(t, sqlite.File(path))
+	if err := useEverything(t.Context(), hf, "beside"); err != nil {
+		t.Fatal(err)
+	}
+	db := openSQL(t, path)
+	execSQL(t, db, `INSERT INTO invoice VALUES (3, 50)`)
+	if sum := queryInt(t, db, `SELECT sum(cents) FROM invoice`); sum != 400 {
+		t.Errorf("the invoices sum up to %d", sum)
+	}
+	mustAppend(t, hf, "beside", 1, "still")
+}

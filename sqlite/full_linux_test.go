@@ -1,0 +1,215 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func init() { jobs["full"] = jobFull }
+
+// Verifies that on a full disk a write is refused as such, that every append
+// acknowledged before is there and none that was refused, and that writes go on
+// as soon as there is room, in the same engine.
+//
+// The disk is a small tmpfs that only the helper process sees. Where that is
+// not permitted, the database is kept from growing instead.
+func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c, err := launch(t, "full", dir, "", ownMounts)
+	if err != nil {
+		t.Logf("no file system of our own (%v): the database's size is limited instead", err)
+		limitedDatabase(t)
+		return
+	}
+	c.expect(t, "ready")
+	c.say(t)
+	switch verdict := c.line(t); {
+	case verdict == "no mount":
+		t.Logf("no mount (%s): the database's size is limited instead", c.wait(t))
+		limitedDatabase(t)
+	default:
+		t.Log(verdict)
+		c.wait(t)
+	}
+}
+
+// ownMounts gives the helper process its own view of the file system, through
+// a user namespace where we are not root.
+func ownMounts(cmd *exec.Cmd) {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	cmd.SysProcAttr = attr
+}
+
+func jobFull(ctx context.Context, dir, _ string, begin func() error) error {
+	if err := begin(); err != nil {
+		return err
+	}
+	if err := mountSmall(dir); err != nil {
+		fmt.Println("no mount")
+		fmt.Println(err)
+		return nil
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "app.db")
+	hf, err := holdfast.Open(ctx, sqlite.File(path), quiet)
+	if err != nil {
+		return err
+	}
+	told, err := fillUp(ctx, hf, func() error { return os.Remove(ballast) })
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(hf.Close(), quickCheck(ctx, path)); err != nil {
+		return err
+	}
+	fmt.Println(told)
+	return nil
+}
+
+func mountSmall(dir string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	return syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=3m")
+}
+
+// fillUp appends until there is no room, checks what is there, makes room, and
+// goes on.
+func fillUp(ctx context.Context, hf *holdfast.Engine, makeRoom func() error) (string, error) {
+	var acked []string
+	full := 0
+	try := func(size int) error {
+		name := fmt.Sprintf("e%d-%d", len(acked), full)
+		v, err := stream.Append(ctx, hf, "s", stream.Any, event(name, strings.Repeat("x", size)))
+		if err == nil && int(v) != len(acked) {
+			return fmt.Errorf("append %d got version %d", len(acked), v)
+		}
+		if err == nil {
+			acked = append(acked, name)
+		}
+		return err
+	}
+	for full < 5 { // after the first refusal some smaller ones may still fit
+		err := try(6000 >> full)
+		switch {
+		case err == nil:
+		case fault.CodeOf(err) == fault.StorageFull:
+			full++
+		default:
+			return "", fmt.Errorf("a write on a full disk, after %d: %w (%w)", len(acked), err, errors.Unwrap(err))
+		}
+	}
+	if err := refusedUpdate(ctx, hf); err != nil {
+		return "", err
+	}
+	before := len(acked)
+	if err := wantEvents(ctx, hf, acked); err != nil {
+		return "", fmt.Errorf("while it is full: %w", err)
+	}
+	if err := makeRoom(); err != nil {
+		return "", err
+	}
+	for range 20 {
+		if err := try(6000); err != nil {
+			return "", fmt.Errorf("after there was room: %w", err)
+		}
+	}
+	return fmt.Sprintf("%d appends until it was full, 20 after there was room", before), wantEvents(ctx, hf, acked)
+}
+
+// refusedUpdate verifies that an update that does not fit leaves none of its
+// parts, also where its function makes light of the error.
+func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
+	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := entities.Create(ctx, tx, entities.CreateArgs{Lifecycle: "thing", ID: "half", Status: "new"}); err != nil {
+			return nil
+		}
+		_, err := stream.Append(ctx, tx, "half", stream.Any, slices.Repeat([]stream.Event{event("large", strings.Repeat("x", 6000))}, 1000)...)
+		if err == nil {
+			return errors.New("six megabytes went onto a full disk")
+		}
+		return nil
+	})
+	if fault.CodeOf(err) != fault.StorageFull {
+		return fmt.Errorf("an update on a full disk: %w", err)
+	}
+	if e, err := entities.Get(ctx, hf, "thing", "half"); !errors.Is(err, holdfast.ErrNotFound) {
+		return fmt.Errorf("half of an update is there: %v, %w", e, err)
+	}
+	return nil
+}
+
+func wantEvents(ctx context.Context, hf *holdfast.Engine, acked []string) error {
+	names, err := gapless(ctx, hf, "s")
+	if err == nil && !slices.Equal(names, acked) {
+		err = fmt.Errorf("%d events are there and %d were acknowledged", len(names), len(acked))
+	}
+	return err
+}
+
+func quickCheck(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var verdict string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&verdict); err != nil || verdict != "ok" {
+		return fmt.Errorf("integrity_check says %q: %w", verdict, err)
+	}
+	return nil
+}
+
+// limitedDatabase does the same with a database that may have so many pages.
+func limitedDatabase(t *testing.T) {
+	path := dbPath(t)
+	db := openSQL(t, path, "_pragma=journal_mode(WAL)")
+	db.SetMaxOpenConns(1)
+	hf, err := holdfast.Open(t.Context(), sqlite.DB(db), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execSQL(t, db, `PRAGMA max_page_count = 400`)
+	told, err := fillUp(t.Context(), hf, func() error {
+		_, err := db.Exec(`PRAGMA max_page_count = 4000`)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Log(told)
+	if err := errors.Join(hf.Close(), quickCheck(t.Context(), path)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Verifies the same where SQLite itself refuses to let the file grow, through a
+// pool of the program's own.
+func TestADatabaseThatMayNotGrowRefusesWritesAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	limitedDatabase(t)
+}

@@ -1,0 +1,361 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// The variables that make the test binary do one job in a process of its own.
+const (
+	envJob  = "HOLDFAST_SQLITE_JOB"
+	envPath = "HOLDFAST_SQLITE_PATH"
+	envName = "HOLDFAST_SQLITE_NAME"
+)
+
+// jobs are what a helper process can do. One prints "ready" when it may begin,
+// and begins when its standard input says so.
+var jobs = map[string]func(ctx context.Context, path, name string, begin func() error) error{
+	"migrate": jobMigrate,
+	"append":  jobAppend,
+	"lock":    jobLock,
+}
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(envJob)
+	if name == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	job, ok := jobs[name]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "no such job:", name)
+		os.Exit(2)
+	}
+	begin := func() error {
+		fmt.Println("ready")
+		_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		return err
+	}
+	if err := job(context.Background(), os.Getenv(envPath), os.Getenv(envName), begin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child is a helper process.
+type child struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr strings.Builder
+}
+
+// startChild starts a job and waits until it is ready. alter may change the
+// command before it starts.
+func startChild(t *testing.T, job, path, name string, alter func(*exec.Cmd)) *child {
+	t.Helper()
+	c, err := launch(t, job, path, name, alter)
+	if err != nil {
+		t.Fatalf("start the job %s: %v", job, err)
+	}
+	c.expect(t, "ready")
+	return c
+}
+
+func launch(t *testing.T, job, path, name string, alter func(*exec.Cmd)) (*child, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd: exec.Command(self)}
+	c.cmd.Env = append(os.Environ(), envJob+"="+job, envPath+"="+path, envName+"="+name)
+	c.cmd.Stderr = &c.stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = bufio.NewReader(out)
+	if alter != nil {
+		alter(c.cmd)
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
+	return c, nil
+}
+
+// line reads one line that the job prints.
+func (c *child) line(t *testing.T) string {
+	t.Helper()
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		_ = c.cmd.Wait()
+		t.Fatalf("the helper process ended (%v): %s", c.cmd.ProcessState, c.stderr.String())
+	}
+	return strings.TrimSpace(line)
+}
+
+func (c *child) expect(t *testing.T, want string) {
+	t.Helper()
+	if got := c.line(t); got != want {
+		t.Fatalf("the helper process says %q, not %q", got, want)
+	}
+}
+
+// say tells the job to go on.
+func (c *child) say(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(c.in, "go\n"); err != nil {
+		t.Fatalf("tell the helper process: %v: %s", err, c.stderr.String())
+	}
+}
+
+// wait returns what the job printed once it has ended well.
+func (c *child) wait(t *testing.T) string {
+	t.Helper()
+	rest, _ := io.ReadAll(c.out)
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("the helper process: %v: %s%s", err, c.stderr.String(), rest)
+	}
+	return string(rest)
+}
+
+var quiet = holdfast.Config{Log: slog.New(slog.DiscardHandler)}
+
+func dbPath(t *testing.T) string { return filepath.Join(t.TempDir(), "app.db") }
+
+// openEngine opens an engine that the test closes.
+func openEngine(t *testing.T, db holdfast.Database) *holdfast.Engine {
+	t.Helper()
+	hf, err := holdfast.Open(t.Context(), db, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hf.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return hf
+}
+
+// openSQL opens a file with the plain driver. params are "name=value".
+func openSQL(t *testing.T, path string, params ...string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?"+strings.Join(params, "&"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func execSQL(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func queryInt(t *testing.T, db *sql.DB, query string, args ...any) int {
+	t.Helper()
+	var n int
+	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// make0 makes a database with something in it, several pages large.
+func make0(t *testing.T, path string) {
+	t.Helper()
+	hf, err := holdfast.Open(t.Context(), sqlite.File(path), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		mustAppend(t, hf, fmt.Sprintf("made-%d", i%3), stream.Any, strings.Repeat("x", 400))
+	}
+	if err := useEverything(t.Context(), hf, "made"); err != nil {
+		t.Fatal(err)
+	}
+	if err := hf.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustAppend(t *testing.T, d holdfast.Doer, name string, want stream.Version, text string) stream.Version {
+	t.Helper()
+	v, err := stream.Append(t.Context(), d, name, want, event("noted", text))
+	if err != nil {
+		t.Fatalf("append to %s: %v", name, err)
+	}
+	return v
+}
+
+func event(name, text string) stream.Event {
+	return stream.Event{Name: name, Data: fmt.Appendf(nil, "{\"text\":%q}", text)}
+}
+
+// useEverything runs every verb once, on names of its own.
+func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
+	if _, err := stream.Append(ctx, d, name, stream.None, event("a", ""), event("b", "")); err != nil {
+		return err
+	}
+	if _, err := stream.Append(ctx, d, name, 0, event("c", "")); !errors.Is(err, holdfast.ErrConcurrency) {
+		return fmt.Errorf("an append behind the head: %w", err)
+	}
+	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version, int) ([]stream.Event, error){stream.Read, stream.ReadBack} {
+		all, err := read(ctx, d, name, 1, 0)
+		if err != nil || len(all) == 0 {
+			return fmt.Errorf("read %d events: %w", len(all), err)
+		}
+	}
+	if _, err := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
+		return err
+	}
+	if _, err := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"new"}, To: "old", Event: "aged"}); err != nil {
+		return err
+	}
+	if e, err := entities.Get(ctx, d, "thing", name); err != nil || e.Status != "old" {
+		return fmt.Errorf("entity is %q: %w", e.Status, err)
+	}
+	return useScopes(ctx, d, name)
+}
+
+func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
+	if _, err := scopes.Put(ctx, d, scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
+		return err
+	}
+	if s, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+		return fmt.Errorf("inc gives %d: %w", s.Value, err)
+	}
+	if s, err := scopes.Get(ctx, d, "box", name); err != nil || s.Version != 1 {
+		return fmt.Errorf("scope at %d: %w", s.Version, err)
+	}
+	_, err := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "box", ID: name})
+	return err
+}
+
+// wantGapless reads a stream to its end and checks versions 0, 1, 2 …; it
+// returns the names of its events.
+func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
+	t.Helper()
+	names, err := gapless(t.Context(), hf, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func gapless(ctx context.Context, hf *holdfast.Engine, name string) ([]string, error) {
+	var names []string
+	for {
+		part, err := stream.Read(ctx, hf, name, stream.Version(len(names)), 0)
+		if err != nil {
+			return nil, err
+		}
+		if len(part) == 0 {
+			return names, nil
+		}
+		for _, e := range part {
+			if e.Version != stream.Version(len(names)) {
+				return nil, fmt.Errorf("%s: version %d stands where %d should", name, e.Version, len(names))
+			}
+			names = append(names, e.Name)
+		}
+	}
+}
+
+// wantFault checks an error's code and that its sentence holds every part.
+func wantFault(t *testing.T, err error, code fault.Code, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error where %s is wanted", code)
+	}
+	if fault.CodeOf(err) != code {
+		t.Fatalf("the code is %s, not %s: %v (%v)", fault.CodeOf(err), code, err, errors.Unwrap(err))
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the sentence does not name %q: %v", part, err)
+		}
+	}
+}
+
+// snapshot is what lies in a folder: each file by name, with its bytes' hash.
+// The -shm file is left out: it is memory that readers share, not data.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "-shm") {
+			return err
+		}
+		bytes, err := os.ReadFile(path)
+		all[filepath.Base(path)] = fmt.Sprintf("%d bytes, %x", len(bytes), sha256.Sum256(bytes))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// wantSame checks that a folder is as it was.
+func wantSame(t *testing.T, dir string, before map[string]string) {
+	t.Helper()
+	after := snapshot(t, dir)
+	for name, was := range before {
+		if after[name] != was {
+			t.Errorf("%s was changed: it was %s and is %s", name, was, after[name])
+		}
+		delete(after, name)
+	}
+	for name, is := range after {
+		t.Errorf("%s was created: %s", name, is)
+	}
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("after 30 seconds still not: %s", what)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// jobMigrate opens an engine when it is told to, and uses it.
+func jobMigrate(ctx context.Context, path, name string, begin func() error) error {
+	if err := begin(); err != nil {
+		return err
+	}
+	hf, err := holdfast.Open(ctx, sqlite.File(path), quiet)
+	if err != nil {
+		return err
+	}
+	_, appended := stream.Append(ctx, hf, "all", stream.Any, event(name, ""))
+	return errors.Join(useEverything(ctx, hf, name), appended, hf.Close())
+}
+
+// Verifies that ten processes may start on one empty file in the same moment:
+// none fails, each migration is recorded once, and all of them write.
+func TestTenProcessesMigrateOneEmptyFileAtOnce(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	all := make([]*child, 10)
+	for i := range all {
+		all[i] = startChild(t, "migrate", path, fmt.Sprintf("process-%d", i), nil)
+	}
+	for _, c := range all {
+		c.say(t)
+	}
+	for _, c := range all {
+		c.wait(t)
+	}
+	wantMigratedOnce(t, path, len(all))
+}
+
+// Verifies the same for ten engines of one process, each with connections of
+// its own.
+func TestTenEnginesInOneProcessMigrateOneEmptyFileAtOnce(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	begin := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			wait := func() error { <-begin; return nil }
+			if err := jobMigrate(t.Context(), path, fmt.Sprintf("engine-%d", i), wait); err != nil {
+				t.Errorf("engine %d: %v", i, err)
+			}
+		})
+	}
+	close(begin)
+	wg.Wait()
+	wantMigratedOnce(t, path, 10)
+}
+
+func wantMigratedOnce(t *testing.T, path string, writers int) {
+	t.Helper()
+	hf := openEngine(t, sqlite.File(path))
+	if names := wantGapless(t, hf, "all"); len(names) != writers {
+		t.Errorf("%d events of %d writers: %v", len(names), writers, names)
+	}
+	db := openSQL(t, path)
+	if n, newest := migrations(t, path); n != newest || n == 0 {
+		t.Errorf("%d records of migrations, and the newest is %d", n, newest)
+	}
+	if n := queryInt(t, db, `SELECT count(*) FROM holdfast_clock`); n != 1 {
+		t.Errorf("the first migration left its mark %d times", n)
+	}
+}
+
+// migrations returns how many migrations a file records, and the newest.
+func migrations(t *testing.T, path string) (count, newest int) {
+	t.Helper()
+	db := openSQL(t, path)
+	defer db.Close()
+	return queryInt(t, db, `SELECT count(*) FROM holdfast_migration`), queryInt(t, db, `SELECT max(number) FROM holdfast_migration`)
+}
+
+// Verifies that a program works on a database that a newer one has migrated, as
+// long as the newer migration says that it may: a deploy can roll.
+func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	make0(t, path)
+	_, newest := migrations(t, path)
+	recordFuture(t, path, newest+1, 1)
+	hf := openEngine(t, sqlite.File(path))
+	if err := useEverything(t.Context(), hf, "older"); err != nil {
+		t.Error(err)
+	}
+	if s, err := hf.Status(t.Context()); err != nil || s.Schema != newest+1 {
+		t.Errorf("the status tells schema %d: %v", s.Schema, err)
+	}
+	if n, _ := migrations(t, path); n != newest+1 {
+		t.Errorf("%d migrations are recorded, not %d", n, newest+1)
+	}
+}
+
+// Verifies that a program refuses a database whose newest migration it cannot
+// work with, says which numbers are meant, and changes nothing.
+func TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	make0(t, path)
+	_, newest := migrations(t, path)
+	recordFuture(t, path, newest+1, newest+1)
+	before := snapshot(t, filepath.Dir(path))
+	for range 2 {
+		err := openError(t, sqlite.File(path), quiet)
+		wantFault(t, err, fault.DatabaseTooNew, fmt.Sprintf("schema %d", newest+1), fmt.Sprintf("schema %d", newest))
+	}
+	if _, err := sqlite.File(path).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseTooNew {
+		t.Errorf("Migrate: %v", err)
+	}
+	wantSame(t, filepath.Dir(path), before)
+}
+
+func recordFuture(t *testing.T, path string, number, minReader int) {
+	t.Helper()
+	db := openSQL(t, path)
+	defer db.Close()
+	execSQL(t, db, fmt.Sprintf(`INSERT INTO holdfast_migration (number, name, min_reader, sum, applied_at)
+		VALUES (%d, 'future', %d, 'of the future', 0)`, number, minReader))
+}
+
+// openError returns the error of an Open that must fail.
+func openError(t *testing.T, db holdfast.Database, c holdfast.Config) error {
+	t.Helper()
+	hf, err := holdfast.Open(t.Context(), db, c)
+	if err == nil {
+		hf.Close()
+		t.Fatal("the database was opened")
+	}
+	return err
+}
+
+// Verifies that a database made from another text of a migration is refused: it
+// is of a different build, however alike it looks.
+func TestAMigrationOfAnotherTextIsForeign(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	make0(t, path)
+	db := openSQL(t, path)
+	execSQL(t, db, `UPDATE holdfast_migration SET sum = 'other' WHERE number = 1`)
+	db.Close()
+	before := snapshot(t, filepath.Dir(path))
+	wantFault(t, openError(t, sqlite.File(path), quiet), fault.DatabaseForeign, "migration 1")
+	wantSame(t, filepath.Dir(path), before)
+}
+
+// Verifies that a record that is missing below a later one is damage.
+func TestAMissingRecordOfAMigrationIsDamage(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	make0(t, path)
+	_, newest := migrations(t, path)
+	recordFuture(t, path, newest+1, 1)
+	db := openSQL(t, path)
+	execSQL(t, db, fmt.Sprintf(`DELETE FROM holdfast_migration WHERE number = %d`, newest))
+	db.Close()
+	before := snapshot(t, filepath.Dir(path))
+	wantFault(t, openError(t, sqlite.File(path), quiet), fault.DatabaseDamaged, fmt.Sprintf("migration %d", newest))
+	wantSame(t, filepath.Dir(path), before)
+}
+
+// Verifies that NoMigrate refuses an empty database, says what to run, and
+// makes no table; and that it opens one that is current.
+func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	config := quiet
+	config.NoMigrate = true
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, filepath.Dir(path))
+	wantFault(t, openError(t, sqlite.File(path), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	db := openSQL(t, path)
+	if n := queryInt(t, db, `SELECT count(*) FROM sqlite_schema`); n != 0 {
+		t.Errorf("%d things were made", n)
+	}
+	db.Close()
+	wantSame(t, filepath.Dir(path), before)
+
+	current := dbPath(t)
+	make0(t, current)
+	hf, err := holdfast.Open(t.Context(), sqlite.File(current), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hf.Close()
+}

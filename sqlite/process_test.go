@@ -1,0 +1,140 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+const appends = 100
+
+// jobAppend appends to one stream that others append to as well.
+func jobAppend(ctx context.Context, path, name string, begin func() error) error {
+	hf, err := holdfast.Open(ctx, sqlite.File(path), quiet)
+	if err != nil {
+		return err
+	}
+	defer hf.Close()
+	if err := begin(); err != nil {
+		return err
+	}
+	for i := range appends {
+		if _, err := stream.Append(ctx, hf, "shared", stream.Any, event(fmt.Sprintf("%s-%d", name, i), "")); err != nil {
+			return fmt.Errorf("append %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Verifies that several processes share a file: of four that append to one
+// stream at once none fails, every event is there once, versions have no gap,
+// and each process's own events are in its order.
+func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	make0(t, path)
+	all := make([]*child, 4)
+	for i := range all {
+		all[i] = startChild(t, "append", path, fmt.Sprintf("p%d", i), nil)
+	}
+	for _, c := range all {
+		c.say(t)
+	}
+	for _, c := range all {
+		c.wait(t)
+	}
+	hf := openEngine(t, sqlite.File(path))
+	names := wantGapless(t, hf, "shared")
+	if len(names) != len(all)*appends {
+		t.Errorf("%d events of %d", len(names), len(all)*appends)
+	}
+	next := make(map[string]int)
+	for _, name := range names {
+		process := name[:2]
+		if want := fmt.Sprintf("%s-%d", process, next[process]); name != want {
+			t.Fatalf("%s stands where %s should", name, want)
+		}
+		next[process]++
+	}
+}
+
+// jobLock holds the write lock until it is told to go on.
+func jobLock(ctx context.Context, path, _ string, begin func() error) error {
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := begin(); err != nil {
+		return err
+	}
+	return tx.Rollback()
+}
+
+// Verifies that while another process holds the write lock a write waits no
+// longer than its context lets it, says so, and writes nothing; that reads are
+// answered; and that writes go through when the lock is free.
+func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	hf := openEngine(t, sqlite.File(path))
+	mustAppend(t, hf, "s", stream.None, "before")
+	holder := startChild(t, "lock", path, "", nil)
+
+	writes := map[string]func(context.Context) error{
+		"a command": func(ctx context.Context) error {
+			_, err := stream.Append(ctx, hf, "s", 0, event("late", ""))
+			return err
+		},
+		"an update": func(ctx context.Context) error {
+			return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := stream.Append(ctx, tx, "s", 0, event("late", ""))
+				return err
+			})
+		},
+		"an open": func(ctx context.Context) error {
+			other, err := holdfast.Open(ctx, sqlite.File(path), quiet)
+			if err == nil {
+				other.Close()
+			}
+			return err
+		},
+	}
+	for name, write := range writes {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		started := time.Now()
+		err := write(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("%s: the error is neither the context's nor says what held it up: %v", name, err)
+		}
+		if took := time.Since(started); took > 3*time.Second {
+			t.Errorf("%s: a context of 300 ms was overstayed: %v", name, took)
+		}
+	}
+	if names := wantGapless(t, hf, "s"); len(names) != 1 {
+		t.Errorf("a write that was given up is there: %v", names)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := stream.Append(t.Context(), hf, "s", 0, event("after", ""))
+		done <- err
+	}()
+	holder.say(t)
+	holder.wait(t)
+	if err := <-done; err != nil {
+		t.Errorf("a write that waited for the lock: %v", err)
+	}
+	mustAppend(t, hf, "s", 1, "later")
+}
