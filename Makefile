@@ -25,6 +25,10 @@ ifeq ($(RACE),)
 	@echo 'the race detector is off for want of a C compiler'
 endif
 	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) -timeout 25m $(PKGS)
+ifneq ($(RACE),)
+	@echo 'the random walk at its full length, without the race detector'
+	$(PGRUN) $(GO) test -timeout 25m -run '^TestRandomWalk$$' ./internal/storetest
+endif
 
 race: c-compiler ## all tests, never without the race detector
 	$(RACE_ENV) $(PGRUN) $(GO) test -race -timeout 25m $(PKGS)

@@ -24,10 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-const (
-	walks    = 2000 // sequences, unless -rapid.checks says otherwise
-	commands = 50   // in each
-)
+// commands is how many each sequence has; -rapid.checks sets how many sequences.
+const commands = 50
 
 // TestRandomWalk verifies that SQLite, PostgreSQL by its short statements, and
 // PostgreSQL by its general ones give the answers of a small model, for random
