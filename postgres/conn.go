@@ -18,6 +18,9 @@ type querier interface {
 type verb struct {
 	text string // over arrays; one row a member, losers included
 	fast string // scalar; wins or returns nothing; may be missing
+	// group is text that waits for nothing; a member that would have to wait
+	// is told to run alone.
+	group string
 }
 
 // conn is one open transaction: the store's own, or one of the user's.

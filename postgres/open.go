@@ -18,6 +18,8 @@ const (
 	oldestServer = 150000 // server_version_num of PostgreSQL 15
 	poolSize     = 16
 	vitalSize    = 2
+	quickSize    = mostSlots
+	quickLock    = "20ms"
 )
 
 // session is what every connection of ours runs under. The timeouts end what a
@@ -51,25 +53,42 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*St
 }
 
 // connect makes the pools. Nothing is dialled before it is needed.
-func (d *Database) connect(ctx context.Context, s *Store) error {
+func (d *Database) connect(ctx context.Context, s *Store) (err error) {
 	config, err := d.config()
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
 	if s.owned {
 		if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 			return s.fault(err)
 		}
 	}
-	vital := config.Copy()
-	vital.MaxConns, vital.MinConns, vital.MinIdleConns = vitalSize, 0, 0
-	if s.vital, err = pgxpool.NewWithConfig(ctx, vital); err != nil {
-		if s.owned {
-			s.pool.Close()
-		}
+	if s.vital, err = beside(ctx, config, vitalSize, nil); err != nil {
 		return s.fault(err)
 	}
+	if d.pooled { // without session settings a lone caller's patience cannot be short
+		return nil
+	}
+	if s.quick, err = beside(ctx, config, quickSize, map[string]string{"lock_timeout": quickLock}); err != nil {
+		return s.fault(err)
+	}
+	s.grouper = store.NewGrouper(s.rounds())
 	return nil
+}
+
+// beside makes a small pool like another, with settings of its own.
+func beside(ctx context.Context, like *pgxpool.Config, size int32, settings map[string]string) (*pgxpool.Pool, error) {
+	config := like.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
+	for name, value := range settings {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	return pgxpool.NewWithConfig(ctx, config)
 }
 
 func (d *Database) config() (*pgxpool.Config, error) {

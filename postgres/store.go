@@ -25,6 +25,10 @@ type Store struct {
 	plain   bool
 
 	pool *pgxpool.Pool
+	// quick serves groups, and callers that nobody waits behind. Its
+	// connections have little patience for a lock of somebody else's.
+	quick   *pgxpool.Pool
+	grouper *store.Grouper
 	// vital serves what must not wait behind the rest: a hold that cannot be
 	// renewed because the pool is busy is lost.
 	vital *pgxpool.Pool
@@ -36,17 +40,39 @@ var _ store.Store = (*Store)(nil)
 // tokens are what the files leave open. The time is the server's at the moment
 // the expression is evaluated, not at the start of the transaction, which may
 // lie long before; tests can shift it.
-func tokens(schema string) *strings.Replacer {
+//
+// A general statement has two forms in one file. Alone it waits for the rows it
+// needs and for the right to make one that is missing. In a group it does
+// neither: it skips what is locked, and leaves those members to run alone.
+func tokens(schema string, form form) *strings.Replacer {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return strings.NewReplacer(
 		"{schema}", quoted,
-		"{now}", "(clock_timestamp() + (SELECT c.shift FROM "+quoted+".clock c))")
+		"{now}", "(clock_timestamp() + (SELECT c.shift FROM "+quoted+".clock c))",
+		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
 }
 
+type form struct{ skip, enter, entered string }
+
+var (
+	aloneForm = form{"", "pg_advisory_xact_lock", "::text IS NOT NULL"}
+	groupForm = form{" SKIP LOCKED", "pg_try_advisory_xact_lock", ""}
+)
+
 // Texts returns the SQL of every verb in a schema, for tests and for the
-// curious.
+// curious: x as it runs alone, x.fast for one caller, x.group for several.
 func Texts(schema string) (store.Texts, error) {
-	return store.LoadTexts(files, "sql", tokens(schema))
+	texts, err := store.LoadTexts(files, "sql", tokens(schema, aloneForm))
+	if err != nil {
+		return nil, err
+	}
+	grouped, err := store.LoadTexts(files, "sql", tokens(schema, groupForm))
+	for _, d := range store.Decls() {
+		if d.Group {
+			texts[d.Name+".group"] = grouped[d.Name]
+		}
+	}
+	return texts, err
 }
 
 // prepare takes the verbs' SQL and has the server parse every statement: a
@@ -61,7 +87,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	s.verbs = make(map[string]verb, len(texts))
 	for _, d := range store.Decls() {
-		s.verbs[d.Name] = verb{text: texts[d.Name], fast: texts[d.Name+".fast"]}
+		s.verbs[d.Name] = verb{text: texts[d.Name], fast: texts[d.Name+".fast"], group: texts[d.Name+".group"]}
 	}
 	return store.Retry(ctx, func() error { return s.parse(ctx, texts) })
 }
@@ -81,8 +107,16 @@ func (s *Store) parse(ctx context.Context, texts store.Texts) error {
 }
 
 // Do runs a command and commits it: for a write, one statement in one round
-// trip, which is its own transaction.
+// trip, which is its own transaction and may serve other callers too.
 func (s *Store) Do(ctx context.Context, c store.Command) error {
+	if s.grouper != nil && c.Decl().Group {
+		return s.grouper.Do(ctx, c)
+	}
+	return s.alone(ctx, c)
+}
+
+// alone runs a command by itself, where it may wait for a lock.
+func (s *Store) alone(ctx context.Context, c store.Command) error {
 	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
 }
 
@@ -145,8 +179,10 @@ func (s *Store) Version() string { return s.version }
 // Close waits for what is under way and frees every connection. A pool that
 // the program brought stays open.
 func (s *Store) Close() error {
-	if s.vital != nil {
-		s.vital.Close()
+	for _, p := range []*pgxpool.Pool{s.vital, s.quick} {
+		if p != nil {
+			p.Close()
+		}
 	}
 	if s.owned && s.pool != nil {
 		s.pool.Close()

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,44 +35,47 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if c.failed != nil {
 		return c.failed
 	}
-	sc := c.store.scripts[cmd.Decl().Name]
-	if sc == nil {
-		return fault.New(fault.Internal, "no SQL for the verb %s", cmd.Decl().Name)
+	if c.joined {
+		err, _ := c.guarded(ctx, cmd)
+		return err
 	}
-	cmd.Reset()
-	var args store.Args
-	cmd.Bind(&args)
-	ctx = context.WithoutCancel(ctx)
-	if c.joined && !sc.reads {
-		return c.guarded(ctx, sc, cmd, &args)
-	}
-	err := c.run(ctx, sc, cmd, &args)
-	if err != nil && !sc.reads {
+	err := c.run(ctx, cmd)
+	if err != nil && cmd.Decl().Lane != store.Read {
 		c.failed = err
 	}
 	return err
 }
 
-// guarded runs a script in a savepoint, so that a failure in the middle of it
-// leaves the user's transaction as it was.
-func (c *conn) guarded(ctx context.Context, sc *script, cmd store.Command, args *store.Args) error {
+// guarded runs a command in a savepoint, so that a failure in the middle of its
+// script leaves the transaction as it was. It says whether the transaction was
+// lost: then there is nothing left to go back to.
+func (c *conn) guarded(ctx context.Context, cmd store.Command) (err error, lost bool) {
+	ctx = context.WithoutCancel(ctx)
 	if _, err := c.tx.ExecContext(ctx, "SAVEPOINT holdfast"); err != nil {
-		return c.store.fault(err)
+		return c.store.fault(err), true
 	}
-	err := c.run(ctx, sc, cmd, args)
+	err = c.run(ctx, cmd)
 	if err != nil {
 		if _, undo := c.tx.ExecContext(ctx, "ROLLBACK TO holdfast"); undo != nil {
-			return c.store.fault(undo)
+			return err, true
 		}
 	}
-	if _, end := c.tx.ExecContext(ctx, "RELEASE holdfast"); end != nil && err == nil {
-		err = c.store.fault(end)
+	if _, end := c.tx.ExecContext(ctx, "RELEASE holdfast"); end != nil {
+		return errors.Join(err, c.store.fault(end)), true
 	}
-	return err
+	return err, false
 }
 
-// run runs the statements of a script for a lone member.
-func (c *conn) run(ctx context.Context, sc *script, cmd store.Command, args *store.Args) error {
+// run runs the statements of a command's script.
+func (c *conn) run(ctx context.Context, cmd store.Command) error {
+	sc := c.store.scripts[cmd.Decl().Name]
+	if sc == nil {
+		return fault.New(fault.Internal, "no SQL for the verb %s", cmd.Decl().Name)
+	}
+	ctx = context.WithoutCancel(ctx)
+	cmd.Reset()
+	var args store.Args
+	cmd.Bind(&args)
 	values := native(args.Values(0))
 	if sc.reads {
 		_, err := c.query(ctx, &sc.do, values, cmd, true)

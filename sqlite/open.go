@@ -31,6 +31,7 @@ const checkedWhole = 64 << 20
 // changes nothing before the file is known to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
 	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db}
+	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx); err != nil {
 			return nil, store.Migrated{}, err

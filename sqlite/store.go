@@ -28,6 +28,7 @@ type Store struct {
 	owned   bool
 
 	write, read *sql.DB
+	grouper     *store.Grouper
 	scripts     map[string]*script
 	writes      map[string]*sql.Stmt // by text, on the connection that writes
 	reads       map[string]*sql.Stmt
@@ -92,7 +93,7 @@ func (s *Store) Do(ctx context.Context, c store.Command) error {
 	if sc != nil && sc.reads {
 		return store.Retry(ctx, func() error { return s.readOnce(ctx, sc, c) })
 	}
-	return s.Update(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) })
+	return s.grouper.Do(ctx, c)
 }
 
 func (s *Store) readOnce(ctx context.Context, sc *script, c store.Command) error {

@@ -56,13 +56,16 @@ func (d demo) twoWriters(ctx context.Context, name string, loaded stream.Version
 }
 
 func whoWon(told [2]error) (winner, loser int, err error) {
-	for i, err := range told {
+	for _, err := range told {
 		if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 			return 0, 0, err
 		}
-		if err == nil && told[1-i] != nil {
-			return i, 1 - i, nil
-		}
+	}
+	switch {
+	case told[0] == nil && told[1] != nil:
+		return 0, 1, nil
+	case told[0] != nil && told[1] == nil:
+		return 1, 0, nil
 	}
 	return 0, 0, fault.New(fault.Internal, "the demo found what must not be: of two appends that expect the same version, not one was refused (%v, %v)", told[0], told[1])
 }

@@ -52,7 +52,7 @@ func hint(ctx *kong.Context) string {
 	if ctx != nil && ctx.Selected() != nil {
 		command += " " + ctx.Selected().Name
 	}
-	return fmt.Sprintf("; see %q", command+" --help")
+	return fmt.Sprintf(" (see %q)", command+" --help")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -105,9 +105,11 @@ func (s server) ready(ctx context.Context, engine *holdfast.Engine, url string) 
 }
 
 // unlessStopped drops the error that a stop in between has caused: to be
-// stopped is no failure.
+// stopped is no failure. What a statement that was cut short reports depends on
+// how far it had come.
 func unlessStopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	cut := errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrOutcomeUnknown)
+	if ctx.Err() != nil && cut {
 		return nil
 	}
 	return err

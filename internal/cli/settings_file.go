@@ -134,7 +134,7 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 		return nil, fmt.Errorf("wants a duration such as 30s or 2m, and is %s", what(node))
 	}
 	if !ok {
-		return nil, fmt.Errorf("wants text, and is %s: if that is meant, put it in quotes", what(node))
+		return nil, fmt.Errorf("wants text in one line, and is %s; quotes make it text", what(node))
 	}
 	return parseSetting(flag, s.Value)
 }

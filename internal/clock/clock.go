@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Now returns the node's time in UTC.
-func Now() time.Time { return time.Now().UTC() }
+// Now returns the node's time.
+func Now() time.Time { return time.Now() }
 
 // Since returns how long ago t was.
 func Since(t time.Time) time.Duration { return time.Since(t) }

@@ -13,6 +13,10 @@ WITH m AS (
         (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at)
     SELECT m.shard, m.workspace, m.lifecycle, m.entity, m.status, 0, m.data::jsonb, t.now, t.now
       FROM m, t
+     WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+                                                               AND e.lifecycle = m.lifecycle AND e.id = m.entity)
+                THEN false
+                ELSE {enter}(hashtextextended('entity/' || m.shard || '/' || m.workspace || '/' || m.lifecycle || '/' || m.entity, 0)){entered} END
      ORDER BY m.shard, m.workspace, m.lifecycle, m.entity
     ON CONFLICT (shard, workspace, lifecycle, id) DO NOTHING
     RETURNING shard, workspace, lifecycle, id, status, version, data, created_at, updated_at

@@ -16,7 +16,7 @@ WITH m AS (
       FROM m JOIN {schema}.entity e
         ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
      ORDER BY e.shard, e.workspace, e.lifecycle, e.id
-       FOR UPDATE OF e
+       FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
        SET status = m.target, version = e.version + 1, data = coalesce(m.data::jsonb, e.data), updated_at = t.now
@@ -34,7 +34,10 @@ WITH m AS (
            m.correlation, m.causation, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
 )
-SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1
+            WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+                                                                             AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2
+            ELSE 0 END,
        coalesce(moved.status, cur.status, ''), coalesce(moved.version, cur.version, -1),
        coalesce(moved.data, cur.data, 'null')::text,
        coalesce(moved.created_at, cur.created_at, 'epoch'), coalesce(moved.updated_at, cur.updated_at, 'epoch')

@@ -1,6 +1,8 @@
 -- Appends events to streams, each if its head is where the caller expects it.
 -- The row of each stream is locked first, in key order, so that a loser is told
--- the true head, also when it lost by waiting for the lock.
+-- the true head, also when it lost by waiting for the lock. A stream is made
+-- only under an advisory lock on its name, so that a group need not wait for
+-- somebody else's unfinished insert.
 -- $4 stream, $5 want (NULL any, -1 none), $6 number of events; events: $7 owner,
 -- $8 n, $9 name, $10 data, $11 correlation, $12 causation, $13 actor
 WITH m AS (
@@ -11,7 +13,7 @@ WITH m AS (
       FROM m JOIN {schema}.stream s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
      ORDER BY s.shard, s.workspace, s.name
-       FOR UPDATE OF s
+       FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.stream s
        SET head = s.head + m.size
@@ -24,7 +26,10 @@ WITH m AS (
     SELECT m.shard, m.workspace, m.stream, m.size - 1
       FROM m
      WHERE (m.want IS NULL OR m.want = -1)
-       AND NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.name = m.stream)
+       AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.name = m.stream)
+                  OR EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream)
+                THEN false
+                ELSE {enter}(hashtextextended('stream/' || m.shard || '/' || m.workspace || '/' || m.stream, 0)){entered} END
      ORDER BY m.shard, m.workspace, m.stream
     ON CONFLICT (shard, workspace, name) DO NOTHING
     RETURNING shard, workspace, name, head
@@ -42,7 +47,9 @@ WITH m AS (
 )
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
-            WHEN cur.name IS NOT NULL OR m.want >= 0 THEN 0
+            WHEN cur.name IS NOT NULL THEN 0
+            WHEN EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream) THEN 2
+            WHEN m.want >= 0 THEN 0
             ELSE 2 END,
        coalesce(won.head, cur.head, -1)
   FROM m

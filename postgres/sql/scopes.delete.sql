@@ -10,7 +10,7 @@ WITH m AS (
       FROM m JOIN {schema}.scope s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
      ORDER BY s.shard, s.workspace, s.kind, s.id
-       FOR UPDATE OF s
+       FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = NULL, updated_at = {now}
@@ -26,7 +26,10 @@ WITH m AS (
            m.correlation, m.causation, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
 )
-SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1
+            WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                                            AND s.kind = m.kind AND s.id = m.scope) THEN 2
+            ELSE 0 END,
        coalesce(moved.version, CASE WHEN cur.state IS NOT NULL THEN cur.version END, -1),
        CASE WHEN moved.member IS NOT NULL THEN 'null' ELSE coalesce(cur.state, 'null')::text END
   FROM m

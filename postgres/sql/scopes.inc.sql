@@ -1,7 +1,11 @@
--- Adds to a whole number in the state of scopes, and makes what is missing. A
+-- Adds to whole numbers in the state of scopes, and makes what is missing. A
 -- field that is no whole number of 64 bits, or would not be one afterwards, is
 -- left as it is. Sums are taken as numeric, so that nothing overflows into an
 -- error before it is looked at.
+-- Several members may share a scope: they are added up in their order, and each
+-- has its own version, value and event. Where one of several would be refused,
+-- none of them is served here (outcome 2): the order of refusals is told apart
+-- one by one.
 -- $4 kind, $5 scope, $6 field, $7 by, $8 correlation, $9 causation, $10 actor
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[],
@@ -10,58 +14,90 @@ WITH m AS (
                                   correlation, causation, actor, member)
 ), t AS MATERIALIZED (
     SELECT {now} AS now
+), k AS (
+    SELECT DISTINCT m.shard, m.workspace, m.kind, m.scope FROM m
 ), cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state
-      FROM m JOIN {schema}.scope s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+      FROM k JOIN {schema}.scope s
+        ON s.shard = k.shard AND s.workspace = k.workspace AND s.kind = k.kind AND s.id = k.scope
      ORDER BY s.shard, s.workspace, s.kind, s.id
-       FOR UPDATE OF s
+       FOR UPDATE OF s{skip}
+), gone AS MATERIALIZED (
+    SELECT k.shard, k.workspace, k.kind, k.scope
+      FROM k
+     WHERE CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = k.shard AND cur.workspace = k.workspace
+                                                 AND cur.kind = k.kind AND cur.id = k.scope)
+                  OR EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = k.shard AND s.workspace = k.workspace
+                                                              AND s.kind = k.kind AND s.id = k.scope)
+                THEN false
+                ELSE {enter}(hashtextextended('scope/' || k.shard || '/' || k.workspace || '/' || k.kind || '/' || k.scope, 0)){entered} END
+), base AS (
+    SELECT cur.shard, cur.workspace, cur.kind, cur.id AS scope, cur.version, coalesce(cur.state, '{}') AS state FROM cur
+    UNION ALL
+    SELECT gone.shard, gone.workspace, gone.kind, gone.scope, -1, '{}' FROM gone
 ), old AS (
-    SELECT m.member, m.by,
-           CASE WHEN cur.state IS NULL OR NOT cur.state ? m.field THEN 0
-                WHEN jsonb_typeof(cur.state -> m.field) = 'number' AND cur.state ->> m.field ~ '^-?[0-9]+$'
-                THEN (cur.state ->> m.field)::numeric END AS value
-      FROM m LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-), new AS (
-    SELECT old.member, (old.value + old.by)::bigint AS value
+    SELECT m.member, m.shard, m.workspace, m.kind, m.scope, m.field, m.by, base.version, base.state,
+           CASE WHEN NOT base.state ? m.field THEN 0
+                WHEN jsonb_typeof(base.state -> m.field) = 'number' AND base.state ->> m.field ~ '^-?[0-9]+$'
+                THEN (base.state ->> m.field)::numeric END AS value
+      FROM m JOIN base ON base.shard = m.shard AND base.workspace = m.workspace AND base.kind = m.kind AND base.scope = m.scope
+), sums AS (
+    SELECT old.member, old.shard, old.workspace, old.kind, old.scope, old.field, old.state,
+           old.version + row_number() OVER (PARTITION BY old.shard, old.workspace, old.kind, old.scope ORDER BY old.member) AS version,
+           old.value AS before,
+           old.value + sum(old.by) OVER (PARTITION BY old.shard, old.workspace, old.kind, old.scope, old.field ORDER BY old.member) AS value
       FROM old
-     WHERE old.value BETWEEN -9223372036854775808 AND 9223372036854775807
-       AND old.value + old.by BETWEEN -9223372036854775808 AND 9223372036854775807
+), fits AS (
+    SELECT sums.shard, sums.workspace, sums.kind, sums.scope, count(*) AS members,
+           bool_and(sums.before IS NOT NULL
+                    AND sums.before BETWEEN -9223372036854775808 AND 9223372036854775807
+                    AND sums.value BETWEEN -9223372036854775808 AND 9223372036854775807) AS yes
+      FROM sums
+     GROUP BY sums.shard, sums.workspace, sums.kind, sums.scope
+), new AS (
+    SELECT sums.member, sums.shard, sums.workspace, sums.kind, sums.scope, sums.version, sums.value::bigint AS value,
+           sums.state || jsonb_object_agg(sums.field, sums.value::bigint)
+               OVER (PARTITION BY sums.shard, sums.workspace, sums.kind, sums.scope ORDER BY sums.member) AS state
+      FROM sums JOIN fits ON fits.shard = sums.shard AND fits.workspace = sums.workspace
+                         AND fits.kind = sums.kind AND fits.scope = sums.scope AND fits.yes
+), last AS (
+    SELECT DISTINCT ON (new.shard, new.workspace, new.kind, new.scope)
+           new.shard, new.workspace, new.kind, new.scope, new.version, new.state
+      FROM new
+     ORDER BY new.shard, new.workspace, new.kind, new.scope, new.member DESC
 ), moved AS (
     UPDATE {schema}.scope s
-       SET version = s.version + 1, updated_at = t.now,
-           state = coalesce(cur.state, '{}') || jsonb_build_object(m.field, new.value)
-      FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-                JOIN new ON new.member = m.member
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
-    RETURNING s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.updated_at
+       SET version = last.version, state = last.state, updated_at = t.now
+      FROM t, last JOIN cur ON cur.shard = last.shard AND cur.workspace = last.workspace AND cur.kind = last.kind AND cur.id = last.scope
+     WHERE s.shard = last.shard AND s.workspace = last.workspace AND s.kind = last.kind AND s.id = last.scope
+       AND s.version = cur.version
+    RETURNING s.shard, s.workspace, s.kind, s.id
 ), made AS (
     INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at)
-    SELECT m.shard, m.workspace, m.kind, m.scope, 0, jsonb_build_object(m.field, m.by), t.now, t.now
-      FROM m, t
-     WHERE NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace
-                                           AND cur.kind = m.kind AND cur.id = m.scope)
-     ORDER BY m.shard, m.workspace, m.kind, m.scope
+    SELECT last.shard, last.workspace, last.kind, last.scope, last.version, last.state, t.now, t.now
+      FROM t, last JOIN gone ON gone.shard = last.shard AND gone.workspace = last.workspace
+                            AND gone.kind = last.kind AND gone.scope = last.scope
+     ORDER BY last.shard, last.workspace, last.kind, last.scope
     ON CONFLICT (shard, workspace, kind, id) DO NOTHING
-    RETURNING shard, workspace, kind, id, version, state, updated_at
+    RETURNING shard, workspace, kind, id
 ), won AS (
-    SELECT m.member, m.shard, m.workspace, m.command, m.kind, m.scope, m.field, m.by,
-           m.correlation, m.causation, m.actor, w.version, w.state, w.updated_at
-      FROM m JOIN (SELECT * FROM moved UNION ALL SELECT * FROM made) w
-        ON w.shard = m.shard AND w.workspace = m.workspace AND w.kind = m.kind AND w.id = m.scope
+    SELECT new.member, new.version, new.value, new.state
+      FROM new JOIN (SELECT * FROM moved UNION ALL SELECT * FROM made) w
+        ON w.shard = new.shard AND w.workspace = new.workspace AND w.kind = new.kind AND w.id = new.scope
 ), written AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
-    SELECT won.shard, won.command, 0, won.workspace, '$scope/' || won.kind || '/' || won.scope, won.version, 'inc',
-           json_build_object('field', won.field, 'by', won.by, 'value', won.state -> won.field),
-           won.correlation, won.causation, won.actor, won.updated_at
-      FROM won
+    SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, won.version, 'inc',
+           json_build_object('field', m.field, 'by', m.by, 'value', won.value),
+           m.correlation, m.causation, m.actor, t.now
+      FROM t, m JOIN won ON won.member = m.member
 )
 SELECT m.member,
-       CASE WHEN won.member IS NOT NULL THEN 1 WHEN cur.id IS NOT NULL THEN 0 ELSE 2 END,
-       coalesce(won.version, cur.version, -1),
-       coalesce(won.state, cur.state, 'null')::text,
-       CASE WHEN won.member IS NOT NULL THEN (won.state ->> won.field)::bigint ELSE 0 END
+       CASE WHEN won.member IS NOT NULL THEN 1 WHEN fits.members = 1 AND NOT fits.yes THEN 0 ELSE 2 END,
+       coalesce(won.version, base.version, -1),
+       coalesce(won.state, base.state, 'null')::text,
+       coalesce(won.value, 0)
   FROM m
   LEFT JOIN won ON won.member = m.member
-  LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
+  LEFT JOIN fits ON fits.shard = m.shard AND fits.workspace = m.workspace AND fits.kind = m.kind AND fits.scope = m.scope
+  LEFT JOIN base ON base.shard = m.shard AND base.workspace = m.workspace AND base.kind = m.kind AND base.scope = m.scope

@@ -13,7 +13,7 @@ WITH m AS (
       FROM m JOIN {schema}.scope s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
      ORDER BY s.shard, s.workspace, s.kind, s.id
-       FOR UPDATE OF s
+       FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now
@@ -28,8 +28,12 @@ WITH m AS (
     SELECT m.shard, m.workspace, m.kind, m.scope, 0, m.state::jsonb, t.now, t.now
       FROM m, t
      WHERE (m.want IS NULL OR m.want = -1)
-       AND NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace
-                                           AND cur.kind = m.kind AND cur.id = m.scope)
+       AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace
+                                                 AND cur.kind = m.kind AND cur.id = m.scope)
+                  OR EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                              AND s.kind = m.kind AND s.id = m.scope)
+                THEN false
+                ELSE {enter}(hashtextextended('scope/' || m.shard || '/' || m.workspace || '/' || m.kind || '/' || m.scope, 0)){entered} END
      ORDER BY m.shard, m.workspace, m.kind, m.scope
     ON CONFLICT (shard, workspace, kind, id) DO NOTHING
     RETURNING shard, workspace, kind, id, version, state, updated_at
@@ -47,7 +51,10 @@ WITH m AS (
 )
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
-            WHEN cur.id IS NOT NULL OR m.want >= 0 THEN 0
+            WHEN cur.id IS NOT NULL THEN 0
+            WHEN EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                          AND s.kind = m.kind AND s.id = m.scope) THEN 2
+            WHEN m.want >= 0 THEN 0
             ELSE 2 END,
        coalesce(won.version, CASE WHEN cur.state IS NOT NULL THEN cur.version END, -1),
        coalesce(won.state, cur.state, 'null')::text

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"postgres://ada:sesame@db/app":               "postgres://ada:***@db/app",
+		"postgres://ada:se/sa?m@e@db:5432/app?a=b":   "postgres://ada:***@db:5432/app?a=b",
+		"postgres://:sesame@db":                      "postgres://:***@db",
+		"postgres://ada@db/app":                      "postgres://ada@db/app",
+		"postgres://db/app?password=sesame&a=b":      "postgres://db/app?password=***&a=b",
+		"host=db password=sesame user=ada":           "host=db password=*** user=ada",
+		"host=db password = 'open se\\'same' user=a": "host=db password = *** user=a",
+		"host=db sslpassword=sesame":                 "host=db sslpassword=***",
+		"http://127.0.0.1:7070/readyz":               "http://127.0.0.1:7070/readyz",
+		"no secret: here":                            "no secret: here",
+	} {
+		if got := redact(in); got != want {
+			t.Errorf("redact(%q) is %q, want %q", in, got, want)
+		}
+	}
+}
+
+// What is logged goes through redact, whichever way it comes.
+func TestLogHasNoPasswords(t *testing.T) {
+	const url = "postgres://ada:sesame@db/app"
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		log := newLog(&out, "info", format)
+		log.Info("open "+url, "url", url, "error", errors.New(url), slog.Group("in", "url", url))
+		log.Debug("not at this level")
+		if strings.Contains(out.String(), "sesame") || strings.Contains(out.String(), "not at") || strings.Count(out.String(), "***") != 4 {
+			t.Errorf("logged %s", out.String())
+		}
+	}
+}
+
+func TestCheckListen(t *testing.T) {
+	for _, good := range []string{"127.0.0.1:0", "127.8.9.1:7070", "[::1]:7070", "localhost:65535"} {
+		if err := checkListen(good, "no"); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "7070", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", ":7070", "0.0.0.0:7070", "[::]:7070", "10.0.0.1:7070", "localhost.example.org:7070", "[::ffff:10.0.0.1]:1"} {
+		if err := checkListen(bad, "no"); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestDatabaseForms(t *testing.T) {
+	for text, want := range map[string]string{
+		"sqlite:a.db": "sqlite", "sqlite:/var/lib/a": "sqlite", "a.db": "sqlite", "./x/a.sqlite": "sqlite", `C:\a.sqlite3`: "sqlite",
+		"postgres://h/d": "postgres", "postgresql://h/d": "postgres", "host=h dbname=d.db": "postgres", "postgres://h/d.db": "postgres",
+		"": "", "a": "", "a.txt": "", "file:a.db": "", "mysql://h/d.db": "", "sqlite:": "", "sqlite://a.db": "", "postgres:a": "",
+	} {
+		db, err := databaseFlags{DB: text, Schema: "s"}.open()
+		got := ""
+		switch {
+		case err != nil && fault.CodeOf(err) != fault.Validation:
+			t.Errorf("%q: %v", text, err)
+		case err == nil:
+			got = "postgres"
+			if _, ok := db.(*sqlite.Database); ok {
+				got = "sqlite"
+			}
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for pair, want := range map[[2]string]int{
+		{"", ""}: 0, {"", "abc"}: 3, {"abc", ""}: 3, {"db", "db"}: 0,
+		{"log_level", "log-level"}: 1, {"lisen", "listen"}: 1, {"kitten", "sitting"}: 3,
+	} {
+		if got := edits(pair[0], pair[1]); got != want {
+			t.Errorf("from %q to %q it takes %d, want %d", pair[0], pair[1], got, want)
+		}
+	}
+}
+
+// The first signal asks, the second ends, and nothing is left after the watch.
+func TestSignals(t *testing.T) {
+	exited := make(chan int, 1)
+	ctx, stop := untilSignal(t.Context(), func(code int) { exited <- code })
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if err := self.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-exited; code != 1 {
+		t.Errorf("exited with %d", code)
+	}
+	stop()
+}
+
+// onReady is a stdout that calls back with each line.
+type onReady func(string) error
+
+func (f onReady) Write(p []byte) (int, error) { return len(p), f(string(p)) }
+
+// In this process, where a goroutine that stays is seen: ready, stopped, 0.
+func TestServeInProcess(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var errs bytes.Buffer
+	p := newProgram(nil, onReady(func(line string) error {
+		if !strings.HasPrefix(line, "holdfast ready url=http://127.0.0.1:") {
+			t.Errorf("wrote %q", line)
+		}
+		stop()
+		return nil
+	}), &errs)
+	if code := p.run(ctx, []string{"dev", "--listen", "127.0.0.1:0"}); code != 0 {
+		t.Errorf("ended with %d:\n%s", code, errs.String())
+	}
+}
+
+// A stop before it is ready is no failure either.
+func TestStoppedBeforeReady(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out, errs bytes.Buffer
+	s := server{program: newProgram(nil, &out, &errs), databaseFlags: databaseFlags{DB: "a.db"}, serverFlags: serverFlags{Listen: "127.0.0.1:0"}}
+	if err := s.run(ctx); err != nil || out.Len() != 0 {
+		t.Errorf("ended with %v and wrote %q", err, out.String())
+	}
+}
+
+// Nobody to be told that it is ready: it stops, with an error.
+func TestStdoutIsGone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var errs bytes.Buffer
+	p := newProgram(nil, onReady(func(string) error { return io.ErrClosedPipe }), &errs)
+	if code := p.run(t.Context(), []string{"dev", "--listen", "127.0.0.1:0"}); code != 1 {
+		t.Errorf("ended with %d", code)
+	}
+	if !strings.Contains(errs.String(), "holdfast: "+io.ErrClosedPipe.Error()) {
+		t.Errorf("said %q", errs.String())
+	}
+}
+
+// A story that fails ends the server with its error.
+func TestStoryFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := server{
+		program:       newProgram(nil, io.Discard, io.Discard),
+		databaseFlags: databaseFlags{DB: "a.db"}, serverFlags: serverFlags{Listen: "127.0.0.1:0"},
+		story: func(context.Context, *holdfast.Engine) error { return tally{wrong: []string{"7"}}.check() },
+	}
+	err := s.run(t.Context())
+	if exitCode(err) != 1 || !strings.Contains(message(err), "must not be") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A planted double close, and every other thing that must not be, is found.
+func TestDemoFindsWhatMustNotBe(t *testing.T) {
+	closed := func(by string) stream.Event { return stream.Event{Name: "closed", Actor: by} }
+	one, two := caller(0), caller(1)
+	for name, r := range map[string]race{
+		"closed twice":      {won: []string{one}, refused: 7, status: "closed", events: []stream.Event{closed(one), closed(two)}},
+		"two told":          {won: []string{one, two}, refused: 6, status: "closed", events: []stream.Event{closed(one)}},
+		"never closed":      {refused: 8, status: "open"},
+		"closed by another": {won: []string{one}, refused: 7, status: "closed", events: []stream.Event{closed(two)}},
+		"open after all":    {won: []string{one}, refused: 7, status: "open", events: []stream.Event{closed(one)}},
+	} {
+		var t2 tally
+		t2.add(r)
+		if t2.check() == nil {
+			t.Errorf("%s: not found", name)
+		}
+		if (name == "closed twice") != (t2.twice == 1) {
+			t.Errorf("%s: told %s", name, t2)
+		}
+	}
+	var good tally
+	good.add(race{won: []string{one}, refused: 7, status: "closed", events: []stream.Event{{Name: "created"}, closed(one)}})
+	if err := good.check(); err != nil || good.String() != "1 invoices, 8 attempts: 1 closed, 7 refused, 0 closed twice" {
+		t.Errorf("%v: %s", err, good)
+	}
+}
+
+func TestWhoWon(t *testing.T) {
+	lost := fault.New(fault.Concurrency, "moved")
+	if w, l, err := whoWon([2]error{lost, nil}); w != 1 || l != 0 || err != nil {
+		t.Error(w, l, err)
+	}
+	for _, told := range [][2]error{{nil, nil}, {lost, lost}, {nil, io.EOF}, {io.EOF, nil}} {
+		if _, _, err := whoWon(told); err == nil {
+			t.Errorf("%v is taken for a race with one winner", told)
+		}
+	}
+}
+
+// On a terminal a bar stands under the lines, and is gone at the end.
+func TestBar(t *testing.T) {
+	var out bytes.Buffer
+	b := &bar{out: &out, of: 4}
+	b.draw(1)
+	b.clear()
+	if got := out.String(); got != "  [=   ] 1 of 4\r\x1b[K" {
+		t.Errorf("drew %q", got)
+	}
+	if b := newBar(&out, 4); b != nil {
+		t.Error("a buffer is taken for a terminal")
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if b := newBar(file, 4); b != nil {
+		t.Error("a file is taken for a terminal")
+	}
+}
+
+// The settings of all commands are one set: a name means the same everywhere.
+func TestSettingsAgree(t *testing.T) {
+	var g grammar
+	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := settings(k.Model.Node)
+	for _, command := range k.Model.Children {
+		for _, f := range command.Flags {
+			other := known[f.Name]
+			if other.Target.Type() != f.Target.Type() || other.Default != f.Default || other.Enum != f.Enum || other.Help != f.Help {
+				t.Errorf("%s --%s is another than elsewhere", command.Name, f.Name)
+			}
+		}
+	}
+	for _, name := range []string{"listen", "db", "log-level", "log-format", "schema", "shutdown-timeout", "no-migrate"} {
+		if known[name] == nil {
+			t.Errorf("there is no setting %s", name)
+		}
+	}
+}

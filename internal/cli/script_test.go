@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(leakFree{m}, map[string]func(){
+		"holdfast": func() { os.Exit(Main(os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) },
+	})
+}
+
+// leakFree runs the tests and then looks for goroutines that are left.
+type leakFree struct{ m *testing.M }
+
+func (l leakFree) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// TestScripts runs testdata, which is written to be read: each file is a page
+// of what the command does. The commands that the scripts have beside those of
+// testscript are the methods of [scene].
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each end takes a second
+			env.Values[sceneKey{}] = &scene{running: make(map[string]*process)}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    withScene((*scene).exits),
+			"start":    withScene((*scene).start),
+			"await":    withScene((*scene).await),
+			"signal":   withScene((*scene).signal),
+			"ended":    withScene((*scene).ended),
+			"get":      withScene((*scene).get),
+			"hold":     withScene((*scene).hold),
+			"letgo":    withScene((*scene).letGo),
+			"occupy":   withScene((*scene).occupy),
+			"postgres": withScene((*scene).postgres),
+		},
+	})
+}
+
+type sceneKey struct{}
+
+// scene is what one script has running.
+type scene struct {
+	running map[string]*process
+	held    net.Conn
+}
+
+func withScene(f func(*scene, *testscript.TestScript, []string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg {
+			ts.Fatalf("this command cannot be negated")
+		}
+		f(ts.Value(sceneKey{}).(*scene), ts, args)
+	}
+}
+
+// exits CODE PROGRAM ARG… runs a program that must end with this very code.
+func (s *scene) exits(ts *testscript.TestScript, args []string) {
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Check(err)
+		}
+		code = exit.ExitCode()
+	}
+	if want, err := strconv.Atoi(args[0]); err != nil || want != code {
+		ts.Fatalf("it ended with %d, want %s", code, args[0])
+	}
+}
+
+// start NAME PROGRAM ARG… starts a server and waits until it says that it is
+// ready. $NAME is then its URL.
+func (s *scene) start(ts *testscript.TestScript, args []string) {
+	p, err := startProcess(ts, args[1], args[2:]...)
+	ts.Check(err)
+	s.running[args[0]] = p
+	ts.Defer(p.kill)
+	line, ok := p.stdout.await("holdfast ready url=")
+	if !ok {
+		ts.Fatalf("it ended before it was ready:\n%s", p.stderr.String())
+	}
+	ts.Setenv(args[0], strings.TrimPrefix(line, "holdfast ready url="))
+}
+
+func (s *scene) process(ts *testscript.TestScript, name string) *process {
+	p, ok := s.running[name]
+	if !ok {
+		ts.Fatalf("nothing called %s was started", name)
+	}
+	return p
+}
+
+// await NAME TEXT waits until a server has written a line with the text to
+// stdout or, with a third argument "stderr", to its log.
+func (s *scene) await(ts *testscript.TestScript, args []string) {
+	from := s.process(ts, args[0]).stdout
+	if len(args) > 2 && args[2] == "stderr" {
+		from = s.process(ts, args[0]).stderr
+	}
+	if _, ok := from.await(args[1]); !ok {
+		ts.Fatalf("it ended without %q:\n%s", args[1], from.String())
+	}
+}
+
+// signal NAME TERM|INT sends a signal.
+func (s *scene) signal(ts *testscript.TestScript, args []string) {
+	which := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}[args[1]]
+	ts.Check(s.process(ts, args[0]).cmd.Process.Signal(which))
+}
+
+// ended NAME CODE waits for the end, with this code. What the server wrote is
+// then there for stdout and stderr.
+func (s *scene) ended(ts *testscript.TestScript, args []string) {
+	p := s.process(ts, args[0])
+	code := p.wait()
+	io.WriteString(ts.Stdout(), p.stdout.String())
+	io.WriteString(ts.Stderr(), p.stderr.String())
+	if want, err := strconv.Atoi(args[1]); err != nil || want != code {
+		ts.Fatalf("it ended with %d, want %s:\n%s", code, args[1], p.stderr.String())
+	}
+}
+
+// get URL writes the answer to stdout: its status, its type and its body.
+func (s *scene) get(ts *testscript.TestScript, args []string) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	fmt.Fprintf(ts.Stdout(), "%d %s\n", resp.StatusCode, resp.Header.Get("Content-Type"))
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+}
+
+// hold URL begins a request and keeps its body back: it is in flight.
+func (s *scene) hold(ts *testscript.TestScript, args []string) {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(args[0], "http://"))
+	ts.Check(err)
+	ts.Defer(func() { conn.Close() })
+	_, err = io.WriteString(conn, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")
+	ts.Check(err)
+	s.held = conn
+}
+
+// letgo sends the body, and writes the answer to stdout.
+func (s *scene) letGo(ts *testscript.TestScript, _ []string) {
+	_, err := io.WriteString(s.held, "x")
+	ts.Check(err)
+	_, err = io.Copy(ts.Stdout(), s.held)
+	ts.Check(err)
+}
+
+// occupy takes a free port; $OCCUPIED is its address.
+func (s *scene) occupy(ts *testscript.TestScript, _ []string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { ln.Close() })
+	ts.Setenv("OCCUPIED", ln.Addr().String())
+}
+
+// postgres makes an empty database; $POSTGRES is its URL.
+func (s *scene) postgres(ts *testscript.TestScript, _ []string) {
+	ctx, cancel := scriptContext()
+	defer cancel()
+	url, drop, err := pgtest.Database(ctx, pgtest.Options{})
+	ts.Check(err)
+	ts.Defer(drop)
+	ts.Setenv("POSTGRES", url)
+}

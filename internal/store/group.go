@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// ErrAlone is what a round says of a member that it could not serve without
+// holding up the others: the member's caller then runs it by itself.
+var ErrAlone = errors.New("the command must run alone")
+
+// Rounds is how an adapter serves commands for a [Grouper].
+type Rounds struct {
+	// Queue names the queue of a command: only members of one queue share a
+	// round. A queue of "" is never grouped.
+	Queue func(Command) string
+	// Fits begins a round: the function that it returns says of one command
+	// after the other whether it may join those before it.
+	Fits func() func(Command) bool
+	// Most is how many members a round has at the most.
+	Most int
+	// Lone serves a caller that nobody else waits behind, in a slot. It may
+	// answer [ErrAlone].
+	Lone func(context.Context, Command) error
+	// Serve runs a round and returns each member's error; nil says that the
+	// member has its answer, applied or refused. No caller's context reaches
+	// it.
+	Serve func([]Command) []error
+	// Alone runs a command outside the slots, where it may wait for a lock.
+	Alone func(context.Context, Command) error
+	// Slots says how many rounds may run at once, given how long one takes.
+	Slots func(time.Duration) int
+}
+
+// Grouper lets callers share a round trip and a commit.
+//
+// A caller that finds a free slot is served at once, by itself: nobody waits
+// when nobody else does. A caller that finds none waits in its queue, and
+// whoever frees a slot takes along all that wait and fit together. So groups
+// form by themselves, as large as the load is, and there is no timer.
+//
+// What it guarantees:
+//
+//   - Each caller gets its own answer and its own error. What one member meets
+//     touches no other: a round that cannot serve a member says [ErrAlone], and
+//     the member's own goroutine runs it outside the slots.
+//   - A caller whose context ends while it waits leaves, and is not applied. Once
+//     its round has begun it waits for the answer, a little; then its outcome is
+//     unknown, and it is told so.
+//   - A slot is never held while waiting for a lock of somebody else's: rounds
+//     skip locked rows, a lone caller's patience is short.
+//
+// Rejected: one goroutine that serves all (a switch of goroutine for every lone
+// caller, and one slow statement stops everybody); a timer that waits for more
+// members (the lone caller pays for it).
+type Grouper struct {
+	Rounds
+
+	mu sync.Mutex
+	// INVARIANT: waiting is empty or busy > 0.
+	busy    int
+	latency time.Duration // of a round, smoothed
+	waiting []string      // queues with callers, in the order they were filled
+	queues  map[string][]*call
+}
+
+// call is a caller's command while it waits.
+type call struct {
+	c     Command
+	taken bool // by a round; guarded by Grouper.mu
+	err   error
+	done  chan struct{}
+}
+
+// NewGrouper returns a grouper that serves through r.
+func NewGrouper(r Rounds) *Grouper {
+	return &Grouper{Rounds: r, queues: make(map[string][]*call)}
+}
+
+// Do runs a command and commits it, alone or with others.
+func (g *Grouper) Do(ctx context.Context, c Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	queue := g.Queue(c)
+	if queue == "" {
+		return g.Alone(ctx, c)
+	}
+	w, free := g.enter(queue, c)
+	if free {
+		err := g.timed(func() error { return g.Lone(ctx, c) })
+		g.leave()
+		return g.orAlone(ctx, c, err)
+	}
+	return g.orAlone(ctx, c, g.wait(ctx, queue, w))
+}
+
+func (g *Grouper) orAlone(ctx context.Context, c Command, err error) error {
+	if errors.Is(err, ErrAlone) {
+		return g.Alone(ctx, c)
+	}
+	return err
+}
+
+// enter takes a free slot, or stands in the queue.
+func (g *Grouper) enter(queue string, c Command) (w *call, free bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy < g.Slots(g.latency) && len(g.waiting) == 0 {
+		g.busy++
+		return nil, true
+	}
+	w = &call{c: c, done: make(chan struct{})}
+	if len(g.queues[queue]) == 0 {
+		g.waiting = append(g.waiting, queue)
+	}
+	g.queues[queue] = append(g.queues[queue], w)
+	if g.busy < g.Slots(g.latency) { // there are more slots than there were
+		g.busy++
+		go g.drain()
+	}
+	return w, false
+}
+
+// grace is how long a caller whose context has ended waits for a round that has
+// begun.
+const grace = 2 * time.Second
+
+func (g *Grouper) wait(ctx context.Context, queue string, w *call) error {
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+	}
+	if g.withdraw(queue, w) {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return w.err
+	case <-timer.C:
+		return fault.New(fault.OutcomeUnknown, "the context ended while the database had the write, so it may or may not be applied").Wrap(ctx.Err())
+	}
+}
+
+// withdraw takes a caller out of its queue, unless a round has it already.
+func (g *Grouper) withdraw(queue string, w *call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.taken {
+		return false
+	}
+	g.queues[queue] = slices.DeleteFunc(g.queues[queue], func(o *call) bool { return o == w })
+	if len(g.queues[queue]) == 0 {
+		delete(g.queues, queue)
+		g.waiting = slices.DeleteFunc(g.waiting, func(q string) bool { return q == queue })
+	}
+	return true
+}
+
+// leave gives the slot to those who wait, or back.
+func (g *Grouper) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) > 0 {
+		go g.drain()
+		return
+	}
+	g.busy--
+}
+
+// drain serves rounds in one slot until nobody waits.
+func (g *Grouper) drain() {
+	for {
+		round := g.next()
+		if round == nil {
+			return
+		}
+		g.serve(round)
+	}
+}
+
+// next takes the oldest queue's callers as far as they fit together, or gives
+// the slot back.
+func (g *Grouper) next() []*call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 || g.busy > max(1, g.Slots(g.latency)) {
+		g.busy--
+		return nil
+	}
+	queue := g.waiting[0]
+	g.waiting = g.waiting[1:]
+	round, rest := g.pick(g.queues[queue])
+	if len(rest) > 0 {
+		g.queues[queue] = rest
+		g.waiting = append(g.waiting, queue)
+	} else {
+		delete(g.queues, queue)
+	}
+	return round
+}
+
+func (g *Grouper) pick(queue []*call) (round, rest []*call) {
+	fits := g.Fits()
+	for _, w := range queue {
+		if len(round) < g.Most && fits(w.c) {
+			w.taken = true
+			round = append(round, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	return round, rest
+}
+
+func (g *Grouper) serve(round []*call) {
+	members := make([]Command, len(round))
+	for i, w := range round {
+		members[i] = w.c
+	}
+	var errs []error
+	_ = g.timed(func() error { errs = g.Serve(members); return nil })
+	for i, w := range round {
+		w.err = errs[i]
+		close(w.done)
+	}
+}
+
+// timed keeps the smoothed latency of a round.
+func (g *Grouper) timed(f func() error) error {
+	start := clock.Now()
+	err := f()
+	took := clock.Since(start)
+	g.mu.Lock()
+	g.latency += (took - g.latency) / 8
+	g.mu.Unlock()
+	return err
+}
+
+// Apart begins a round in which no two members share a row, unless their verb
+// adds up.
+func Apart() func(Command) bool {
+	taken := make(map[Key]bool)
+	return func(c Command) bool {
+		if c.Decl().Combine {
+			return true
+		}
+		keys := c.Keys()
+		for _, k := range keys {
+			if taken[k] {
+				return false
+			}
+		}
+		for _, k := range keys {
+			taken[k] = true
+		}
+		return true
+	}
+}

@@ -1,0 +1,167 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// bouncer puts PgBouncer in transaction mode before a fresh database.
+func bouncer(t *testing.T) (direct, through string) {
+	t.Helper()
+	direct = fresh(t)
+	through, stop, err := pgtest.Bouncer(t.Context(), direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return direct, through
+}
+
+// Verifies that an engine works behind PgBouncer in transaction mode, told so by
+// an option or by its URL: it migrates, every verb works, alone, in an update
+// and in a joined transaction, and sixteen callers with thousands of mixed
+// commands meet no error although they share ten sessions.
+func TestAnEngineWorksBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		param []string
+		with  []postgres.Option
+	}{
+		{"by option", nil, []postgres.Option{postgres.Pooled()}},
+		{"by URL", []string{"default_query_exec_mode=cache_describe"}, nil},
+		{"by URL, exec", []string{"default_query_exec_mode=exec"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, through := bouncer(t)
+			url := as(t, through, "", "", c.param...)
+			hf := openEngine(t, postgres.URL(url, c.with...))
+			if err := useEverything(t.Context(), hf, "alone"); err != nil {
+				t.Error(err)
+			}
+			err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { return useEverything(ctx, tx, "update") })
+			if err != nil {
+				t.Error(err)
+			}
+			joinBehind(t, hf, as(t, through, "", "", "default_query_exec_mode=cache_describe"))
+			mixed(t, hf, 16, 200)
+		})
+	}
+}
+
+func joinBehind(t *testing.T, hf *holdfast.Engine, url string) {
+	t.Helper()
+	tx, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	j, err := postgres.Join(hf, tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := useEverything(t.Context(), j, "joined"); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if names := wantGapless(t, hf, "joined"); len(names) != 3 {
+		t.Errorf("the joined transaction left %v", names)
+	}
+}
+
+// mixed lets callers run commands of every kind on things that they share, and
+// checks the sums at the end.
+func mixed(t *testing.T, hf *holdfast.Engine, callers, commands int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			for i := range commands {
+				if err := oneOf(t.Context(), hf, caller, i); err != nil {
+					t.Errorf("caller %d, command %d: %v (%v)", caller, i, err, errors.Unwrap(err))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	every := callers * commands / 5
+	if names := wantGapless(t, hf, "mixed"); len(names) != every {
+		t.Errorf("%d events, not %d", len(names), every)
+	}
+	if s, err := scopes.Inc(t.Context(), hf, scopes.IncArgs{Kind: "sum", ID: "mixed", Field: "n"}); err != nil || s.Value != int64(every) {
+		t.Errorf("the sum is %d, not %d: %v", s.Value, every, err)
+	}
+}
+
+func oneOf(ctx context.Context, hf *holdfast.Engine, caller, i int) (err error) {
+	own := fmt.Sprintf("c%d-%d", caller, i)
+	switch i % 5 {
+	case 0:
+		_, err = stream.Append(ctx, hf, "mixed", stream.Any, event(own))
+	case 1:
+		_, err = scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "sum", ID: "mixed", Field: "n", By: 1})
+	case 2:
+		_, err = entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "thing", ID: own, Status: "new"})
+	case 3:
+		_, err = stream.Read(ctx, hf, "mixed", 0, 10)
+	case 4:
+		err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			if _, err := stream.Append(ctx, tx, own, stream.None, event("a")); err != nil {
+				return err
+			}
+			_, err := scopes.Put(ctx, tx, scopes.PutArgs{Kind: "box", ID: own, State: []byte(`{}`)})
+			return err
+		})
+	}
+	return err
+}
+
+// Verifies that whoever forgets to say that there is a pooler either works all
+// the same or is told what to do, and within a moment.
+func TestAForgottenPoolerIsNamedInTheError(t *testing.T) {
+	t.Parallel()
+	_, through := bouncer(t)
+	hf, err := holdfast.Open(t.Context(), postgres.URL(through), quiet)
+	if err == nil {
+		defer hf.Close()
+		mixed(t, hf, 4, 50)
+		return
+	}
+	t.Log(err, errors.Unwrap(err))
+	for _, hint := range []string{"PgBouncer", "cache_describe"} {
+		if !strings.Contains(err.Error(), hint) {
+			t.Errorf("the error does not say %q: %v (%v)", hint, err, errors.Unwrap(err))
+		}
+	}
+}
+
+// Verifies that behind a pooler, where the session's settings are the role's, a
+// role whose transactions are not "read committed" is refused with a sentence
+// that says how to set it; and that without a pooler the engine sets it itself.
+func TestAnotherIsolationIsRefusedBehindAPooler(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	role := newRole(t, url, "LOGIN SUPERUSER")
+	execute(t, connect(t, url), "ALTER ROLE "+role+" SET default_transaction_isolation = 'repeatable read'")
+	err := openError(t, postgres.URL(as(t, url, role, ""), postgres.Pooled()), quiet)
+	wantFault(t, err, "VALIDATION_ERROR", "repeatable read", "read committed", "ALTER ROLE")
+	hf := openEngine(t, postgres.URL(as(t, url, role, "")))
+	if err := useEverything(t.Context(), hf, "direct"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const (
+	mostMembers = 256
+	mostSlots   = 8
+)
+
+// rounds is how this store serves groups: commands of one verb on one shard
+// share a statement, in which no two have a row in common unless they add up.
+func (s *Store) rounds() store.Rounds {
+	return store.Rounds{
+		Queue: func(c store.Command) string {
+			return c.Decl().Name + "/" + strconv.Itoa(int(c.Place().Shard))
+		},
+		Fits:  store.Apart,
+		Most:  mostMembers,
+		Lone:  s.lone,
+		Serve: s.serve,
+		Alone: s.alone,
+		Slots: slots,
+	}
+}
+
+// slots follows the commit's latency. Where a commit is quick, the server's
+// processors are what is short, and few large groups use them best; where it
+// waits for a disk or a network, more of them wait at the same time.
+func slots(latency time.Duration) int {
+	switch {
+	case latency < time.Millisecond:
+		return 2
+	case latency < 4*time.Millisecond:
+		return 4
+	default:
+		return mostSlots
+	}
+}
+
+// lone serves a caller that nobody waits behind. What it cannot do at once, it
+// leaves: the slot is for others meanwhile.
+func (s *Store) lone(ctx context.Context, c store.Command) error {
+	link, err := s.quick.Acquire(ctx)
+	if err != nil {
+		return orAlone(s.fault(err))
+	}
+	defer link.Release()
+	return orAlone(lost(s.run(ctx, link, c)))
+}
+
+// orAlone leaves to the caller itself what is known not to have happened and
+// may be tried again.
+func orAlone(err error) error {
+	if fault.IsSafe(err) {
+		return store.ErrAlone
+	}
+	return err
+}
+
+// patience is how long a round may take. The server's own limits are shorter;
+// this is for a server that does not answer.
+const patience = 40 * time.Second
+
+// serve runs a round in one statement. If that fails as a whole, nothing of it
+// is applied, and each member runs alone: then the one at fault has its error,
+// and the others their answers.
+func (s *Store) serve(members []store.Command) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if len(members) == 1 {
+		return []error{s.lone(ctx, members[0])}
+	}
+	errs := make([]error, len(members))
+	asks, err := s.serveAll(ctx, members)
+	if err != nil && fault.CodeOf(err) != fault.OutcomeUnknown {
+		err = store.ErrAlone
+	}
+	for i, c := range members {
+		errs[i] = err
+		if asks[c] {
+			errs[i] = store.ErrAlone
+		}
+	}
+	return errs
+}
+
+// serveAll returns the members that the statement left out.
+func (s *Store) serveAll(ctx context.Context, members []store.Command) (asks map[store.Command]bool, err error) {
+	link, err := s.quick.Acquire(ctx)
+	if err != nil {
+		return nil, store.ErrAlone
+	}
+	defer link.Release()
+	var args store.Args
+	for _, c := range members {
+		c.Reset()
+		c.Bind(&args)
+	}
+	rows, err := link.Query(ctx, s.verbs[members[0].Decl().Name].group, args.Arrays()...)
+	if err != nil {
+		return nil, lost(err)
+	}
+	left, err := scanMembers(rows, members)
+	if err != nil {
+		return nil, lost(err)
+	}
+	asks = make(map[store.Command]bool, len(left))
+	for _, c := range left {
+		asks[c] = true
+	}
+	return asks, nil
+}

@@ -1,0 +1,166 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// joined is an engine with a stream of one event, a table of the user's own,
+// and a trigger that makes an event "boom" fail.
+func joined(t *testing.T) (*holdfast.Engine, *pgx.Conn) {
+	t.Helper()
+	url := fresh(t)
+	hf := openEngine(t, postgres.URL(url))
+	mustAppend(t, hf, "s", stream.None)
+	conn := connect(t, url)
+	execute(t, conn, `CREATE TABLE mine (n int)`,
+		`CREATE FUNCTION boom() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'boom'; END $$`,
+		`CREATE TRIGGER boom BEFORE INSERT ON holdfast.event FOR EACH ROW WHEN (NEW.name = 'boom') EXECUTE FUNCTION boom()`)
+	return hf, conn
+}
+
+func begin(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn) (pgx.Tx, holdfast.Tx) {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	j, err := postgres.Join(hf, tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx, j
+}
+
+func wantState(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn, rows, events int) {
+	t.Helper()
+	if n := query[int](t, conn, `SELECT count(*) FROM mine`); n != rows {
+		t.Errorf("%d rows of the user's, not %d", n, rows)
+	}
+	if names := wantGapless(t, hf, "s"); len(names) != events {
+		t.Errorf("%d events, not %d: %v", len(names), events, names)
+	}
+	if n := query[int](t, conn, `SELECT head FROM holdfast.stream WHERE name = 's'`); n != events-1 {
+		t.Errorf("the head is %d and there are %d events", n, events)
+	}
+}
+
+// Verifies that the user's row and every verb in a joined transaction commit
+// together and roll back together, and that a refused verb leaves the
+// transaction usable.
+func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
+	t.Parallel()
+	hf, conn := joined(t)
+	for _, commit := range []bool{false, true} {
+		tx, j := begin(t, hf, conn)
+		if _, err := tx.Exec(t.Context(), `INSERT INTO mine VALUES (1)`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Append(t.Context(), j, "s", 7, event("late")); !errors.Is(err, holdfast.ErrConcurrency) {
+			t.Errorf("an append at the wrong version: %v", err)
+		}
+		mustAppend(t, j, "s", 0)
+		if err := useEverything(t.Context(), j, "joined"); err != nil {
+			t.Fatal(err)
+		}
+		again := entities.CreateArgs{Lifecycle: "thing", ID: "joined", Status: "new"}
+		if _, err := entities.Create(t.Context(), j, again); !errors.Is(err, holdfast.ErrConflict) {
+			t.Errorf("a second create: %v", err)
+		}
+		if !commit {
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantState(t, hf, conn, 0, 1)
+			continue
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, hf, conn, 1, 2)
+	}
+}
+
+// Verifies that an update in which a verb fails commits none of it, also where
+// the function makes light of the error, and says so.
+func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
+	t.Parallel()
+	hf, conn := joined(t)
+	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		mustAppend(t, tx, "s", 0)
+		if _, err := postgres.Raw(tx).Exec(ctx, `INSERT INTO mine VALUES (1)`); err != nil {
+			t.Error(err)
+		}
+		if _, err := stream.Append(ctx, tx, "s", 1, event("ok"), event("boom")); err == nil {
+			t.Error("the verb did not fail")
+		}
+		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("after")); err == nil {
+			t.Error("a verb after the failed one did not fail")
+		}
+		return nil
+	})
+	if err == nil {
+		t.Error("the update says that it was committed")
+	}
+	t.Log(fault.CodeOf(err), err)
+	if errors.Is(err, holdfast.ErrOutcomeUnknown) {
+		t.Errorf("a transaction that the server rolled back is told as unknown: %v", err)
+	}
+	wantState(t, hf, conn, 0, 1)
+	mustAppend(t, hf, "s", 0)
+}
+
+// Verifies that a transaction kept beyond its function is told so.
+func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
+	t.Parallel()
+	hf, conn := joined(t)
+	var kept holdfast.Tx
+	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { kept = tx; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	_, err := stream.Append(t.Context(), kept, "s", 0, event("late"))
+	wantFault(t, err, fault.Unavailable, "has ended")
+	tx, j := begin(t, hf, conn)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = stream.Append(t.Context(), j, "s", 0, event("late"))
+	wantFault(t, err, fault.Unavailable, "has ended")
+	wantState(t, hf, conn, 0, 1)
+}
+
+// Verifies that a function that fails, panics, or outlives its context leaves
+// nothing, and gives its connection back.
+func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
+	t.Parallel()
+	hf, conn := joined(t)
+	sorry := errors.New("sorry")
+	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { mustAppend(t, tx, "s", 0); return sorry }); !errors.Is(err, sorry) {
+		t.Errorf("the function's error is not returned: %v", err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_ = hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { mustAppend(t, tx, "s", 0); panic("ouch") })
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	err := hf.Update(ctx, func(_ context.Context, tx holdfast.Tx) error { mustAppend(t, tx, "s", 0); cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
+		t.Errorf("a context that ended before the commit: %v", err)
+	}
+	wantState(t, hf, conn, 0, 1)
+	mustAppend(t, hf, "s", 0)
+}

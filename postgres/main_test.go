@@ -1,0 +1,317 @@
+package postgres_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// The variables that make the test binary migrate a database in a process of
+// its own.
+const (
+	envURL    = "HOLDFAST_POSTGRES_JOB_URL"
+	envSchema = "HOLDFAST_POSTGRES_JOB_SCHEMA"
+	envName   = "HOLDFAST_POSTGRES_JOB_NAME"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envURL) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	begin := func() error {
+		fmt.Println("ready")
+		_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		return err
+	}
+	if err := migrateAndUse(context.Background(), os.Getenv(envURL), os.Getenv(envSchema), os.Getenv(envName), begin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child is a helper process that waits to be told to begin.
+type child struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr strings.Builder
+}
+
+func startChild(t *testing.T, url, schema, name string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd: exec.Command(self)}
+	c.cmd.Env = append(os.Environ(), envURL+"="+url, envSchema+"="+schema, envName+"="+name)
+	c.cmd.Stderr = &c.stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
+	if line, err := c.out.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the helper process says %q (%v): %s", line, err, c.stderr.String())
+	}
+	return c
+}
+
+func (c *child) say(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(c.in, "go\n"); err != nil {
+		t.Fatalf("tell the helper process: %v: %s", err, c.stderr.String())
+	}
+}
+
+func (c *child) wait(t *testing.T) {
+	t.Helper()
+	_, _ = io.Copy(io.Discard, c.out)
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("the helper process: %v: %s", err, c.stderr.String())
+	}
+}
+
+var (
+	quiet   = holdfast.Config{Log: slog.New(slog.DiscardHandler)}
+	options = store.Options{Log: quiet.Log}
+)
+
+// fresh is an empty database.
+func fresh(t *testing.T) string {
+	t.Helper()
+	url, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(drop)
+	return url
+}
+
+// as is the same database for another user, or with more parameters
+// ("name=value").
+func as(t *testing.T, base, user, password string, params ...string) string {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		u.User = url.User(user)
+	}
+	if password != "" {
+		u.User = url.UserPassword(u.User.Username(), password)
+	}
+	q := u.Query()
+	for _, p := range params {
+		name, value, _ := strings.Cut(p, "=")
+		q.Set(name, value)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func openEngine(t *testing.T, db holdfast.Database) *holdfast.Engine {
+	t.Helper()
+	hf, err := holdfast.Open(t.Context(), db, quiet)
+	if err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	t.Cleanup(func() { hf.Close() })
+	return hf
+}
+
+// openError returns the error of an Open that must fail.
+func openError(t *testing.T, db holdfast.Database, c holdfast.Config) error {
+	t.Helper()
+	hf, err := holdfast.Open(t.Context(), db, c)
+	if err == nil {
+		hf.Close()
+		t.Fatal("the database was opened")
+	}
+	return err
+}
+
+// connect opens a connection of the test's own.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func execute(t *testing.T, conn *pgx.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := conn.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func query[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (v T) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func mustAppend(t *testing.T, d holdfast.Doer, name string, want stream.Version) stream.Version {
+	t.Helper()
+	v, err := stream.Append(t.Context(), d, name, want, event("noted"))
+	if err != nil {
+		t.Fatalf("append to %s: %v", name, err)
+	}
+	return v
+}
+
+func event(name string) stream.Event { return stream.Event{Name: name} }
+
+// useEverything runs every verb once, on names of its own.
+func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
+	if _, err := stream.Append(ctx, d, name, stream.None, event("a"), event("b")); err != nil {
+		return err
+	}
+	if _, err := stream.Append(ctx, d, name, 1, event("c")); err != nil {
+		return err
+	}
+	if _, err := stream.Append(ctx, d, name, 0, event("d")); !errors.Is(err, holdfast.ErrConcurrency) {
+		return fmt.Errorf("an append behind the head: %w", err)
+	}
+	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version, int) ([]stream.Event, error){stream.Read, stream.ReadBack} {
+		all, err := read(ctx, d, name, 1, 0)
+		if err != nil || len(all) != 2 {
+			return fmt.Errorf("read %d events: %w", len(all), err)
+		}
+	}
+	if _, err := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
+		return err
+	}
+	for _, from := range [][]string{{"new"}, {"old", "older"}} {
+		if _, err := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "thing", ID: name, From: from, To: "old", Event: "aged"}); err != nil {
+			return err
+		}
+	}
+	if e, err := entities.Get(ctx, d, "thing", name); err != nil || e.Status != "old" || e.Version != 2 {
+		return fmt.Errorf("entity is %q at %d: %w", e.Status, e.Version, err)
+	}
+	return useScopes(ctx, d, name)
+}
+
+func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
+	for range 2 {
+		if _, err := scopes.Put(ctx, d, scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
+			return err
+		}
+	}
+	if s, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+		return fmt.Errorf("inc gives %d: %w", s.Value, err)
+	}
+	if s, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
+		return fmt.Errorf("inc of a new field gives %d: %w", s.Value, err)
+	}
+	if s, err := scopes.Get(ctx, d, "box", name); err != nil || s.Version != 3 {
+		return fmt.Errorf("scope at %d: %w", s.Version, err)
+	}
+	_, err := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "box", ID: name})
+	return err
+}
+
+// wantGapless reads a stream to its end, checks versions 0, 1, 2 …, and returns
+// the names of its events.
+func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
+	t.Helper()
+	var names []string
+	for {
+		part, err := stream.Read(t.Context(), hf, name, stream.Version(len(names)), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(part) == 0 {
+			return names
+		}
+		for _, e := range part {
+			if e.Version != stream.Version(len(names)) {
+				t.Fatalf("%s: version %d stands where %d should", name, e.Version, len(names))
+			}
+			names = append(names, e.Name)
+		}
+	}
+}
+
+// wantFault checks an error's code and that its sentence holds every part.
+func wantFault(t *testing.T, err error, code fault.Code, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error where %s is wanted", code)
+	}
+	if fault.CodeOf(err) != code {
+		t.Fatalf("the code is %s, not %s: %v (%v)", fault.CodeOf(err), code, err, errors.Unwrap(err))
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the sentence does not say %q: %v", part, err)
+		}
+	}
+}
+
+// wantMoved checks that an error is the refusal of a writer that lost, and that
+// it was told the true version.
+func wantMoved(t *testing.T, err error, last int64) {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != fault.Concurrency {
+		t.Errorf("a loser got %v", err)
+		return
+	}
+	if f.Fields["lastVersion"] != last {
+		t.Errorf("a loser was told version %v, not %d", f.Fields["lastVersion"], last)
+	}
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("after 30 seconds still not: %s", what)
+		}
+	}
+}

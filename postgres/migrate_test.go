@@ -1,0 +1,234 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// migrateAndUse opens an engine when it is told to, and uses it.
+func migrateAndUse(ctx context.Context, url, schema, name string, begin func() error) error {
+	if err := begin(); err != nil {
+		return err
+	}
+	hf, err := holdfast.Open(ctx, postgres.URL(url, postgres.Schema(schema)), quiet)
+	if err != nil {
+		return err
+	}
+	_, appended := stream.Append(ctx, hf, "all", stream.Any, event(name))
+	return errors.Join(useEverything(ctx, hf, name), appended, hf.Close())
+}
+
+// Verifies that ten processes may start on one empty database in the same
+// moment, five of them on each of two schemas: none fails, each migration is
+// recorded once a schema, all of them write, and the schemas share nothing.
+func TestTenProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, schemas := range [][]string{{"holdfast"}, {"left_side", "right_side"}} {
+		t.Run(fmt.Sprint(len(schemas)), func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			all := make([]*child, 10)
+			for i := range all {
+				all[i] = startChild(t, url, schemas[i%len(schemas)], fmt.Sprintf("process-%d", i))
+			}
+			for _, c := range all {
+				c.say(t)
+			}
+			for _, c := range all {
+				c.wait(t)
+			}
+			for _, schema := range schemas {
+				wantMigratedOnce(t, url, schema, len(all)/len(schemas))
+			}
+		})
+	}
+}
+
+func wantMigratedOnce(t *testing.T, url, schema string, writers int) {
+	t.Helper()
+	hf := openEngine(t, postgres.URL(url, postgres.Schema(schema)))
+	if names := wantGapless(t, hf, "all"); len(names) != writers {
+		t.Errorf("%s: %d events of %d writers: %v", schema, len(names), writers, names)
+	}
+	conn := connect(t, url)
+	if n := query[int](t, conn, "SELECT count(*) FROM "+schema+".migration"); n == 0 || n != newest(t, conn, schema) {
+		t.Errorf("%s: %d records of migrations, and the newest is %d", schema, n, newest(t, conn, schema))
+	}
+	if n := query[int](t, conn, "SELECT count(*) FROM "+schema+".clock"); n != 1 {
+		t.Errorf("%s: the first migration left its mark %d times", schema, n)
+	}
+}
+
+func newest(t *testing.T, conn *pgx.Conn, schema string) int {
+	t.Helper()
+	return query[int](t, conn, "SELECT max(number) FROM "+schema+".migration")
+}
+
+// migrated is a database that has been used.
+func migrated(t *testing.T) (url string, conn *pgx.Conn) {
+	t.Helper()
+	url = fresh(t)
+	hf := openEngine(t, postgres.URL(url))
+	if err := useEverything(t.Context(), hf, "made"); err != nil {
+		t.Fatal(err)
+	}
+	hf.Close()
+	return url, connect(t, url)
+}
+
+// content is a hash of everything in a schema: its tables, columns,
+// constraints, and rows.
+func content(t *testing.T, conn *pgx.Conn, schema string) string {
+	t.Helper()
+	structure := query[string](t, conn, `SELECT coalesce(string_agg(s.text, E'\n' ORDER BY s.text), '') FROM (
+		SELECT format('%s %s %s %s', c.relname, a.attname, a.atttypid::regtype, a.attnotnull) AS text
+		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		  JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped WHERE n.nspname = $1
+		UNION ALL
+		SELECT format('%s %s', c.conname, pg_get_constraintdef(c.oid))
+		  FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace WHERE n.nspname = $1) s`, schema)
+	rows, err := conn.Query(t.Context(), `SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1 ORDER BY 1`, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		name := pgx.Identifier{schema, table}.Sanitize()
+		structure += "\n" + table + query[string](t, conn, "SELECT coalesce(md5(string_agg(r::text, E'\\n' ORDER BY r::text)), '') FROM "+name+" r")
+	}
+	return structure
+}
+
+func recordFuture(t *testing.T, conn *pgx.Conn, number, minReader int) {
+	t.Helper()
+	execute(t, conn, fmt.Sprintf(`INSERT INTO holdfast.migration (number, name, min_reader, sum, applied_at)
+		VALUES (%d, 'future', %d, 'of the future', now())`, number, minReader))
+}
+
+// Verifies that a program works on a database that a newer one has migrated, as
+// long as the newer migration says that it may: a deploy can roll.
+func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
+	t.Parallel()
+	url, conn := migrated(t)
+	now := newest(t, conn, "holdfast")
+	recordFuture(t, conn, now+1, 1)
+	hf := openEngine(t, postgres.URL(url))
+	if err := useEverything(t.Context(), hf, "older"); err != nil {
+		t.Error(err)
+	}
+	if s, err := hf.Status(t.Context()); err != nil || s.Schema != now+1 {
+		t.Errorf("the status tells schema %d: %v", s.Schema, err)
+	}
+}
+
+// Verifies that a database that this program must not touch is refused, with
+// its own code and a sentence that says why, by Open and by Migrate, with and
+// without a role to grant to; and that not a row or a column of it is changed.
+func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		spoil  string
+		code   fault.Code
+		naming []string
+	}{
+		{"a newer one", `INSERT INTO holdfast.migration SELECT max(number) + 1, 'future', max(number) + 1, '', now() FROM holdfast.migration`,
+			fault.DatabaseTooNew, []string{"schema"}},
+		{"another text of a migration", `UPDATE holdfast.migration SET sum = 'other' WHERE number = 1`,
+			fault.DatabaseForeign, []string{"migration 1"}},
+		{"a missing record", `INSERT INTO holdfast.migration SELECT max(number) + 2, 'future', 1, '', now() FROM holdfast.migration`,
+			fault.DatabaseDamaged, []string{"no record of migration"}},
+		{"a dropped table", `DROP TABLE holdfast.event`, fault.DatabaseDamaged, []string{"event"}},
+		{"a dropped table of scopes", `DROP TABLE holdfast.scope`, fault.DatabaseDamaged, []string{"scope"}},
+		{"a dropped clock", `DROP TABLE holdfast.clock`, fault.DatabaseDamaged, []string{"clock"}},
+		{"a dropped column", `ALTER TABLE holdfast.event DROP COLUMN actor`, fault.DatabaseDamaged, []string{"actor"}},
+		{"a record of another shape", `ALTER TABLE holdfast.migration DROP COLUMN sum`, fault.DatabaseForeign, []string{`"holdfast"`}},
+		{"a schema of another program", `DROP SCHEMA holdfast CASCADE; CREATE SCHEMA holdfast; CREATE TABLE holdfast.boat (id int); INSERT INTO holdfast.boat VALUES (1)`,
+			fault.DatabaseForeign, []string{`"holdfast"`, "name another schema"}},
+		{"a schema with another program's view", `DROP SCHEMA holdfast CASCADE; CREATE SCHEMA holdfast; CREATE VIEW holdfast.boat AS SELECT 1 AS id`,
+			fault.DatabaseForeign, []string{`"holdfast"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url, conn := migrated(t)
+			execute(t, conn, c.spoil)
+			before := content(t, conn, "holdfast")
+			wantFault(t, openError(t, postgres.URL(url), quiet), c.code, c.naming...)
+			if _, err := postgres.URL(url).Migrate(t.Context(), options); fault.CodeOf(err) != c.code {
+				t.Errorf("Migrate: %v", err)
+			}
+			if after := content(t, conn, "holdfast"); after != before {
+				t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
+			}
+		})
+	}
+}
+
+// Verifies that NoMigrate refuses an empty database, says what to run, and
+// makes nothing; and that it opens one that is current.
+func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	config := quiet
+	config.NoMigrate = true
+	wantFault(t, openError(t, postgres.URL(url), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	conn := connect(t, url)
+	if n := query[int](t, conn, `SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'`); n != 0 {
+		t.Error("the schema was made")
+	}
+	openEngine(t, postgres.URL(url))
+	hf, err := holdfast.Open(t.Context(), postgres.URL(url), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hf.Close()
+}
+
+// Verifies that the script that an administrator is shown makes the very
+// database that Migrate makes, grants included.
+func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
+	t.Parallel()
+	byHand, byMigrate := fresh(t), fresh(t)
+	role := newRole(t, byHand, "LOGIN")
+	with := options
+	with.RuntimeRole = role
+	script, err := postgres.URL(byHand).Script(with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, byHand)
+	if _, err := conn.PgConn().Exec(t.Context(), script).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.URL(byMigrate).Migrate(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	other := connect(t, byMigrate)
+	for _, c := range []*pgx.Conn{conn, other} {
+		execute(t, c, `UPDATE holdfast.migration SET applied_at = 'epoch'`)
+	}
+	if a, b := content(t, conn, "holdfast"), content(t, other, "holdfast"); a != b {
+		t.Errorf("by hand:\n%s\nby Migrate:\n%s", a, b)
+	}
+	const privileges = `SELECT string_agg(c.relname || ' ' || coalesce(c.relacl::text, ''), E'\n' ORDER BY c.relname)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'holdfast' AND c.relkind = 'r'`
+	if a, b := query[string](t, conn, privileges), query[string](t, other, privileges); a != b {
+		t.Errorf("privileges by hand:\n%s\nby Migrate:\n%s", a, b)
+	}
+	hf := openEngine(t, postgres.URL(as(t, byHand, role, "")))
+	if err := useEverything(t.Context(), hf, "runtime"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,263 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// Verifies that the question whether the database lives is answered while every
+// connection of the pool is in use, and that a command then waits no longer
+// than its context.
+func TestTheStatusIsAnsweredWhileEveryConnectionIsBusy(t *testing.T) {
+	t.Parallel()
+	hf := openEngine(t, postgres.URL(as(t, fresh(t), "", "", "pool_max_conns=2")))
+	mustAppend(t, hf, "s", stream.None)
+	release := make(chan struct{})
+	done := make(chan error, 2)
+	for range 2 {
+		entered := make(chan struct{})
+		go func() {
+			done <- hf.Update(t.Context(), func(context.Context, holdfast.Tx) error {
+				close(entered)
+				<-release
+				return nil
+			})
+		}()
+		<-entered
+	}
+	started := time.Now()
+	s, err := hf.Status(expired(t))
+	if err != nil || s.Schema == 0 || s.Now.IsZero() || !strings.HasPrefix(s.Database, "PostgreSQL ") {
+		t.Errorf("the status is %+v: %v", s, err)
+	}
+	if _, err := stream.Append(expired(t), hf, "s", 0, event("late")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
+		t.Errorf("a write without a connection: %v", err)
+	}
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	close(release)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	mustAppend(t, hf, "s", 0)
+}
+
+// Verifies that an engine on a pool of the program's own leaves it open, and
+// does not change it.
+func TestAPoolOfTheProgramsOwnStaysOpen(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), fresh(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	hf, err := holdfast.Open(t.Context(), postgres.Pool(pool), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := useEverything(t.Context(), hf, "pool"); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(hf.Close(), hf.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := pool.Ping(t.Context()); err != nil {
+		t.Errorf("the pool was closed: %v", err)
+	}
+}
+
+// Verifies that a pool whose statements put arguments into the text, or whose
+// transactions are of another isolation, is refused as a URL of that kind is.
+func TestAPoolThatCannotBeWorkedWithIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, param := range []string{"default_query_exec_mode=simple_protocol", "default_transaction_isolation=serializable"} {
+		pool, err := pgxpool.New(t.Context(), as(t, fresh(t), "", "", param))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		hf, err := holdfast.Open(t.Context(), postgres.Pool(pool), quiet)
+		if err == nil {
+			hf.Close()
+		}
+		if fault.CodeOf(err) != fault.Validation {
+			t.Errorf("%s: %v", param, err)
+		}
+	}
+}
+
+// Verifies that what cannot be right is refused before or at the first
+// connection, each with its own code and sentence, and that a password is never
+// repeated, neither in the error nor in what it wraps.
+func TestAWrongURLIsRefusedWithoutRepeatingThePassword(t *testing.T) {
+	t.Parallel()
+	good := as(t, fresh(t), "", "hunter2")
+	for _, c := range []struct {
+		name, url string
+		code      fault.Code
+		parts     []string
+		with      []postgres.Option
+	}{
+		{"a mode that puts arguments into the text", as(t, good, "", "", "default_query_exec_mode=simple_protocol"), fault.Validation, []string{"simple_protocol", "cache_describe"}, nil},
+		{"garbage", "postgres://app:hunter2@host:port/db", fault.Validation, []string{"postgres://user@host"}, nil},
+		{"more garbage", "hunter2 and something else", fault.Validation, []string{"postgres://user@host"}, nil},
+		{"another scheme", "mysql://app:hunter2@host/db", fault.Validation, []string{"postgres://user@host"}, nil},
+		{"a bad number", "postgres://app:hunter2@host/db?pool_max_conns=many", fault.Validation, []string{"URL"}, nil},
+		{"an unknown mode", "postgres://app:hunter2@host/db?default_query_exec_mode=fast", fault.Validation, []string{"URL"}, nil},
+		{"a bad schema", good, fault.Validation, []string{`"Bad-Name"`}, []postgres.Option{postgres.Schema("Bad-Name")}},
+		{"the schema public", good, fault.Validation, []string{"public"}, []postgres.Option{postgres.Schema("public")}},
+		{"an unknown parameter", as(t, good, "", "", "no_such_setting=1"), fault.Validation, []string{"no_such_setting"}, nil},
+		{"no such database", strings.Replace(good, "/hf_", "/none_", 1), fault.NotFound, []string{"none_", "create the database"}, nil},
+		{"no such role", as(t, good, "nobody_of_this_name", "hunter2"), fault.DatabaseDenied, []string{"login"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			err := openError(t, postgres.URL(c.url, c.with...), quiet)
+			for e := err; e != nil; e = errors.Unwrap(e) {
+				if strings.Contains(e.Error(), "hunter2") {
+					t.Errorf("the password is told: %v", e)
+				}
+			}
+			wantFault(t, err, c.code, c.parts...)
+		})
+	}
+}
+
+// onServer runs statements as the superuser of a server of the test's own.
+func onServer(t *testing.T, url string, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	execute(t, conn, statements...)
+}
+
+// Verifies that a wrong password is told as a refused login, and at once.
+func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
+	t.Parallel()
+	server := cluster(t)
+	conn := connect(t, server.URL())
+	execute(t, conn, `CREATE ROLE app LOGIN SUPERUSER PASSWORD 'right'`)
+	hba := query[string](t, conn, `SHOW hba_file`)
+	rules, err := os.ReadFile(hba)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hba, append([]byte("host all app 127.0.0.1/32 scram-sha-256\n"), rules...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, conn, `SELECT pg_reload_conf()`)
+	eventually(t, "passwords are asked for", func() bool {
+		probe, err := pgx.Connect(t.Context(), as(t, server.URL(), "app", "wrong"))
+		if err == nil {
+			probe.Close(t.Context())
+		}
+		return err != nil
+	})
+	started := time.Now()
+	err = openError(t, postgres.URL(as(t, server.URL(), "app", "wrong")), quiet)
+	wantFault(t, err, fault.DatabaseDenied, "password")
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("a wrong password was tried for %v", took)
+	}
+	openEngine(t, postgres.URL(as(t, server.URL(), "app", "right")))
+}
+
+// Verifies what a default of "read only" means: an engine that makes its own
+// sessions sets it aside and works; one behind a pooler, which cannot, is
+// refused at the start and not at its first write.
+func TestADefaultOfReadOnly(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	openEngine(t, postgres.URL(url)).Close()
+	admin := connect(t, url)
+	execute(t, admin, "ALTER DATABASE "+query[string](t, admin, "SELECT current_database()")+" SET default_transaction_read_only = on")
+	hf := openEngine(t, postgres.URL(url))
+	if err := useEverything(t.Context(), hf, "direct"); err != nil {
+		t.Error(err)
+	}
+	pooled, err := holdfast.Open(t.Context(), postgres.URL(url, postgres.Pooled()), quiet)
+	if err != nil {
+		wantFault(t, err, fault.DatabaseReadOnly, "default_transaction_read_only")
+		return
+	}
+	defer pooled.Close()
+	_, err = stream.Append(t.Context(), pooled, "s", stream.Any, event("a"))
+	wantFault(t, err, fault.DatabaseReadOnly, "default_transaction_read_only")
+	err = pooled.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := stream.Append(ctx, tx, "s", stream.Any, event("a"))
+		return err
+	})
+	t.Errorf("it was opened; a command is then refused, and an update ends with %v", err)
+}
+
+// Verifies that a standby is refused at the start, with a sentence that names
+// the primary; that an engine whose server became one is told so at its next
+// write, and reads on; and that it writes again when the server is promoted.
+func TestAStandbyIsRefused(t *testing.T) {
+	t.Parallel()
+	server := cluster(t)
+	hf := openEngine(t, postgres.URL(server.URL()))
+	mustAppend(t, hf, "s", stream.None)
+	var data string
+	func() {
+		conn := connect(t, server.URL())
+		data = query[string](t, conn, `SHOW data_directory`)
+		conn.Close(t.Context())
+	}()
+	if err := server.Stop("fast"); err != nil {
+		t.Fatal(err)
+	}
+	signal := filepath.Join(data, "standby.signal")
+	if err := os.WriteFile(signal, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if owner, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
+		chownLike(t, signal, owner)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, openError(t, postgres.URL(server.URL()), quiet), fault.DatabaseReadOnly, "standby", "primary")
+	if _, err := postgres.URL(server.URL()).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseReadOnly {
+		t.Errorf("Migrate: %v", err)
+	}
+	writes := map[string]func() error{
+		"a command": func() error { return appendOnce(t.Context(), hf) },
+		"an update": func() error { return updateOnce(t.Context(), hf) },
+	}
+	for name, write := range writes {
+		var err error
+		eventually(t, "old connections are gone", func() bool { // a lost one is of unknown outcome, and there may be several
+			err = write()
+			return !errors.Is(err, holdfast.ErrOutcomeUnknown)
+		})
+		if fault.CodeOf(err) != fault.DatabaseReadOnly || !strings.Contains(fmt.Sprint(err), "primary") {
+			t.Errorf("%s on a standby: %v", name, err)
+		}
+	}
+	if names := wantGapless(t, hf, "s"); len(names) != 1 {
+		t.Errorf("a standby took a write: %v", names)
+	}
+	onServer(t, server.URL(), `SELECT pg_promote(true, 60)`)
+	mustAppend(t, hf, "s", 0)
+}

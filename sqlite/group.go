@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// mostMembers bounds how long a group keeps the write lock.
+const mostMembers = 256
+
+// rounds is how this store serves groups: whatever waits for the connection
+// that writes shares one transaction, and so one flush of the disk. The scripts
+// run one after the other, so members may share rows.
+func (s *Store) rounds() store.Rounds {
+	return store.Rounds{
+		Queue: func(store.Command) string { return "writer" },
+		Fits:  func() func(store.Command) bool { return func(store.Command) bool { return true } },
+		Most:  mostMembers,
+		Lone: func(ctx context.Context, c store.Command) error {
+			return orAlone(s.updateOnce(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) }))
+		},
+		Serve: s.serve,
+		Alone: s.alone,
+		Slots: func(time.Duration) int { return 1 },
+	}
+}
+
+// alone runs a command in a transaction of its own, and waits for the lock.
+func (s *Store) alone(ctx context.Context, c store.Command) error {
+	return s.Update(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) })
+}
+
+// orAlone leaves to the caller itself what is known not to have happened and
+// may be tried again.
+func orAlone(err error) error {
+	if fault.IsSafe(err) {
+		return store.ErrAlone
+	}
+	return err
+}
+
+// serve runs a round in one transaction. It is tried without savepoints first,
+// because hardly ever anything fails: a refusal is no failure. If something
+// does, nothing of that try is kept, and each member gets a savepoint.
+func (s *Store) serve(members []store.Command) []error {
+	errs := make([]error, len(members))
+	err := s.updateOnce(context.Background(), func(ctx context.Context, tx store.Conn) error {
+		for _, c := range members {
+			if err := tx.Run(ctx, c); err != nil {
+				return errors.Join(errMember, err)
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errMember) {
+		return s.serveApart(members)
+	}
+	return fill(errs, orAlone(err))
+}
+
+// errMember marks an error of one member, as against one of the transaction.
+var errMember = errors.New("a member of the group failed")
+
+// serveApart runs a round with a savepoint for each member. Some errors, such
+// as a full disk, end the whole transaction, and then the savepoint is gone:
+// what followed would be committed statement by statement. So a savepoint that
+// cannot be gone back to ends the round, and every member runs alone.
+func (s *Store) serveApart(members []store.Command) []error {
+	errs := make([]error, len(members))
+	err := s.updateOnce(context.Background(), func(ctx context.Context, tx store.Conn) error {
+		c := tx.(*conn)
+		for i, m := range members {
+			var lost bool
+			if errs[i], lost = c.guarded(ctx, m); lost {
+				return store.ErrAlone
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fill(errs, orAlone(err))
+	}
+	return errs
+}
+
+func fill(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
