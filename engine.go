@@ -45,7 +45,7 @@ type Part interface {
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct {
 	log  *slog.Logger
-	port store.Port
+	port *store.Port
 }
 
 // Open opens an engine: it checks the database, brings its schema up to date,
@@ -62,10 +62,10 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{log: c.Log, port: store.Port{Store: s, Places: store.NewPlaces(c.Shards)}}
+	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards))}
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {
-			_ = s.Close()
+			_ = e.Close()
 			return nil, err
 		}
 	}
@@ -75,16 +75,17 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 const maxShards = 1024
 
 // Close waits for what is under way and frees the database's connections.
-func (e *Engine) Close() error { return e.port.Store.Close() }
+func (e *Engine) Close() error { return e.port.Close() }
 
 // Do runs one command and commits it. A context that ends while the command
-// waits its turn stops it; once the database has it, the answer is awaited, or
-// is [ErrOutcomeUnknown].
+// waits its turn stops it. Once the database has it the answer is awaited, and
+// an answer that is lost is asked for; only where that fails too is the error
+// [ErrOutcomeUnknown].
 func (e *Engine) Do(ctx context.Context, c Command) error {
 	if err := e.outside(ctx); err != nil {
 		return err
 	}
-	return e.port.Store.Do(ctx, c)
+	return e.port.Do(ctx, c)
 }
 
 // Update runs f in one transaction: all of what it does is committed, or
@@ -98,7 +99,7 @@ func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) 
 		return err
 	}
 	inner := context.WithValue(ctx, insideKey{e}, true)
-	return e.port.Store.Update(inner, func(ctx context.Context, conn store.Conn) error {
+	return e.port.Update(inner, func(ctx context.Context, conn store.Conn) error {
 		return f(ctx, store.NewTx(conn, e.port.Places))
 	})
 }
@@ -119,7 +120,7 @@ func (e *Engine) Place(ctx context.Context, lane store.Lane) (store.Place, error
 }
 
 // Port is for the adapters' Join, and of no use outside this module.
-func (e *Engine) Port() *store.Port { return &e.port }
+func (e *Engine) Port() *store.Port { return e.port }
 
 // Status is what the database says of itself.
 type Status struct {
@@ -131,7 +132,7 @@ type Status struct {
 // connection of its own, so that it is answered also when all others are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s, err := store.Ask.DoAt(ctx, e, store.Place{}, struct{}{})
-	return Status{Database: e.port.Store.Version(), Status: s}, err
+	return Status{Database: e.port.Version(), Status: s}, err
 }
 
 // InWorkspace returns a context whose commands run in a workspace, which is

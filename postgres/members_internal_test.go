@@ -37,8 +37,9 @@ func (g *gathering) Place(context.Context, store.Lane) (store.Place, error) {
 }
 
 // together runs calls of one verb as members of one statement and returns what
-// each was answered.
-func together[R any](t *testing.T, s *Store, verbName string, calls ...func(store.Doer) (R, error)) ([]R, []error) {
+// each was answered. It runs the general statement, or a group as callers that
+// wait form it.
+func together[R any](t *testing.T, s *Store, grouped bool, verbName string, calls ...func(store.Doer) (R, error)) ([]R, []error) {
 	t.Helper()
 	g := gather()
 	answers, errs := make([]R, len(calls)), make([]error, len(calls))
@@ -53,7 +54,16 @@ func together[R any](t *testing.T, s *Store, verbName string, calls ...func(stor
 		members[i] = <-g.commands // one by one, so that the order is that of the calls
 		members[i].Bind(&args)
 	}
-	g.err = s.runAll(t.Context(), s.pool, s.verbs[verbName], members, &args)
+	if grouped {
+		for i, err := range s.serve(members) {
+			if errors.Is(err, store.ErrAlone) {
+				err = s.alone(t.Context(), members[i])
+			}
+			g.err = errors.Join(g.err, err)
+		}
+	} else {
+		g.err = s.runAll(t.Context(), s.pool, s.verbs[verbName], members, &args)
+	}
 	close(g.done)
 	for range calls {
 		<-ended
@@ -89,6 +99,12 @@ func (d solo) Place(context.Context, store.Lane) (store.Place, error) {
 // several events each, which stay with their member and in their order.
 func TestMembersOfOneAppendEachGetTheirOwnAnswer(t *testing.T) {
 	t.Parallel()
+	for _, grouped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("grouped %v", grouped), func(t *testing.T) { membersOfAnAppend(t, grouped) })
+	}
+}
+
+func membersOfAnAppend(t *testing.T, grouped bool) {
 	s := openStore(t)
 	appendTo := func(name string, want int64, texts ...string) func(store.Doer) (int64, error) {
 		return func(d store.Doer) (int64, error) {
@@ -104,7 +120,7 @@ func TestMembersOfOneAppendEachGetTheirOwnAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	last, errs := together(t, s, "events.append",
+	last, errs := together(t, s, grouped, "events.append",
 		appendTo("winner", 1, "w2", "w3", "w4"),
 		appendTo("loser", 0, "l1"),
 		appendTo("maker", -1, "m0", "m1"),
@@ -137,6 +153,12 @@ func TestMembersOfOneAppendEachGetTheirOwnAnswer(t *testing.T) {
 // Verifies the same for creates, transitions and scopes.
 func TestMembersOfOtherVerbsEachGetTheirOwnAnswer(t *testing.T) {
 	t.Parallel()
+	for _, grouped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("grouped %v", grouped), func(t *testing.T) { membersOfOthers(t, grouped) })
+	}
+}
+
+func membersOfOthers(t *testing.T, grouped bool) {
 	s := openStore(t)
 	create := func(id string) func(store.Doer) (entities.Entity, error) {
 		return func(d store.Doer) (entities.Entity, error) {
@@ -146,7 +168,7 @@ func TestMembersOfOtherVerbsEachGetTheirOwnAnswer(t *testing.T) {
 	if _, err := create("b")(solo{s}); err != nil {
 		t.Fatal(err)
 	}
-	_, errs := together(t, s, "entities.create", create("a"), create("b"), create("c"))
+	_, errs := together(t, s, grouped, "entities.create", create("a"), create("b"), create("c"))
 	wantCodes(t, errs, "", fault.Conflict, "")
 
 	move := func(id, from string) func(store.Doer) (entities.Entity, error) {
@@ -154,7 +176,7 @@ func TestMembersOfOtherVerbsEachGetTheirOwnAnswer(t *testing.T) {
 			return entities.Transition(t.Context(), d, entities.TransitionArgs{Lifecycle: "thing", ID: id, From: []string{from}, To: "old", Event: "aged"})
 		}
 	}
-	found, errs := together(t, s, "entities.transition", move("c", "new"), move("none", "new"), move("a", "old"), move("b", "new"))
+	found, errs := together(t, s, grouped, "entities.transition", move("c", "new"), move("none", "new"), move("a", "old"), move("b", "new"))
 	wantCodes(t, errs, "", fault.NotFound, fault.InvalidTransition, "")
 	for i, want := range []string{"c old 1", "none  -1", "a new 0", "b old 1"} {
 		if got := fmt.Sprintf("%s %s %d", found[i].ID, found[i].Status, found[i].Version); got != want {
@@ -170,7 +192,7 @@ func TestMembersOfOtherVerbsEachGetTheirOwnAnswer(t *testing.T) {
 	if _, err := put("x", -1)(solo{s}); err != nil {
 		t.Fatal(err)
 	}
-	boxes, errs := together(t, s, "scopes.put", put("y", -1), put("x", 0), put("z", 3))
+	boxes, errs := together(t, s, grouped, "scopes.put", put("y", -1), put("x", 0), put("z", 3))
 	wantCodes(t, errs, "", "", fault.Concurrency)
 	if boxes[0].Version != 0 || boxes[1].Version != 1 || boxes[2].Version != -1 || string(boxes[1].State) != `{"id": "x"}` {
 		t.Errorf("the scopes are %+v", boxes)

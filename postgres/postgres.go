@@ -76,7 +76,7 @@ func with(d *Database, options []Option) *Database {
 // failed statement does.
 func Join(engine store.Host, tx pgx.Tx) (*store.Tx, error) {
 	port := engine.Port()
-	s, ok := port.Store.(*Store)
+	s, ok := port.Base().(*Store)
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on PostgreSQL: join it with the package of its own database")
 	}

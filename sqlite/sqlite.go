@@ -68,7 +68,7 @@ func DB(db *sql.DB, options ...Option) *Database {
 // it immediate (_txlock=immediate), or join before it reads anything.
 func Join(engine store.Host, tx *sql.Tx) (*store.Tx, error) {
 	port := engine.Port()
-	s, ok := port.Store.(*Store)
+	s, ok := port.Base().(*Store)
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on SQLite: join it with the package of its own database")
 	}

@@ -61,10 +61,10 @@ type result struct {
 }
 
 var (
-	createVerb = store.NewVerb(store.Decl{Name: "entities.create", Group: true},
-		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindCreate, scan)
-	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true},
-		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan)
+	createVerb = store.NewVerb(store.Decl{Name: "entities.create", Group: true, Marks: store.HistoryMarks},
+		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindCreate, scan).Told(toldCreate)
+	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true, Marks: store.HistoryMarks},
+		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan).Told(toldTransition)
 	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
 )
@@ -105,6 +105,16 @@ func scan(r *result, row store.Row) error {
 	err := row.Scan(&e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt)
 	e.CreatedAt, e.UpdatedAt = e.CreatedAt.UTC(), e.UpdatedAt.UTC()
 	return err
+}
+
+func toldCreate(a CreateArgs, m store.Mark) result {
+	return result{true, Entity{Status: a.Status, Version: m.Version, Data: a.Data, CreatedAt: m.At, UpdatedAt: m.At}}
+}
+
+// toldTransition knows everything but data that the transition left as it was,
+// and the time of creation.
+func toldTransition(a TransitionArgs, m store.Mark) result {
+	return result{true, Entity{Status: a.To, Version: m.Version, Data: a.Data, UpdatedAt: m.At}}
 }
 
 // Create makes an entity. One that exists is a [fault.Conflict], and stays as
@@ -150,10 +160,29 @@ func Transition(ctx context.Context, d store.Doer, a TransitionArgs) (Entity, er
 	}
 	r, err := transitionVerb.Do(ctx, d, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
-	if err != nil || r.applied {
+	switch {
+	case err != nil:
+		return e, err
+	case !r.applied:
+		return e, refusal(a, e)
+	case e.CreatedAt.IsZero():
+		return completed(ctx, d, e)
+	}
+	return e, nil
+}
+
+// completed adds what an event does not tell: data that a transition left as
+// it was. Another transition may have replaced it since; then it is the newer.
+func completed(ctx context.Context, d store.Doer, e Entity) (Entity, error) {
+	now, err := Get(ctx, d, e.Lifecycle, e.ID)
+	if err != nil {
 		return e, err
 	}
-	return e, refusal(a, e)
+	e.CreatedAt = now.CreatedAt
+	if e.Data == nil {
+		e.Data = now.Data
+	}
+	return e, nil
 }
 
 func refusal(a TransitionArgs, e Entity) error {

@@ -66,7 +66,7 @@ type AppendResult struct {
 	Last    int64
 }
 
-var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true},
+var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Marks: store.EventMarks},
 	func(a AppendArgs) []string { return []string{"stream/" + a.Stream} },
 	func(a AppendArgs, args *store.Args) {
 		args.Text(a.Stream)
@@ -83,7 +83,9 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true},
 	func(r *AppendResult, row store.Row) error {
 		r.Applied = row.Applied()
 		return row.Scan(&r.Last)
-	})
+	}).Told(func(_ AppendArgs, m store.Mark) AppendResult {
+	return AppendResult{Applied: true, Last: m.Version}
+})
 
 // BindMeta adds the three columns of an event's origin.
 func BindMeta(a *store.Args, m Meta) {

@@ -63,22 +63,22 @@ type result struct {
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
-	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true},
+	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
 		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a PutArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
 			args.MaybeInt(a.Want)
 			args.Text(string(a.State))
 			events.BindMeta(args, a.Meta)
-		}, scan)
-	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true},
+		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) })
+	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
 		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a DeleteArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
 			args.MaybeInt(a.Want)
 			events.BindMeta(args, a.Meta)
-		}, scan)
-	incVerb = store.NewVerb(store.Decl{Name: "scopes.inc", Group: true, Combine: true},
+		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) })
+	incVerb = store.NewVerb(store.Decl{Name: "scopes.inc", Group: true, Combine: true, Marks: store.HistoryMarks},
 		func(a IncArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a IncArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
@@ -89,8 +89,22 @@ var (
 		func(r *result, row store.Row) error {
 			r.applied = row.Applied()
 			return row.Scan(&r.sum.Version, &r.sum.State, &r.sum.Value)
-		})
+		}).Told(toldInc)
 )
+
+func told(m store.Mark, state []byte) result {
+	return result{true, Sum{Scope: Scope{Version: m.Version, State: state}}}
+}
+
+// toldInc knows the sum, but not the fields beside it.
+func toldInc(_ IncArgs, m store.Mark) result {
+	r := told(m, nil)
+	var data struct{ Value int64 }
+	if json.Unmarshal(m.Data, &data) == nil { // it is ours
+		r.sum.Value = data.Value
+	}
+	return r
+}
 
 func key(kind, id string) string { return "scope/" + kind + "/" + id }
 
@@ -158,6 +172,11 @@ func Inc(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
 	}
 	r, err := incVerb.Do(ctx, d, a)
 	s := named(r, a.Kind, a.ID)
+	if err == nil && r.applied && s.State == nil { // told by its event: the state is read, and may be newer
+		now, err := Get(ctx, d, a.Kind, a.ID)
+		s.State = now.State
+		return s, err
+	}
 	if err == nil && !r.applied {
 		err = fault.New(fault.Validation,
 			"the field %q of the %s scope %q is %s: only a whole number of 64 bits can be added to, and it must stay one", a.Field, a.Kind, a.ID, found(s.State, a.Field))

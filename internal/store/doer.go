@@ -25,12 +25,6 @@ type Host interface {
 	Port() *Port
 }
 
-// Port is a store together with what is known of its workspaces.
-type Port struct {
-	Store  Store
-	Places *Places
-}
-
 // Tx is one open transaction. It must not be used after the transaction has
 // ended, nor by two goroutines at once.
 type Tx struct {
@@ -70,7 +64,7 @@ func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
 }
 
 // Conn returns the adapter's transaction.
-func (t *Tx) Conn() Conn { return t.conn }
+func (t *Tx) Conn() Conn { return Unwrap(t.conn) }
 
 // DefaultWorkspace is the workspace of a context that names none.
 const DefaultWorkspace = "default"

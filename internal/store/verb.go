@@ -40,7 +40,21 @@ type Decl struct {
 	Group bool
 	// Combine says that the verb adds up: members of a group may share a row.
 	Combine bool
+	// Marks is the table that holds the event which an applied command of
+	// this verb writes under its id: that is how an unknown outcome is
+	// resolved. A verb without one may be repeated without harm.
+	Marks Marks
 }
+
+// Marks names a table of events.
+type Marks string
+
+// The two tables of events.
+const (
+	NoMarks      Marks = ""
+	EventMarks   Marks = "event"
+	HistoryMarks Marks = "history"
+)
 
 // Key names one row that a command locks. A key's shard and workspace are
 // those of the command.
@@ -81,6 +95,14 @@ type Command interface {
 	Reset()
 	// Scan takes one row of the answer.
 	Scan(Row) error
+	// Applied says whether the answer was that it was applied.
+	Applied() bool
+	// Renew gives the command a new id, when the old one is known never to
+	// be applied.
+	Renew()
+	// Recover makes the answer from the event that the command wrote, where
+	// the database's own answer was lost.
+	Recover(Mark)
 	sealed()
 }
 
@@ -91,6 +113,7 @@ type Verb[A, R any] struct {
 	keys func(A) []string
 	bind func(A, *Args)
 	scan func(*R, Row) error
+	told func(A, Mark) R
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -99,6 +122,13 @@ type Verb[A, R any] struct {
 func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan func(*R, Row) error) *Verb[A, R] {
 	register(d)
 	return &Verb[A, R]{decl: d, keys: keys, bind: bind, scan: scan}
+}
+
+// Told sets how an answer is made from the event that an applied command wrote,
+// and returns the verb.
+func (v *Verb[A, R]) Told(f func(A, Mark) R) *Verb[A, R] {
+	v.told = f
+	return v
 }
 
 // Do runs the verb in the workspace of the context and returns its answer.
@@ -131,6 +161,8 @@ type command[A, R any] struct {
 	id   ID
 	args A
 	out  R
+
+	applied bool
 }
 
 func (c *command[A, R]) Decl() Decl   { return c.verb.decl }
@@ -165,10 +197,23 @@ func (c *command[A, R]) Bind(a *Args) {
 
 func (c *command[A, R]) Reset() {
 	var none R
-	c.out = none
+	c.out, c.applied = none, false
 }
 
-func (c *command[A, R]) Scan(r Row) error { return c.verb.scan(&c.out, r) }
+func (c *command[A, R]) Scan(r Row) error {
+	c.applied = r.Applied()
+	return c.verb.scan(&c.out, r)
+}
+
+func (c *command[A, R]) Applied() bool { return c.applied }
+func (c *command[A, R]) Renew()        { c.id = NewID() }
+
+func (c *command[A, R]) Recover(m Mark) {
+	c.applied = true
+	if c.verb.told != nil {
+		c.out = c.verb.told(c.args, m)
+	}
+}
 
 var registry struct {
 	mu    sync.Mutex

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Port is an open store as an engine uses it: with the places of its
+// workspaces, and with every outcome known. Safe for concurrent use.
+//
+// # Unknown outcomes
+//
+// A database can take a write and be cut off before it answers. The write may
+// be applied, or be about to be, or never will be. Reading back does not tell:
+// the transaction in doubt may commit a moment after the read. So the port asks
+// by a write of its own: it inserts a void event under the id of the command.
+// That insert waits for the transaction in doubt. If the id is taken, the
+// command was applied, and the event under it tells the answer. If the void
+// event is in, the command never will be applied, for its own event cannot be
+// written any more; it gets a new id and is tried again.
+//
+// Rejected: a table of ids of its own (1.4 to 1.6 times the log written), and
+// the driver's word for what is safe to repeat (it is wrong about COMMIT).
+type Port struct {
+	Places *Places
+
+	store  Store
+	base   Store
+	closed atomic.Bool
+}
+
+// NewPort returns the port of an open store. A store that stands before
+// another, as the crash tests' does, tells which by a method Base.
+func NewPort(s Store, places *Places) *Port {
+	p := &Port{Places: places, store: s, base: s}
+	if before, ok := s.(interface{ Base() Store }); ok {
+		p.base = before.Base()
+	}
+	return p
+}
+
+// Base is the adapter's own store.
+func (p *Port) Base() Store { return p.base }
+
+// Version names the database and its version.
+func (p *Port) Version() string { return p.store.Version() }
+
+// Close waits for what is under way and frees every connection.
+func (p *Port) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	return p.store.Close()
+}
+
+func (p *Port) open() error {
+	if p.closed.Load() {
+		return fault.New(fault.Unavailable, "the engine is closed")
+	}
+	return nil
+}
+
+// settling is how long an unknown outcome is asked for, beyond the end of the
+// caller's context if need be: a caller would rather wait for an answer than
+// have none.
+const settling = 15 * time.Second
+
+// Do runs a command and commits it, alone or with others.
+func (p *Port) Do(ctx context.Context, c Command) error {
+	for {
+		if err := p.open(); err != nil {
+			return err
+		}
+		err := p.store.Do(ctx, c)
+		if !unknown(err) || c.Decl().Marks == NoMarks {
+			return err
+		}
+		mark, applied, asked := p.settle(ctx, c)
+		switch {
+		case asked != nil:
+			return errors.Join(err, asked)
+		case applied:
+			c.Recover(mark)
+			return nil
+		}
+		if ended := ctx.Err(); ended != nil {
+			return ended // and nothing was applied, nor will be
+		}
+		c.Renew()
+	}
+}
+
+// Update runs f in one transaction. Where the answer to its COMMIT is lost, the
+// first command that it applied tells for all: they are in or out together.
+func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) error {
+	for {
+		if err := p.open(); err != nil {
+			return err
+		}
+		var w *witness
+		err := p.store.Update(ctx, func(ctx context.Context, c Conn) error {
+			w = &witness{Conn: c}
+			return f(ctx, w)
+		})
+		if !unknown(err) || w == nil || w.first == nil {
+			return err
+		}
+		_, applied, asked := p.settle(ctx, w.first)
+		if asked != nil {
+			return errors.Join(err, asked)
+		}
+		if applied {
+			return nil
+		}
+		if ended := ctx.Err(); ended != nil {
+			return ended
+		}
+	}
+}
+
+func unknown(err error) bool { return fault.CodeOf(err) == fault.OutcomeUnknown }
+
+// settle makes an unknown outcome known. It may itself be repeated without harm,
+// because a void event is recognised.
+func (p *Port) settle(ctx context.Context, c Command) (m Mark, applied bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+	defer cancel()
+	verb := voidHistory
+	if c.Decl().Marks == EventMarks {
+		verb = voidEvent
+	}
+	for {
+		ask := &command[ID, Mark]{verb: verb, at: c.Place(), id: NewID(), args: c.ID()}
+		err := p.store.Do(ctx, ask)
+		if err == nil {
+			return ask.out, !ask.out.Void, nil
+		}
+		if !unknown(err) {
+			return m, false, err
+		}
+	}
+}
+
+// witness remembers the first command that a transaction applied.
+type witness struct {
+	Conn
+	first Command
+}
+
+func (w *witness) Run(ctx context.Context, c Command) error {
+	err := w.Conn.Run(ctx, c)
+	if err == nil && w.first == nil && c.Decl().Marks != NoMarks && c.Applied() {
+		w.first = c
+	}
+	return err
+}
+
+// Unwrap returns the adapter's transaction.
+func (w *witness) Unwrap() Conn { return w.Conn }
+
+// Unwrap returns the adapter's own transaction under what stands around it.
+func Unwrap(c Conn) Conn {
+	for {
+		u, ok := c.(interface{ Unwrap() Conn })
+		if !ok {
+			return c
+		}
+		c = u.Unwrap()
+	}
+}
+
+// Mark is the event that an applied command wrote under its id: of several,
+// the last.
+type Mark struct {
+	Version int64
+	Void    bool // it says that the command never will be applied
+	Name    string
+	Data    []byte
+	At      time.Time
+}
+
+var (
+	voidEvent   = newVoid("events.void")
+	voidHistory = newVoid("history.void")
+)
+
+// newVoid declares a verb that inserts a void event under an id, or tells the
+// event that is there.
+func newVoid(name string) *Verb[ID, Mark] {
+	return NewVerb(Decl{Name: name}, nil,
+		func(id ID, a *Args) { a.put(kindID, id) },
+		func(m *Mark, r Row) error {
+			err := r.Scan(&m.Version, &m.Void, &m.Name, &m.Data, &m.At)
+			m.At = m.At.UTC()
+			return err
+		})
+}

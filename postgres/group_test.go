@@ -1,0 +1,106 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// Verifies that of many callers who share statements only those fail whose own
+// command does: every other append is there, once, in its caller's order, and
+// none of a failed one is.
+func TestAFailingCallerTouchesNoOtherThatSharesItsStatement(t *testing.T) {
+	t.Parallel()
+	hf, _ := joined(t)
+	const callers, rounds = 32, 20
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			for round := range rounds {
+				last := "fine"
+				if (caller+round)%7 == 0 {
+					last = "boom"
+				}
+				_, err := stream.Append(t.Context(), hf, fmt.Sprintf("g%d", caller), stream.Any, event(fmt.Sprintf("r%d", round)), event(last))
+				if (err != nil) != (last == "boom") {
+					t.Errorf("caller %d, round %d (%s): %v", caller, round, last, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for caller := range callers {
+		var want []string
+		for round := range rounds {
+			if (caller+round)%7 != 0 {
+				want = append(want, fmt.Sprintf("r%d", round), "fine")
+			}
+		}
+		if names := wantGapless(t, hf, fmt.Sprintf("g%d", caller)); fmt.Sprint(names) != fmt.Sprint(want) {
+			t.Errorf("caller %d: %v, not %v", caller, names, want)
+		}
+	}
+}
+
+// Verifies that rows which a user's transaction holds hold up only those who
+// want them: while four are held and waited for by many, sixteen callers on
+// other streams go on; and when they are freed, those who waited go through.
+func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	hf := openEngine(t, postgres.URL(url))
+	tx, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for i := range 4 {
+		mustAppend(t, hf, fmt.Sprintf("held%d", i), stream.None)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT 1 FROM holdfast.stream FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	var waiters, others sync.WaitGroup
+	for i := range 12 {
+		waiters.Go(func() {
+			if _, err := stream.Append(t.Context(), hf, fmt.Sprintf("held%d", i%4), stream.Any, event("late")); err != nil {
+				t.Errorf("a caller who waited for a held row: %v", err)
+			}
+		})
+	}
+	watcher := connect(t, url)
+	eventually(t, "somebody waits for a held row", func() bool { return waiting(t, watcher) > 0 })
+	slowest := make([]time.Duration, 16)
+	for caller := range slowest {
+		others.Go(func() {
+			for range 30 {
+				started := time.Now()
+				if _, err := stream.Append(t.Context(), hf, fmt.Sprintf("free%d", caller), stream.Any, event("free")); err != nil {
+					t.Error(err)
+				}
+				slowest[caller] = max(slowest[caller], time.Since(started))
+			}
+		})
+	}
+	others.Wait()
+	t.Logf("the slowest of those not concerned: %v", slowest)
+	for caller, took := range slowest {
+		if took > 2*time.Second {
+			t.Errorf("caller %d, who wants no held row, waited %v", caller, took)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waiters.Wait()
+	for i := range 4 {
+		if names := wantGapless(t, hf, fmt.Sprintf("held%d", i)); len(names) != 4 {
+			t.Errorf("held%d has %v", i, names)
+		}
+	}
+}

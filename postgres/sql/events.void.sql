@@ -1,0 +1,24 @@
+-- Says that a command never will be applied, or tells the event that it wrote.
+-- The insert waits for a transaction that is about to write that event.
+-- $4 the command's id
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::uuid[])
+             WITH ORDINALITY AS m(shard, workspace, command, id, member)
+), made AS (
+    INSERT INTO {schema}.event (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.id, 0, m.workspace, '$void/' || m.id, 0, 'void', '{}', {now}
+      FROM m
+     ORDER BY m.shard, m.id
+    ON CONFLICT DO NOTHING
+    RETURNING shard, id, version, name, data, at
+), found AS (
+    SELECT DISTINCT ON (e.shard, e.id) e.shard, e.id, e.version, e.stream, e.name, e.data, e.at
+      FROM m JOIN {schema}.event e ON e.shard = m.shard AND e.workspace = m.workspace AND e.id = m.id
+     ORDER BY e.shard, e.id, e.n DESC
+)
+SELECT m.member, CASE WHEN made.id IS NOT NULL THEN 1 WHEN found.id IS NOT NULL THEN 0 ELSE 2 END,
+       coalesce(made.version, found.version, -1), coalesce(left(found.stream, 6) = '$void/', true), coalesce(made.name, found.name, ''),
+       coalesce(made.data, found.data, 'null')::text, coalesce(made.at, found.at, 'epoch')
+  FROM m
+  LEFT JOIN made ON made.shard = m.shard AND made.id = m.id
+  LEFT JOIN found ON found.shard = m.shard AND found.id = m.id

@@ -1,0 +1,86 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// Verifies that of many callers who share commits only those fail whose own
+// command does: every other append is there, once, in its caller's order, and
+// none of a failed one is. The same whether the failure undoes its statement,
+// leaves it half done, or ends the whole transaction.
+func TestAFailingCallerTouchesNoOtherThatSharesItsCommit(t *testing.T) {
+	t.Parallel()
+	for _, raise := range []string{"ABORT", "FAIL", "ROLLBACK"} {
+		t.Run(raise, func(t *testing.T) {
+			t.Parallel()
+			hf, _ := joined(t, "immediate", raise)
+			const callers, rounds = 32, 20
+			var wg sync.WaitGroup
+			for caller := range callers {
+				wg.Go(func() {
+					for round := range rounds {
+						last := "fine"
+						if (caller+round)%7 == 0 {
+							last = "boom"
+						}
+						_, err := stream.Append(t.Context(), hf, fmt.Sprintf("g%d", caller), stream.Any,
+							event(fmt.Sprintf("r%d", round), ""), event(last, ""))
+						if (err != nil) != (last == "boom") {
+							t.Errorf("caller %d, round %d (%s): %v", caller, round, last, err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for caller := range callers {
+				var want []string
+				for round := range rounds {
+					if (caller+round)%7 != 0 {
+						want = append(want, fmt.Sprintf("r%d", round), "fine")
+					}
+				}
+				if names := wantGapless(t, hf, fmt.Sprintf("g%d", caller)); fmt.Sprint(names) != fmt.Sprint(want) {
+					t.Errorf("caller %d: %v, not %v", caller, names, want)
+				}
+			}
+		})
+	}
+}
+
+// Verifies that callers who wait together for a lock that another process holds
+// each end with their own context, and that none of their writes is there
+// afterwards.
+func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	hf := openEngine(t, sqlite.File(path))
+	mustAppend(t, hf, "s", stream.None, "before")
+	holder := startChild(t, "lock", path, "", nil)
+	var wg sync.WaitGroup
+	for caller := range 16 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(100+20*caller)*time.Millisecond)
+			defer cancel()
+			_, err := stream.Append(ctx, hf, "s", stream.Any, event("late", ""))
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
+				t.Errorf("caller %d: %v", caller, err)
+			}
+		})
+	}
+	wg.Wait()
+	holder.say(t)
+	holder.wait(t)
+	mustAppend(t, hf, "s", 0, "after")
+	if names := wantGapless(t, hf, "s"); len(names) != 2 {
+		t.Errorf("a write that was given up is there: %v", names)
+	}
+}
