@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
@@ -121,4 +122,13 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 		}
 	}
 	return won, lost
+}
+
+// Advance moves the time of the engine's database, for everyone who uses it:
+// holds run out and timers fall due without anybody waiting.
+func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
+	t.Helper()
+	if err := store.Shift(context.Background(), hf, by); err != nil {
+		t.Fatalf("advance: %v", err)
+	}
 }

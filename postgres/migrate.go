@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS {schema}.migration (
 // never changes them.
 const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
-GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope TO {role};
+GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope, {schema}.task TO {role};
 GRANT INSERT, DELETE ON {schema}.event, {schema}.history TO {role};
 GRANT INSERT ON {schema}.workspace TO {role};`
 

@@ -21,7 +21,7 @@ var (
 	// kind is added here.
 	inner = []string{
 		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
-		"internal/entities", "internal/scopes", "internal/crash",
+		"internal/entities", "internal/scopes", "internal/tasks", "internal/crash",
 	}
 
 	// core is what root and the capabilities may use.

@@ -46,7 +46,10 @@ var Excepted = map[string]string{
 // Wide are the verbs that read all workspaces on purpose, each with its reason.
 // In each of their queries one table may stand without a shard and a workspace;
 // what is joined to it must be tied to it.
-var Wide = map[string]string{}
+var Wide = map[string]string{
+	"tasks.take":    "one poll serves the workers of all workspaces on a shard",
+	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
+}
 
 // sections are the comments that open a statement of a SQLite script.
 var sections = []string{"do", "then", "each", "else"}

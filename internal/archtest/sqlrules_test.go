@@ -311,6 +311,9 @@ func TestMigrationsAreReadTogether(t *testing.T) {
 }
 
 func TestPlantedFiles(t *testing.T) {
+	real := Wide
+	Wide = nil
+	t.Cleanup(func() { Wide = real })
 	file := func(src string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(src)} }
 	files := fstest.MapFS{
 		"postgres/sql/a.put.sql":       file(`SELECT 1`),

@@ -29,6 +29,10 @@ const (
 	// renewals of holds and the question whether the database lives.
 	// PostgreSQL serves them from a small pool of their own.
 	Vital
+	// Work is the lane of takes: commands that write and answer any number
+	// of rows. They carry no id, because a take whose answer is lost runs
+	// out by itself.
+	Work
 )
 
 // Decl is what an adapter and a test know of a verb.

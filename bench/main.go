@@ -1,0 +1,106 @@
+// Command bench measures Holdfast against SQL written by hand for the same job,
+// on the same databases, in the same run.
+//
+//	make bench                                  # all, into bench/results.json
+//	go run . -run 'postgres/transition' -quick  # in bench/, with a PostgreSQL at hand
+//
+// Each measurement is a workload on a store with a number of clients. Its
+// systems take turns in short slices, in an order that rotates, so that what
+// else the machine does in the meantime meets them alike; the first round warms
+// up and is thrown away, and the median of the others is reported. What counts
+// is the ratio of two systems of one run, not a figure by itself.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime/pprof"
+	"time"
+)
+
+// config is what the flags say.
+type config struct {
+	out      string
+	run      *regexp.Regexp
+	systems  *regexp.Regexp
+	rounds   int
+	slice    time.Duration
+	postgres string
+	dir      string
+	profile  string
+}
+
+func main() {
+	c, err := parse(os.Args[1:])
+	if err != nil {
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := bench(ctx, c); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (c config, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	var run, systems string
+	var quick bool
+	flags.StringVar(&c.out, "o", "", "write the results to this file, as JSON")
+	flags.StringVar(&run, "run", "", "measure only what matches this regexp: store/workload/clients")
+	flags.StringVar(&systems, "systems", "", "measure only the systems that match this regexp")
+	flags.IntVar(&c.rounds, "rounds", 9, "rounds of a measurement; the first is thrown away")
+	flags.DurationVar(&c.slice, "slice", time.Second, "how long a system works in a round")
+	flags.BoolVar(&quick, "quick", false, "fewer and shorter rounds")
+	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one")
+	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
+	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	if quick {
+		c.rounds, c.slice = 4, 250*time.Millisecond
+	}
+	c.rounds = max(c.rounds, 2)
+	if c.run, err = regexp.Compile(run); err == nil {
+		c.systems, err = regexp.Compile(systems)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	return c, err
+}
+
+func bench(ctx context.Context, c config) error {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if c.profile != "" {
+		f, err := os.Create(c.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	var all []result
+	for _, open := range []func(context.Context, config) (*place, error){openPostgres, openSQLite} {
+		found, err := measurePlace(ctx, c, open)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	judge(os.Stdout, all)
+	if c.out == "" {
+		return nil
+	}
+	return writeJSON(c.out, all)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/postgres"
+)
+
+// Sizes that did best for the systems by hand on a machine with two cores, of
+// those that were tried: connections 2 to 64, writers 1 to 8.
+const (
+	sqlConns    = 8
+	bestWriters = 2
+)
+
+// openPostgres makes a database on the server, with a schema for each system.
+func openPostgres(ctx context.Context, c config) (*place, error) {
+	if !storeWanted(c, "postgres") {
+		return nil, nil
+	}
+	if c.postgres != "" {
+		if err := os.Setenv(pgtest.EnvURL, c.postgres); err != nil {
+			return nil, err
+		}
+	}
+	url, drop, err := pgtest.Database(ctx, pgtest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p := &place{store: "postgres", close: drop}
+	if err := p.openPostgres(ctx, url); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func storeWanted(c config, store string) bool {
+	for _, w := range workloads {
+		if wanted(c, store, w.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// finally adds to what close does, before all that was added earlier.
+func (p *place) finally(f func()) {
+	before := p.close
+	p.close = func() { f(); before() }
+}
+
+func (p *place) openPostgres(ctx context.Context, url string) error {
+	hf, err := holdfast.Open(ctx, postgres.URL(url), holdfast.Config{})
+	if err != nil {
+		return err
+	}
+	p.finally(func() { _ = hf.Close() })
+	one, err := baseline.OpenPostgres(ctx, url, "baseline", sqlConns)
+	if err != nil {
+		return err
+	}
+	p.finally(one.Close)
+	seeder := one.Coalesced(bestWriters)
+	p.finally(seeder.Close)
+	two, err := baseline.OpenPostgres(ctx, url, "baseline_best", sqlConns)
+	if err != nil {
+		return err
+	}
+	p.finally(two.Close)
+	best := two.Coalesced(bestWriters)
+	p.finally(best.Close)
+	p.systems = []named{
+		{name: ours, system: engine{hf}, seeder: engine{hf}},
+		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},
+		{name: sqlBest, system: hand{best}, seeder: hand{best}},
+	}
+	return p.openProbe(ctx, url)
+}
+
+// openProbe counts by the server's own counters that are exact at once: the
+// next transaction id, which every transaction that writes takes one of, and the
+// end of the log. The statistics views lag by seconds.
+func (p *place) openProbe(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	p.finally(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
+	// Statistics come by themselves, but at a moment of the server's choosing:
+	// until then plans are guesses, and would be so for one system and not for
+	// another.
+	p.settle = func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, "VACUUM ANALYZE")
+		return err
+	}
+	p.count = func(ctx context.Context) (counters, error) {
+		var n counters
+		var pids []int32
+		err := conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+			(pg_current_wal_insert_lsn() - '0/0')::bigint,
+			array(SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid())`).Scan(&n.transactions, &n.wal, &pids)
+		for _, pid := range pids {
+			n.server += serverTime(pid)
+		}
+		return n, err
+	}
+	return nil
+}
+
+// serverTime is the CPU time of one process of the server, or zero where it is
+// on another machine.
+func serverTime(pid int32) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	n, _ := strconv.ParseInt(first, 10, 64)
+	return time.Duration(n)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// openSQLite makes a file for each system.
+func openSQLite(ctx context.Context, c config) (*place, error) {
+	if !storeWanted(c, "sqlite") {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp(c.dir, ".bench-")
+	if err != nil {
+		return nil, err
+	}
+	p := &place{store: "sqlite", account: accountSQLite, close: func() { _ = os.RemoveAll(dir) }}
+	if err := p.openSQLite(ctx, dir); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *place) openSQLite(ctx context.Context, dir string) error {
+	file := func(name string) string { return filepath.Join(dir, name+".db") }
+	hf, err := holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{})
+	if err != nil {
+		return err
+	}
+	p.finally(func() { _ = hf.Close() })
+	one, err := baseline.OpenSQLite(ctx, file(sqlOne))
+	if err != nil {
+		return err
+	}
+	p.finally(one.Close)
+	two, err := baseline.OpenSQLite(ctx, file(sqlBest))
+	if err != nil {
+		return err
+	}
+	p.finally(two.Close)
+	best, err := two.Coalesced(ctx)
+	if err != nil {
+		return err
+	}
+	p.finally(best.Close)
+	// A second connection that coalesces seeds the file of the first.
+	three, err := baseline.OpenSQLite(ctx, file(sqlOne))
+	if err != nil {
+		return err
+	}
+	p.finally(three.Close)
+	seeder, err := three.Coalesced(ctx)
+	if err != nil {
+		return err
+	}
+	p.finally(seeder.Close)
+	p.systems = []named{
+		{name: ours, system: engine{hf}, seeder: engine{hf}, file: file(ours)},
+		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},
+		{name: sqlBest, system: hand{best}, seeder: hand{best}, file: file(sqlBest)},
+	}
+	return nil
+}
+
+// accountSQLite reads the log itself: its frames are the bytes written, and each
+// commit marks its last frame. A reader from before the slice keeps the log from
+// being begun anew, which also makes the slice no measure of speed.
+func accountSQLite(ctx context.Context, s named, work func() (int, error)) (n counters, units int, err error) {
+	dsn := (&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute(s.file)), RawQuery: "_pragma=busy_timeout(5000)"}).String()
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return n, 0, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	var busy, log, done int
+	if err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done); err != nil {
+		return n, 0, err
+	}
+	if busy != 0 {
+		return n, 0, errors.New("the log could not be emptied")
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return n, 0, err
+	}
+	defer tx.Rollback()
+	var one int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&one); err != nil {
+		return n, 0, err
+	}
+	if units, err = work(); err != nil {
+		return n, 0, err
+	}
+	n, err = readLog(s.file + "-wal")
+	return n, units, err
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// readLog counts the bytes and the commits of a log in SQLite's WAL format: a
+// header of 32 bytes, then frames of 24 bytes and a page, of which the second
+// word is not zero if the frame ends a commit.
+func readLog(path string) (n counters, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return n, err
+	}
+	defer f.Close()
+	header := make([]byte, 32)
+	if _, err := io.ReadFull(f, header); err != nil {
+		return n, fmt.Errorf("the log's header: %w", err)
+	}
+	page := int64(binary.BigEndian.Uint32(header[8:]))
+	salt := string(header[16:24])
+	frame := make([]byte, 24)
+	for at := int64(32); ; at += 24 + page {
+		if _, err := f.ReadAt(frame, at); err != nil || string(frame[8:16]) != salt {
+			return n, nil
+		}
+		n.wal += 24 + page
+		if binary.BigEndian.Uint32(frame[4:]) != 0 {
+			n.transactions++
+		}
+	}
+}

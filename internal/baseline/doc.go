@@ -1,0 +1,85 @@
+// Package baseline is the SQL that a good engineer writes by hand for what
+// Holdfast does, so that a benchmark can say what the engine costs or saves.
+//
+// It writes the same rows to tables with the same columns, keys and indexes,
+// of its own: in a schema of PostgreSQL, under the prefix "baseline_" in a file
+// of SQLite. Each database is spoken to in two ways, both a [System]:
+//
+//   - one call is one transaction: on PostgreSQL one statement in one round
+//     trip, on SQLite BEGIN IMMEDIATE, two prepared statements and COMMIT;
+//   - [Postgres.Coalesced] and [SQLite.Coalesced] put the calls that wait
+//     together: on PostgreSQL one statement over arrays, on SQLite one
+//     transaction. This is what one writes after the first load test.
+//
+// It leaves out what a program for one purpose can leave out, and is the faster
+// for it: no arguments are checked, a refusal does not say what it found, a lost
+// reply stays unknown, an error in a batch is the error of all its callers.
+//
+//	db, err := baseline.OpenPostgres(ctx, url, "baseline", 8)
+//	e, err := db.Transition(ctx, baseline.Move{Lifecycle: "invoice", ID: "42", From: "open", To: "closed"})
+package baseline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrRefused is returned when a condition does not hold: the thing is in
+// another status, at another version, or exists already. Nothing was written.
+var ErrRefused = errors.New("baseline: refused")
+
+// workspace and shard are the same for every row: the program that is compared
+// has one tenant.
+const (
+	shard     = 0
+	workspace = "default"
+)
+
+// Entity is a thing with a status.
+type Entity struct {
+	Status    string
+	Version   int64
+	Data      []byte
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// New is an entity to create.
+type New struct{ Lifecycle, ID, Status, Data string }
+
+// Move is a guarded transition of an entity.
+type Move struct{ Lifecycle, ID, From, To, Event string }
+
+// Append adds one event to a stream whose last version is Want; -1 makes the
+// stream.
+type Append struct {
+	Stream     string
+	Want       int64
+	Name, Data string
+}
+
+// Inc adds to a number in the state of a scope that has it.
+type Inc struct {
+	Kind, ID, Field string
+	By              int64
+}
+
+// System is one way to write. It is safe for concurrent use.
+type System interface {
+	Create(context.Context, New) (Entity, error)
+	Transition(context.Context, Move) (Entity, error)
+	// Append returns the stream's last version.
+	Append(context.Context, Append) (int64, error)
+	// Inc returns the new value.
+	Inc(context.Context, Inc) (int64, error)
+	// PutScope makes a scope, or replaces its state, without an event.
+	PutScope(ctx context.Context, kind, id, state string) error
+	// Close ends what this way has started. The database under it stays open.
+	Close()
+}
+
+// newID is time-ordered, so that the index on it grows at one end.
+func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }

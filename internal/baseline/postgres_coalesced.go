@@ -1,0 +1,163 @@
+package baseline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresCoalesced writes for all callers that wait in one statement over
+// arrays. It is safe for concurrent use.
+type PostgresCoalesced struct {
+	*Postgres
+	creates *lanes[New, Entity]
+	moves   *lanes[Move, Entity]
+	appends *lanes[Append, int64]
+	incs    *lanes[Inc, int64]
+}
+
+var _ System = (*PostgresCoalesced)(nil)
+
+// Coalesced starts so many writers for each kind of call.
+func (p *Postgres) Coalesced(writers int) *PostgresCoalesced {
+	c := &PostgresCoalesced{Postgres: p}
+	c.creates = (&lanes[New, Entity]{key: func(a New) string { return a.Lifecycle + "/" + a.ID }, apart: true, serve: c.createAll}).start(writers)
+	c.moves = (&lanes[Move, Entity]{key: func(a Move) string { return a.Lifecycle + "/" + a.ID }, apart: true, serve: c.moveAll}).start(writers)
+	c.appends = (&lanes[Append, int64]{key: func(a Append) string { return a.Stream }, apart: true, serve: c.appendAll}).start(writers)
+	c.incs = (&lanes[Inc, int64]{key: Inc.row, serve: c.incAll}).start(writers)
+	return c
+}
+
+// Close waits for the writers. The pool stays open.
+func (c *PostgresCoalesced) Close() {
+	c.creates.close()
+	c.moves.close()
+	c.appends.close()
+	c.incs.close()
+}
+
+// Create makes an entity with its event, unless there is one.
+func (c *PostgresCoalesced) Create(ctx context.Context, a New) (Entity, error) {
+	return c.creates.do(ctx, a)
+}
+
+// Transition moves an entity that is in the status From, with its event.
+func (c *PostgresCoalesced) Transition(ctx context.Context, a Move) (Entity, error) {
+	return c.moves.do(ctx, a)
+}
+
+// Append adds an event to a stream at its expected version.
+func (c *PostgresCoalesced) Append(ctx context.Context, a Append) (int64, error) {
+	return c.appends.do(ctx, a)
+}
+
+// Inc adds to a number of a scope, with its event.
+func (c *PostgresCoalesced) Inc(ctx context.Context, a Inc) (int64, error) {
+	return c.incs.do(ctx, a)
+}
+
+func (c *PostgresCoalesced) createAll(ctx context.Context, calls []*call[New, Entity]) error {
+	ids, cols := ids(len(calls)), columns[string](4, len(calls))
+	for i, k := range calls {
+		cols[0][i], cols[1][i], cols[2][i], cols[3][i] = k.args.Lifecycle, k.args.ID, k.args.Status, k.args.Data
+	}
+	rows, err := c.pool.Query(ctx, c.texts["create.all"], shard, workspace, ids, cols[0], cols[1], cols[2], cols[3])
+	return answer(rows, err, calls, entityColumns)
+}
+
+func (c *PostgresCoalesced) moveAll(ctx context.Context, calls []*call[Move, Entity]) error {
+	ids, cols := ids(len(calls)), columns[string](5, len(calls))
+	for i, k := range calls {
+		cols[0][i], cols[1][i], cols[2][i], cols[3][i], cols[4][i] = k.args.Lifecycle, k.args.ID, k.args.From, k.args.To, k.args.Event
+	}
+	rows, err := c.pool.Query(ctx, c.texts["transition.all"], shard, workspace, ids, cols[0], cols[1], cols[2], cols[3], cols[4])
+	return answer(rows, err, calls, entityColumns)
+}
+
+func (c *PostgresCoalesced) appendAll(ctx context.Context, calls []*call[Append, int64]) error {
+	ids, wants, cols := ids(len(calls)), make([]int64, len(calls)), columns[string](3, len(calls))
+	for i, k := range calls {
+		wants[i] = k.args.Want
+		cols[0][i], cols[1][i], cols[2][i] = k.args.Stream, k.args.Name, k.args.Data
+	}
+	rows, err := c.pool.Query(ctx, c.texts["append.all"], shard, workspace, ids, cols[0], wants, cols[1], cols[2])
+	return answer(rows, err, calls, numberColumn)
+}
+
+func (a Inc) row() string { return a.Kind + "/" + a.ID + "/" + a.Field }
+
+// incAll writes each row once, whatever the number of callers that add to it.
+func (c *PostgresCoalesced) incAll(ctx context.Context, calls []*call[Inc, int64]) error {
+	groups := make(map[string][]*call[Inc, int64])
+	for _, k := range calls {
+		groups[k.args.row()] = append(groups[k.args.row()], k)
+	}
+	for _, group := range groups {
+		if err := c.incRow(ctx, group); err != nil {
+			for _, k := range group {
+				k.err = err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *PostgresCoalesced) incRow(ctx context.Context, calls []*call[Inc, int64]) error {
+	by, sum := make([]int64, len(calls)), int64(0)
+	for i, k := range calls {
+		by[i] = k.args.By
+		sum += k.args.By
+	}
+	a := calls[0].args
+	rows, err := c.pool.Query(ctx, c.texts["inc.all"], shard, workspace, a.Kind, a.ID, a.Field, sum, ids(len(calls)), by)
+	return answer(rows, err, calls, numberColumn)
+}
+
+// answer gives each member its row; one without a row was refused.
+func answer[A, R any](rows pgx.Rows, err error, calls []*call[A, R], dest func(*R, []any) []any) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for _, k := range calls {
+		k.err = ErrRefused
+	}
+	var member int64
+	into := make([]any, 0, 6)
+	for rows.Next() {
+		var out R
+		if err := rows.Scan(dest(&out, append(into, &member))...); err != nil {
+			return err
+		}
+		if member < 1 || member > int64(len(calls)) {
+			return fmt.Errorf("baseline: an answer for member %d of %d", member, len(calls))
+		}
+		calls[member-1].out, calls[member-1].err = out, nil
+	}
+	return rows.Err()
+}
+
+func entityColumns(e *Entity, dest []any) []any {
+	return append(dest, &e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt)
+}
+
+func numberColumn(n *int64, dest []any) []any { return append(dest, n) }
+
+func ids(n int) []uuid.UUID {
+	all := make([]uuid.UUID, n)
+	for i := range all {
+		all[i] = newID()
+	}
+	return all
+}
+
+// columns makes n columns for so many members.
+func columns[T any](n, members int) [][]T {
+	all := make([][]T, n)
+	for i := range all {
+		all[i] = make([]T, members)
+	}
+	return all
+}

@@ -1,0 +1,70 @@
+-- The tables of the engine that this is compared with: the same columns, keys,
+-- indexes, checks and fill factors.
+CREATE SCHEMA {schema};
+
+CREATE TABLE {schema}.stream (
+    shard     smallint NOT NULL,
+    workspace text     COLLATE "C" NOT NULL,
+    name      text     COLLATE "C" NOT NULL CHECK (name <> '' AND left(name, 1) <> '$'),
+    head      bigint   NOT NULL CHECK (head >= 0),
+    PRIMARY KEY (shard, workspace, name)
+) WITH (fillfactor = 80);
+
+CREATE TABLE {schema}.event (
+    shard       smallint    NOT NULL,
+    id          uuid        NOT NULL,
+    n           integer     NOT NULL,
+    workspace   text        COLLATE "C" NOT NULL,
+    stream      text        COLLATE "C" NOT NULL,
+    version     bigint      NOT NULL CHECK (version >= 0),
+    name        text        NOT NULL,
+    data        json        NOT NULL,
+    correlation text,
+    causation   text,
+    actor       text,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (shard, id, n),
+    UNIQUE (shard, workspace, stream, version)
+);
+
+CREATE TABLE {schema}.history (
+    shard       smallint    NOT NULL,
+    id          uuid        NOT NULL,
+    n           integer     NOT NULL,
+    workspace   text        COLLATE "C" NOT NULL,
+    stream      text        COLLATE "C" NOT NULL CHECK (left(stream, 1) = '$'),
+    version     bigint      NOT NULL CHECK (version >= 0),
+    name        text        NOT NULL,
+    data        json        NOT NULL,
+    correlation text,
+    causation   text,
+    actor       text,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (shard, id, n),
+    UNIQUE (shard, workspace, stream, version)
+);
+
+CREATE TABLE {schema}.entity (
+    shard      smallint    NOT NULL,
+    workspace  text        COLLATE "C" NOT NULL,
+    lifecycle  text        COLLATE "C" NOT NULL,
+    id         text        COLLATE "C" NOT NULL,
+    status     text        COLLATE "C" NOT NULL CHECK (status <> ''),
+    version    bigint      NOT NULL CHECK (version >= 0),
+    data       jsonb       NOT NULL,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, lifecycle, id)
+) WITH (fillfactor = 80);
+
+CREATE TABLE {schema}.scope (
+    shard      smallint    NOT NULL,
+    workspace  text        COLLATE "C" NOT NULL,
+    kind       text        COLLATE "C" NOT NULL,
+    id         text        COLLATE "C" NOT NULL,
+    version    bigint      NOT NULL CHECK (version >= 0),
+    state      jsonb,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, kind, id)
+) WITH (fillfactor = 80);

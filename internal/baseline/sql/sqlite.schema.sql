@@ -1,0 +1,68 @@
+-- The tables of the engine that this is compared with: the same columns, keys,
+-- indexes and checks.
+CREATE TABLE IF NOT EXISTS baseline_stream (
+    shard     INTEGER NOT NULL,
+    workspace TEXT    NOT NULL,
+    name      TEXT    NOT NULL CHECK (name <> '' AND substr(name, 1, 1) <> '$'),
+    head      INTEGER NOT NULL CHECK (head >= 0),
+    PRIMARY KEY (shard, workspace, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_event (
+    shard       INTEGER NOT NULL,
+    id          BLOB    NOT NULL CHECK (length(id) = 16),
+    n           INTEGER NOT NULL,
+    workspace   TEXT    NOT NULL,
+    stream      TEXT    NOT NULL,
+    version     INTEGER NOT NULL CHECK (version >= 0),
+    name        TEXT    NOT NULL,
+    data        TEXT    NOT NULL,
+    correlation TEXT,
+    causation   TEXT,
+    actor       TEXT,
+    at          INTEGER NOT NULL,
+    PRIMARY KEY (shard, id, n),
+    UNIQUE (shard, workspace, stream, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_history (
+    shard       INTEGER NOT NULL,
+    id          BLOB    NOT NULL CHECK (length(id) = 16),
+    n           INTEGER NOT NULL,
+    workspace   TEXT    NOT NULL,
+    stream      TEXT    NOT NULL CHECK (substr(stream, 1, 1) = '$'),
+    version     INTEGER NOT NULL CHECK (version >= 0),
+    name        TEXT    NOT NULL,
+    data        TEXT    NOT NULL,
+    correlation TEXT,
+    causation   TEXT,
+    actor       TEXT,
+    at          INTEGER NOT NULL,
+    PRIMARY KEY (shard, id, n),
+    UNIQUE (shard, workspace, stream, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_entity (
+    shard      INTEGER NOT NULL,
+    workspace  TEXT    NOT NULL,
+    lifecycle  TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    status     TEXT    NOT NULL CHECK (status <> ''),
+    version    INTEGER NOT NULL CHECK (version >= 0),
+    data       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, lifecycle, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_scope (
+    shard      INTEGER NOT NULL,
+    workspace  TEXT    NOT NULL,
+    kind       TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    version    INTEGER NOT NULL CHECK (version >= 0),
+    state      TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, kind, id)
+) STRICT, WITHOUT ROWID;

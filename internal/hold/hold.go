@@ -1,0 +1,47 @@
+// Package hold is what every kind of held thing has in common.
+//
+// A hold is four columns on the row of the thing held: holder, epoch, until,
+// deaths. Taking adds one to the epoch, which never starts again. Every later
+// write of the holder, its release included, is a conditional update of that
+// very row: the epoch is still the holder's, and the database's time is not past
+// the end. So a holder that was stopped, or cut off, and comes back too late can
+// write nothing, whoever has the thing now, and also if nobody has.
+//
+// While the holder works, a [Keeper] renews the hold in the background, at most
+// until the handler's timeout, so that a body that hangs is not held for ever.
+// What a dead holder left is freed by a [Janitor], on any node; two of them at
+// once do no harm, because freeing is conditional too.
+//
+// Rejected: a table of leases beside the things (a check in a subquery let an
+// old epoch settle), and node clocks (wrong by an hour, they must change
+// nothing).
+package hold
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Defaults of holds.
+const (
+	// Lease is how long a hold lasts without a renewal.
+	Lease = 30 * time.Second
+	// MaxDeaths is how many holders may die before the thing is given up.
+	MaxDeaths = 5
+	// Timeout is how long a hold is renewed at the most.
+	Timeout = 15 * time.Minute
+)
+
+// Hold is the right to work on something, until it runs out.
+type Hold struct {
+	Epoch int64
+	Until time.Time // in the database's time
+}
+
+// Lost is the error of a holder that no longer holds what it wants to write.
+func Lost(what string, epoch int64) *fault.Error {
+	return fault.New(fault.LeaseLost,
+		"%s is no longer held under epoch %d: it ran out, or was ended; what this holder did after that is not recorded", what, epoch).
+		With("epoch", epoch)
+}

@@ -1,0 +1,84 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// Keeper renews a hold in the background while a body works under it. The
+// context that the body is given ends when the hold is lost or has been kept
+// for as long as it may be, so that the body can stop; what it writes after
+// that is refused by the database in any case.
+type Keeper struct {
+	// Renew extends the hold once, and returns [fault.LeaseLost] where it is
+	// gone. Its context ends before the hold would.
+	Renew func(context.Context) error
+	// Lease is how long each renewal lasts; a third of it passes between two.
+	Lease time.Duration
+	// Timeout is how long the hold is kept at the most; 0 is [Timeout].
+	Timeout time.Duration
+
+	stop func()
+	done sync.WaitGroup
+}
+
+// Causes of the end of a body's context.
+var (
+	ErrLost    = errors.New("the hold was lost")
+	ErrTimeout = errors.New("the hold was kept for as long as it may be")
+)
+
+// Start begins to renew and returns the context for the body. Stop must be
+// called.
+func (k *Keeper) Start(ctx context.Context) context.Context {
+	body, end := context.WithCancelCause(ctx)
+	work, stop := context.WithCancel(ctx)
+	k.stop = func() { stop(); end(context.Canceled) }
+	k.done.Go(func() { k.keep(work, end) })
+	return body
+}
+
+// Stop ends the renewing and waits for it. Stopping twice is harmless.
+func (k *Keeper) Stop() {
+	k.stop()
+	k.done.Wait()
+}
+
+func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
+	limit := k.Timeout
+	if limit <= 0 {
+		limit = Timeout
+	}
+	begun, kept := clock.Now(), clock.Now()
+	for {
+		if clock.Wait(ctx, k.Lease/3) != nil {
+			return
+		}
+		if clock.Since(begun) >= limit {
+			end(ErrTimeout)
+			return
+		}
+		err := k.once(ctx)
+		switch {
+		case err == nil:
+			kept = clock.Now()
+		case ctx.Err() != nil:
+			return
+		case fault.CodeOf(err) == fault.LeaseLost, clock.Since(kept) >= k.Lease:
+			end(ErrLost)
+			return
+		}
+	}
+}
+
+// once renews, and gives up in time for another try.
+func (k *Keeper) once(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.Lease/3)
+	defer cancel()
+	return k.Renew(ctx)
+}
