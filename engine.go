@@ -3,9 +3,13 @@ package holdfast
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 // Database is where an engine keeps everything; packages sqlite and postgres
@@ -33,6 +37,9 @@ type Config struct {
 	// Shards is over how many shards new workspaces are spread; the default
 	// is 1. A workspace keeps the shard that it was first given.
 	Shards int
+	// SweepEvery is how often a running engine looks for what a crash left
+	// held; the default is 10 seconds.
+	SweepEvery time.Duration
 }
 
 // Part is a capability, or a piece of a program's own, that an engine starts
@@ -44,8 +51,11 @@ type Part interface {
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct {
-	log  *slog.Logger
-	port *store.Port
+	log     *slog.Logger
+	port    *store.Port
+	hub     *wake.Hub
+	janitor *hold.Janitor
+	running atomic.Bool
 }
 
 // Open opens an engine: it checks the database, brings its schema up to date,
@@ -62,7 +72,9 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards))}
+	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub()}
+	e.port.Wake = e.hub.Wake
+	e.janitor = e.newJanitor(c.SweepEvery, c.Shards)
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {
 			_ = e.Close()
@@ -128,10 +140,14 @@ type Status struct {
 	store.Status
 }
 
-// Status asks the database whether it lives. On PostgreSQL the question has a
+// Status asks the database whether it lives, and a running engine whether its
+// janitor still comes round. On PostgreSQL the question has a
 // connection of its own, so that it is answered also when all others are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s, err := store.Ask.DoAt(ctx, e, store.Place{}, struct{}{})
+	if err == nil {
+		err = e.stalled()
+	}
 	return Status{Database: e.port.Version(), Status: s}, err
 }
 

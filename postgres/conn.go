@@ -25,8 +25,9 @@ type verb struct {
 
 // conn is one open transaction: the store's own, or one of the user's.
 type conn struct {
-	store *Store
-	tx    pgx.Tx
+	store  *Store
+	tx     pgx.Tx
+	joined bool
 }
 
 var _ store.Conn = (*conn)(nil)
@@ -37,7 +38,11 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return mapError(c.store.run(ctx, c.tx, cmd))
+	err := c.store.run(ctx, c.tx, cmd)
+	if err == nil && c.joined {
+		err = c.store.notify(ctx, c.tx, cmd.Wakes())
+	}
+	return mapError(err)
 }
 
 // run runs a command by the form that fits: a read by its one statement, a

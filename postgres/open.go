@@ -71,6 +71,7 @@ func (d *Database) connect(ctx context.Context, s *Store) (err error) {
 	if s.vital, err = beside(ctx, config, vitalSize, nil); err != nil {
 		return s.fault(err)
 	}
+	s.pooled = d.pooled
 	if d.pooled { // without session settings a lone caller's patience cannot be short
 		return nil
 	}

@@ -80,7 +80,7 @@ func Join(engine store.Host, tx pgx.Tx) (*store.Tx, error) {
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on PostgreSQL: join it with the package of its own database")
 	}
-	return store.NewTx(&conn{store: s, tx: tx}, port.Places), nil
+	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Places), nil
 }
 
 // Raw returns the transaction under a [store.Tx], for the program's own tables.

@@ -146,3 +146,51 @@ func TestAMissingGrantIsNamed(t *testing.T) {
 	}
 	wantFault(t, err, fault.DatabaseDenied, "event")
 }
+
+// Verifies, statement by statement, that the rights granted to the runtime role
+// are enough for every verb there is, also for those that this test does not
+// know: the server plans each under the role, which checks its rights. Moving
+// the database's time is for tests alone, and is not granted.
+func TestTheRuntimeRoleHasTheRightsOfEveryVerb(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	app := newRole(t, url, "LOGIN")
+	with := options
+	with.RuntimeRole = app
+	if _, err := postgres.URL(url).Migrate(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	texts, err := postgres.Texts("holdfast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, as(t, url, app, "", "default_query_exec_mode=exec"))
+	for name, text := range texts {
+		denied := explain(t, conn, text)
+		switch {
+		case name == "meta.shift" && denied == nil:
+			t.Error("the runtime role may move the database's time")
+		case name != "meta.shift" && denied != nil:
+			t.Errorf("the runtime role may not run %s: %v", name, denied)
+		}
+	}
+}
+
+// explain plans a statement with NULL for every argument.
+func explain(t *testing.T, conn *pgx.Conn, text string) error {
+	t.Helper()
+	d, err := conn.PgConn().Prepare(t.Context(), "", text, nil)
+	if err != nil {
+		return err
+	}
+	arguments := strings.TrimSuffix(strings.Repeat("NULL, ", len(d.ParamOIDs)), ", ")
+	if arguments != "" {
+		arguments = "(" + arguments + ")"
+	}
+	defer conn.Exec(t.Context(), "DEALLOCATE ALL")
+	if _, err := conn.Exec(t.Context(), "PREPARE verb AS "+text); err != nil {
+		return err
+	}
+	_, err = conn.Exec(t.Context(), "EXPLAIN EXECUTE verb"+arguments)
+	return err
+}

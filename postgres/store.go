@@ -23,6 +23,7 @@ type Store struct {
 	version string
 	owned   bool
 	plain   bool
+	pooled  bool
 
 	pool *pgxpool.Pool
 	// quick serves groups, and callers that nobody waits behind. Its

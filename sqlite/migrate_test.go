@@ -176,8 +176,8 @@ func TestAMissingRecordOfAMigrationIsDamage(t *testing.T) {
 	wantSame(t, filepath.Dir(path), before)
 }
 
-// Verifies that NoMigrate refuses an empty database, says what to run, and
-// makes no table; and that it opens one that is current.
+// Verifies that NoMigrate refuses an empty or missing file, says what to run,
+// and makes no table and no file; and that it opens one that is current.
 func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -194,6 +194,10 @@ func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 	}
 	db.Close()
 	wantSame(t, filepath.Dir(path), before)
+
+	missing := dbPath(t)
+	wantFault(t, openError(t, sqlite.File(missing), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	wantSame(t, filepath.Dir(missing), nil)
 
 	current := dbPath(t)
 	make0(t, current)

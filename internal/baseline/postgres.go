@@ -31,6 +31,9 @@ func OpenPostgres(ctx context.Context, url, schema string, conns int) (*Postgres
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
 	config.MaxConns = int32(conns)
+	// The server would plan a statement over few members anew each time, which
+	// takes it longer than to run it.
+	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)

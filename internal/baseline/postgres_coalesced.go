@@ -59,30 +59,30 @@ func (c *PostgresCoalesced) Inc(ctx context.Context, a Inc) (int64, error) {
 }
 
 func (c *PostgresCoalesced) createAll(ctx context.Context, calls []*call[New, Entity]) error {
-	ids, cols := ids(len(calls)), columns[string](4, len(calls))
+	all := newMembers(len(calls), 4)
 	for i, k := range calls {
-		cols[0][i], cols[1][i], cols[2][i], cols[3][i] = k.args.Lifecycle, k.args.ID, k.args.Status, k.args.Data
+		all.texts[0][i], all.texts[1][i], all.texts[2][i], all.texts[3][i] = k.args.Lifecycle, k.args.ID, k.args.Status, k.args.Data
 	}
-	rows, err := c.pool.Query(ctx, c.texts["create.all"], shard, workspace, ids, cols[0], cols[1], cols[2], cols[3])
+	rows, err := c.pool.Query(ctx, c.texts["create.all"], all.shards, all.workspaces, all.ids, all.texts[0], all.texts[1], all.texts[2], all.texts[3])
 	return answer(rows, err, calls, entityColumns)
 }
 
 func (c *PostgresCoalesced) moveAll(ctx context.Context, calls []*call[Move, Entity]) error {
-	ids, cols := ids(len(calls)), columns[string](5, len(calls))
+	all := newMembers(len(calls), 5)
 	for i, k := range calls {
-		cols[0][i], cols[1][i], cols[2][i], cols[3][i], cols[4][i] = k.args.Lifecycle, k.args.ID, k.args.From, k.args.To, k.args.Event
+		all.texts[0][i], all.texts[1][i], all.texts[2][i], all.texts[3][i], all.texts[4][i] = k.args.Lifecycle, k.args.ID, k.args.From, k.args.To, k.args.Event
 	}
-	rows, err := c.pool.Query(ctx, c.texts["transition.all"], shard, workspace, ids, cols[0], cols[1], cols[2], cols[3], cols[4])
+	rows, err := c.pool.Query(ctx, c.texts["transition.all"], all.shards, all.workspaces, all.ids, all.texts[0], all.texts[1], all.texts[2], all.texts[3], all.texts[4])
 	return answer(rows, err, calls, entityColumns)
 }
 
 func (c *PostgresCoalesced) appendAll(ctx context.Context, calls []*call[Append, int64]) error {
-	ids, wants, cols := ids(len(calls)), make([]int64, len(calls)), columns[string](3, len(calls))
+	all, wants := newMembers(len(calls), 3), make([]int64, len(calls))
 	for i, k := range calls {
 		wants[i] = k.args.Want
-		cols[0][i], cols[1][i], cols[2][i] = k.args.Stream, k.args.Name, k.args.Data
+		all.texts[0][i], all.texts[1][i], all.texts[2][i] = k.args.Stream, k.args.Name, k.args.Data
 	}
-	rows, err := c.pool.Query(ctx, c.texts["append.all"], shard, workspace, ids, cols[0], wants, cols[1], cols[2])
+	rows, err := c.pool.Query(ctx, c.texts["append.all"], all.shards, all.workspaces, all.ids, all.texts[0], wants, all.texts[1], all.texts[2])
 	return answer(rows, err, calls, numberColumn)
 }
 
@@ -153,11 +153,23 @@ func ids(n int) []uuid.UUID {
 	return all
 }
 
-// columns makes n columns for so many members.
-func columns[T any](n, members int) [][]T {
-	all := make([][]T, n)
-	for i := range all {
-		all[i] = make([]T, members)
+// members are the columns of a batch. Shard and workspace are columns too: as
+// constants they make the planner, until it has statistics, expect one row
+// under them, and read all there are.
+type members struct {
+	shards     []int16
+	workspaces []string
+	ids        []uuid.UUID
+	texts      [][]string
+}
+
+func newMembers(n, texts int) members {
+	m := members{shards: make([]int16, n), workspaces: make([]string, n), ids: ids(n), texts: make([][]string, texts)}
+	for i := range n {
+		m.shards[i], m.workspaces[i] = shard, workspace
 	}
-	return all
+	for i := range m.texts {
+		m.texts[i] = make([]string, n)
+	}
+	return m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi"
@@ -61,15 +62,27 @@ func (s server) run(ctx context.Context) error {
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
+	stop := background(ctx, engine)
+	defer stop()
 	api := httpapi.New(engine, httpapi.Options{Log: s.log, Version: build().Version})
 	err = s.until(ctx, engine, "http://"+ln.Addr().String(), func(ctx context.Context) error {
 		return api.Serve(ctx, ln, s.ShutdownTimeout)
 	})
+	stop()
 	if err := errors.Join(err, engine.Close()); err != nil {
 		return err
 	}
 	s.log.Info("stopped")
 	return nil
+}
+
+// background runs the engine's loops until the function that it returns is
+// called; calling it twice is harmless.
+func background(ctx context.Context, engine *holdfast.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { _ = engine.Run(ctx) }) // it fails only if it runs already
+	return func() { cancel(); done.Wait() }
 }
 
 // until serves, says that it does, tells the story, and waits for the end. A

@@ -67,6 +67,10 @@ func (j *Janitor) Round(ctx context.Context) {
 // Stalled returns how long ago the last good round was, if that is longer than
 // three turns: then nobody on this node frees what crashes leave held.
 func (j *Janitor) Stalled() (time.Duration, bool) {
-	ago := clock.Since(time.Unix(0, j.last.Load()))
+	last := j.last.Load()
+	if last == 0 { // it has not begun
+		return 0, false
+	}
+	ago := clock.Since(time.Unix(0, last))
 	return ago, ago > 3*j.Every
 }

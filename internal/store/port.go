@@ -27,6 +27,9 @@ import (
 // the driver's word for what is safe to repeat (it is wrong about COMMIT).
 type Port struct {
 	Places *Places
+	// Wake is called with the topics that a commit wakes; it must not wait.
+	// It is set before the port is used.
+	Wake func(topics []string)
 
 	store  Store
 	base   Store
@@ -77,6 +80,7 @@ func (p *Port) Do(ctx context.Context, c Command) error {
 		}
 		err := p.store.Do(ctx, c)
 		if !unknown(err) || c.Decl().Marks == NoMarks {
+			p.woken(err, c.Wakes())
 			return err
 		}
 		mark, applied, asked := p.settle(ctx, c)
@@ -85,6 +89,7 @@ func (p *Port) Do(ctx context.Context, c Command) error {
 			return errors.Join(err, asked)
 		case applied:
 			c.Recover(mark)
+			p.woken(nil, c.Wakes())
 			return nil
 		}
 		if ended := ctx.Err(); ended != nil {
@@ -107,6 +112,9 @@ func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) 
 			return f(ctx, w)
 		})
 		if !unknown(err) || w == nil || w.first == nil {
+			if w != nil {
+				p.woken(err, w.wakes)
+			}
 			return err
 		}
 		_, applied, asked := p.settle(ctx, w.first)
@@ -114,11 +122,19 @@ func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) 
 			return errors.Join(err, asked)
 		}
 		if applied {
+			p.woken(nil, w.wakes)
 			return nil
 		}
 		if ended := ctx.Err(); ended != nil {
 			return ended
 		}
+	}
+}
+
+// woken tells whom a commit wakes.
+func (p *Port) woken(err error, topics []string) {
+	if err == nil && len(topics) > 0 && p.Wake != nil {
+		p.Wake(topics)
 	}
 }
 
@@ -149,12 +165,16 @@ func (p *Port) settle(ctx context.Context, c Command) (m Mark, applied bool, err
 type witness struct {
 	Conn
 	first Command
+	wakes []string
 }
 
 func (w *witness) Run(ctx context.Context, c Command) error {
 	err := w.Conn.Run(ctx, c)
 	if err == nil && w.first == nil && c.Decl().Marks != NoMarks && c.Applied() {
 		w.first = c
+	}
+	if err == nil {
+		w.wakes = append(w.wakes, c.Wakes()...)
 	}
 	return err
 }

@@ -46,6 +46,17 @@ type Store interface {
 	Close() error
 }
 
+// Signals is a store that can reach the other nodes at once. A store that cannot
+// leaves them to find out by polling.
+type Signals interface {
+	// Signal tells the other nodes that there is something to do. It is not
+	// part of any transaction that writes.
+	Signal(ctx context.Context, topics []string) error
+	// Listen calls f with the topics that other nodes signal, until ctx ends
+	// or the connection breaks.
+	Listen(ctx context.Context, f func(topics []string)) error
+}
+
 // Conn is one open transaction.
 type Conn interface {
 	// Run runs a command inside the transaction. A refused command leaves

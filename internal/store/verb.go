@@ -104,6 +104,8 @@ type Command interface {
 	// Renew gives the command a new id, when the old one is known never to
 	// be applied.
 	Renew()
+	// Wakes names those who have something to do once it is committed.
+	Wakes() []string
 	// Recover makes the answer from the event that the command wrote, where
 	// the database's own answer was lost.
 	Recover(Mark)
@@ -118,6 +120,7 @@ type Verb[A, R any] struct {
 	bind func(A, *Args)
 	scan func(*R, Row) error
 	told func(A, Mark) R
+	wake func(A) []string
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -132,6 +135,13 @@ func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan 
 // and returns the verb.
 func (v *Verb[A, R]) Told(f func(A, Mark) R) *Verb[A, R] {
 	v.told = f
+	return v
+}
+
+// Waking sets whom an applied command wakes, and returns the verb. A wake-up is
+// a hint that saves somebody a wait: the truth is in the tables.
+func (v *Verb[A, R]) Waking(f func(A) []string) *Verb[A, R] {
+	v.wake = f
 	return v
 }
 
@@ -211,6 +221,13 @@ func (c *command[A, R]) Scan(r Row) error {
 
 func (c *command[A, R]) Applied() bool { return c.applied }
 func (c *command[A, R]) Renew()        { c.id = NewID() }
+
+func (c *command[A, R]) Wakes() []string {
+	if c.verb.wake == nil || !c.applied {
+		return nil
+	}
+	return c.verb.wake(c.args)
+}
 
 func (c *command[A, R]) Recover(m Mark) {
 	c.applied = true

@@ -35,6 +35,9 @@ type Task struct {
 // Stream is the name of the stream that holds a task's history.
 func Stream(queue, id string) string { return "$task/" + queue + "/" + id }
 
+// Topic is what a worker of a queue is woken by.
+func Topic(queue string) string { return "task/" + queue }
+
 // Taken is a task in somebody's hands.
 type Taken struct {
 	Shard                int16
@@ -104,7 +107,8 @@ var (
 			args.Text(a.ID)
 			args.Text(string(a.Input))
 			args.Int(a.Delay.Milliseconds())
-		}, scan).Told(func(AddArgs, store.Mark) result { return result{true, Task{State: "due"}} })
+		}, scan).Told(func(AddArgs, store.Mark) result { return result{true, Task{State: "due"}} }).
+		Waking(func(a AddArgs) []string { return []string{Topic(a.Queue)} })
 	getVerb = store.NewVerb(store.Decl{Name: "tasks.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
 	takeVerb = store.NewVerb(store.Decl{Name: "tasks.take", Lane: store.Work}, nil, bindTake, scanTaken)
@@ -123,7 +127,8 @@ var (
 			return err
 		})
 	endVerb = store.NewVerb(store.Decl{Name: "tasks.end", Group: true, Marks: store.HistoryMarks},
-		func(a endArgs) []string { return []string{key(a.queue, a.id)} }, bindEnd, scan).Told(toldEnd)
+		func(a endArgs) []string { return []string{key(a.queue, a.id)} }, bindEnd, scan).Told(toldEnd).
+		Waking(func(a endArgs) []string { return []string{Topic(a.queue)} })
 	expiredVerb = store.NewVerb(store.Decl{Name: "tasks.expired", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]expired, row store.Row) error {
@@ -139,7 +144,8 @@ var (
 			args.Text(a.id)
 			args.Int(a.epoch)
 			args.Int(int64(a.allowed))
-		}, scan).Told(func(a freeArgs, m store.Mark) result { return result{true, Task{Version: m.Version}} })
+		}, scan).Told(func(a freeArgs, m store.Mark) result { return result{true, Task{Version: m.Version}} }).
+		Waking(func(a freeArgs) []string { return []string{Topic(a.queue)} })
 )
 
 func key(queue, id string) string { return "task/" + queue + "/" + id }

@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+var _ store.Signals = (*Store)(nil)
+
+// longest is how long a payload of NOTIFY may be; PostgreSQL refuses 8,000.
+const longest = 7000
+
+func (s *Store) channel() string { return "holdfast_" + s.schema }
+
+// Signal tells the other nodes that there is something to do, by a NOTIFY in a
+// statement of its own. More topics than a payload holds are sent in several.
+func (s *Store) Signal(ctx context.Context, topics []string) error {
+	for len(topics) > 0 {
+		payload, n := pack(topics)
+		if n == 0 { // one topic that is too long: it is left to polling
+			topics = topics[1:]
+			continue
+		}
+		if _, err := s.vital.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel(), payload); err != nil {
+			return s.fault(err)
+		}
+		topics = topics[n:]
+	}
+	return nil
+}
+
+// pack returns as many topics as a payload holds.
+func pack(topics []string) (payload string, n int) {
+	for n = len(topics); n > 0; n /= 2 {
+		list, err := json.Marshal(topics[:n])
+		if err == nil && len(list) <= longest {
+			return string(list), n
+		}
+	}
+	return "", 0
+}
+
+// notify wakes others with the commit of a transaction that the engine will not
+// see: here alone NOTIFY is part of a transaction that writes.
+func (s *Store) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	payload, n := pack(topics)
+	if n < len(topics) {
+		return nil // they are found by polling
+	}
+	_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel(), payload)
+	return err
+}
+
+// Listen calls f with what other nodes signal. It has a connection of its own,
+// for as long as it listens. Behind a pooler in transaction mode nothing is
+// heard, and the nodes poll.
+func (s *Store) Listen(ctx context.Context, f func(topics []string)) error {
+	if s.pooled {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	link, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return s.fault(err)
+	}
+	conn := link.Hijack() // it must not go back to the pool while it listens
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `LISTEN "`+s.channel()+`"`); err != nil {
+		return s.fault(err)
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return s.fault(err)
+		}
+		var topics []string
+		if json.Unmarshal([]byte(n.Payload), &topics) == nil {
+			f(topics)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// sweepEvery is how often a node looks for what a crash left held.
+const sweepEvery = 10 * time.Second
+
+// Run does what goes on in the background: it frees what crashes left held, and
+// passes wake-ups to other nodes and from them. It returns when ctx ends, after
+// everything has come to rest. Any number of nodes may run at once. A program
+// that only calls verbs need not run it, as long as some node does.
+func (e *Engine) Run(ctx context.Context) error {
+	if err := e.outside(ctx); err != nil {
+		return err
+	}
+	if !e.running.CompareAndSwap(false, true) {
+		return fault.New(fault.Conflict, "the engine runs already")
+	}
+	defer e.running.Store(false)
+	if signals, ok := e.port.Base().(store.Signals); ok {
+		relay := &wake.Relay{Hub: e.hub, Signals: signals, Log: e.log}
+		relay.Start(ctx)
+		defer relay.Stop()
+	}
+	e.janitor.Start(ctx)
+	defer e.janitor.Stop()
+	<-ctx.Done()
+	return nil
+}
+
+// newJanitor returns the janitor of what every engine has.
+func (e *Engine) newJanitor(every time.Duration, shards int) *hold.Janitor {
+	if every <= 0 {
+		every = sweepEvery
+	}
+	j := &hold.Janitor{Every: every, Log: e.log}
+	for shard := range max(shards, 1) {
+		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "tasks", Run: func(ctx context.Context) (int, error) {
+			return tasks.Sweep(ctx, e, int16(shard), hold.MaxDeaths)
+		}})
+	}
+	return j
+}
+
+// stalled says that this node no longer frees what crashes leave held.
+func (e *Engine) stalled() error {
+	if !e.running.Load() {
+		return nil
+	}
+	if ago, yes := e.janitor.Stalled(); yes {
+		return fault.New(fault.Unavailable, "the janitor has not come round for %s: what a crash left held stays held", ago.Round(time.Second))
+	}
+	return nil
+}
