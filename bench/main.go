@@ -30,6 +30,7 @@ type config struct {
 	systems  *regexp.Regexp
 	rounds   int
 	slice    time.Duration
+	patience time.Duration
 	postgres string
 	dir      string
 	profile  string
@@ -55,8 +56,9 @@ func parse(args []string) (c config, err error) {
 	flags.StringVar(&c.out, "o", "", "write the results to this file, as JSON")
 	flags.StringVar(&run, "run", "", "measure only what matches this regexp: store/workload/clients")
 	flags.StringVar(&systems, "systems", "", "measure only the systems that match this regexp")
-	flags.IntVar(&c.rounds, "rounds", 9, "rounds of a measurement; the first is thrown away")
-	flags.DurationVar(&c.slice, "slice", time.Second, "how long a system works in a round")
+	flags.IntVar(&c.rounds, "rounds", 25, "rounds of a measurement; the first is thrown away")
+	flags.DurationVar(&c.slice, "slice", 200*time.Millisecond, "how long a system works in a round")
+	flags.DurationVar(&c.patience, "patience", 45*time.Second, "how long a measurement repeats slices in which others used the machine")
 	flags.BoolVar(&quick, "quick", false, "fewer and shorter rounds")
 	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one")
 	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
@@ -65,7 +67,7 @@ func parse(args []string) (c config, err error) {
 		return c, err
 	}
 	if quick {
-		c.rounds, c.slice = 4, 250*time.Millisecond
+		c.rounds, c.slice, c.patience = 6, 150*time.Millisecond, 0
 	}
 	c.rounds = max(c.rounds, 2)
 	if c.run, err = regexp.Compile(run); err == nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +29,9 @@ type result struct {
 	// server.
 	CPUMicrosPerUnit       float64 `json:"cpuMicrosPerUnit"`
 	ServerCPUMicrosPerUnit float64 `json:"serverCpuMicrosPerUnit,omitempty"`
+	// Slices that the line is made of, and how many slices were undisturbed.
+	Slices int `json:"slices"`
+	Quiet  int `json:"quietSlices"`
 }
 
 // place is a store with the systems that are measured on it, each with tables
@@ -56,6 +61,10 @@ type named struct {
 type counters struct {
 	transactions, wal int64
 	server            time.Duration
+}
+
+func (c counters) plus(o counters) counters {
+	return counters{c.transactions + o.transactions, c.wal + o.wal, c.server + o.server}
 }
 
 func (c counters) minus(o counters) counters {
@@ -131,21 +140,31 @@ type cell struct {
 	runs    []tally // by system
 }
 
-// tally is what one system did in all rounds that count.
+// tally is what one system did: the slices in which the machine was ours, and
+// those in which others used more than a little of it.
 type tally struct {
-	rates     []float64 // one a round
-	latencies []time.Duration
-	units     int
-	cpu       time.Duration
-	counted   counters
-	accounted int // units that counted is about
+	quiet, disturbed []sample
+	// accounted is how many units the counters of an account are about.
+	account   counters
+	accounted int
 }
 
+// kept are the slices that count.
+func (t *tally) kept(rounds int) []sample {
+	if len(t.quiet) >= max(rounds/3, 3) {
+		return t.quiet
+	}
+	return slices.Concat(t.quiet, t.disturbed)
+}
+
+// measure lets the systems take turns until each has as many undisturbed slices
+// as there are to be rounds, or patience ends.
 func (c *cell) measure(ctx context.Context) error {
-	for round := range c.rounds {
+	start := time.Now()
+	for round := 0; round < c.rounds || (c.lacks() && time.Since(start) < c.patience); round++ {
 		for i := range c.units {
 			at := (i + round) % len(c.units)
-			if err := c.round(ctx, at, round > 0); err != nil {
+			if err := c.turn(ctx, at, round > 0); err != nil {
 				return fmt.Errorf("%s, %d clients: %w", c.place.systems[at].name, c.clients, err)
 			}
 		}
@@ -153,50 +172,56 @@ func (c *cell) measure(ctx context.Context) error {
 	if c.place.account == nil {
 		return nil
 	}
+	return c.account(ctx)
+}
+
+func (c *cell) lacks() bool {
+	return slices.ContainsFunc(c.runs, func(t tally) bool { return len(t.quiet) < c.rounds-1 })
+}
+
+func (c *cell) account(ctx context.Context) (err error) {
 	for i, s := range c.place.systems {
-		counted, n, err := c.place.account(ctx, s, func() (int, error) {
+		t := &c.runs[i]
+		t.account, t.accounted, err = c.place.account(ctx, s, func() (int, error) {
 			done, err := c.work(ctx, c.units[i], min(c.slice, 300*time.Millisecond))
 			return len(done.latencies), err
 		})
 		if err != nil {
 			return fmt.Errorf("%s, %d clients: %w", s.name, c.clients, err)
 		}
-		c.runs[i].counted, c.runs[i].accounted = counted, n
 	}
 	return nil
 }
 
-// round is one slice of one system.
-func (c *cell) round(ctx context.Context, at int, counts bool) error {
+// turn is one slice of one system.
+func (c *cell) turn(ctx context.Context, at int, counts bool) error {
 	runtime.GC() // so that nobody pays for another's garbage
 	before, err := c.count(ctx)
 	if err != nil {
 		return err
 	}
-	cpu := processTime()
+	machine, cpu := machineTime(), processTime()
 	done, err := c.work(ctx, c.units[at], c.slice)
 	if err != nil || !counts {
 		return err
 	}
-	cpu = processTime() - cpu
+	machine, done.cpu = machineTime()-machine, processTime()-cpu
 	after, err := c.count(ctx)
 	if err != nil {
 		return err
 	}
-	t, n := &c.runs[at], len(done.latencies)
-	t.rates = append(t.rates, float64(n)/done.took.Seconds())
-	t.latencies = append(t.latencies, done.latencies...)
-	t.units += n
-	t.cpu += cpu
-	spent := after.minus(before)
-	t.counted.server += spent.server
-	if c.place.account == nil {
-		t.counted.transactions += spent.transactions
-		t.counted.wal += spent.wal
-		t.accounted += n
+	done.counted = after.minus(before)
+	others := machine - done.cpu - done.counted.server
+	if t := &c.runs[at]; others > time.Duration(float64(done.took)*float64(runtime.NumCPU())*disturbing) {
+		t.disturbed = append(t.disturbed, done)
+	} else {
+		t.quiet = append(t.quiet, done)
 	}
 	return nil
 }
+
+// disturbing is the part of the machine that others may use in a slice.
+const disturbing = 0.08
 
 func (c *cell) count(ctx context.Context) (counters, error) {
 	if c.place.count == nil {
@@ -205,13 +230,16 @@ func (c *cell) count(ctx context.Context) (counters, error) {
 	return c.place.count(ctx)
 }
 
-type slice struct {
+// sample is one slice.
+type sample struct {
 	latencies []time.Duration
 	took      time.Duration
+	cpu       time.Duration
+	counted   counters
 }
 
 // work lets all clients call for a while, each again as soon as it is answered.
-func (c *cell) work(ctx context.Context, u unit, long time.Duration) (slice, error) {
+func (c *cell) work(ctx context.Context, u unit, long time.Duration) (sample, error) {
 	var group sync.WaitGroup
 	latencies, errs := make([][]time.Duration, c.clients), make([]error, c.clients)
 	start := time.Now()
@@ -228,26 +256,64 @@ func (c *cell) work(ctx context.Context, u unit, long time.Duration) (slice, err
 		})
 	}
 	group.Wait()
-	return slice{slices.Concat(latencies...), time.Since(start)}, errors.Join(errs...)
+	return sample{latencies: slices.Concat(latencies...), took: time.Since(start)}, errors.Join(errs...)
 }
 
 func (c *cell) results(workload string) []result {
 	var all []result
 	for i, s := range c.place.systems {
-		t := &c.runs[i]
-		slices.Sort(t.latencies)
-		all = append(all, result{
-			Workload: workload, Store: c.place.store, Clients: c.clients, System: s.name,
-			UnitsPerSecond:         round(median(t.rates), 1),
-			P50Ms:                  round(millis(quantile(t.latencies, 0.50)), 1000),
-			P99Ms:                  round(millis(quantile(t.latencies, 0.99)), 1000),
-			TransactionsPerUnit:    round(per(float64(t.counted.transactions), t.accounted), 1000),
-			WALBytesPerUnit:        round(per(float64(t.counted.wal), t.accounted), 1),
-			CPUMicrosPerUnit:       round(per(float64(t.cpu.Microseconds()), t.units), 10),
-			ServerCPUMicrosPerUnit: round(per(float64(t.counted.server.Microseconds()), t.units), 10),
-		})
+		r := c.runs[i].result(c.rounds)
+		r.Workload, r.Store, r.Clients, r.System = workload, c.place.store, c.clients, s.name
+		all = append(all, r)
 	}
 	return all
+}
+
+func (t *tally) result(rounds int) result {
+	var rates []float64
+	var latencies []time.Duration
+	var cpu time.Duration
+	var sum counters
+	kept := t.kept(rounds)
+	for _, s := range kept {
+		rates = append(rates, float64(len(s.latencies))/s.took.Seconds())
+		latencies = append(latencies, s.latencies...)
+		cpu += s.cpu
+		sum = sum.plus(s.counted)
+	}
+	slices.Sort(latencies)
+	units, server, accounted := len(latencies), sum.server, len(latencies)
+	if t.accounted > 0 {
+		sum, accounted = t.account, t.accounted
+	}
+	return result{
+		UnitsPerSecond:         round(median(rates), 1),
+		P50Ms:                  round(millis(quantile(latencies, 0.50)), 1000),
+		P99Ms:                  round(millis(quantile(latencies, 0.99)), 1000),
+		TransactionsPerUnit:    round(per(float64(sum.transactions), accounted), 1000),
+		WALBytesPerUnit:        round(per(float64(sum.wal), accounted), 1),
+		CPUMicrosPerUnit:       round(per(float64(cpu.Microseconds()), units), 10),
+		ServerCPUMicrosPerUnit: round(per(float64(server.Microseconds()), units), 10),
+		Slices:                 len(kept), Quiet: len(t.quiet),
+	}
+}
+
+// machineTime is the CPU time that everything on this machine has used, or zero
+// where that cannot be told.
+func machineTime() time.Duration {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	var busy time.Duration
+	for i, field := range strings.Fields(line) {
+		// cpu user nice system idle iowait irq softirq steal, in hundredths
+		if n, err := strconv.ParseInt(field, 10, 64); err == nil && i <= 8 && i != 4 && i != 5 {
+			busy += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	return busy
 }
 
 // processTime is the CPU time that this process has used.

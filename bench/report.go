@@ -33,10 +33,18 @@ func table(w io.Writer, found []result) {
 	fmt.Fprintf(w, "\n%-28s %9s %8s %8s %8s %8s %8s %8s %7s %8s\n", cellName(found[0].Store, found[0].Workload, found[0].Clients),
 		"units/s", "p50 ms", "p99 ms", "tx/unit", "WAL B", "cpu µs", "srv µs", "÷ sql", "÷ best")
 	for _, r := range found {
-		fmt.Fprintf(w, "  %-26s %9.0f %8.3f %8.3f %8.3f %8.0f %8.1f %8.1f %7s %8s\n", r.System,
+		fmt.Fprintf(w, "  %-26s %9.0f %8.3f %8.3f %8.3f %8.0f %8.1f %8.1f %7s %8s%s\n", r.System,
 			r.UnitsPerSecond, r.P50Ms, r.P99Ms, r.TransactionsPerUnit, r.WALBytesPerUnit, r.CPUMicrosPerUnit, r.ServerCPUMicrosPerUnit,
-			ratio(found, r, sqlOne), ratio(found, r, sqlBest))
+			ratio(found, r, sqlOne), ratio(found, r, sqlBest), disturbed(r))
 	}
+}
+
+// disturbed marks a line that is not made of undisturbed slices alone.
+func disturbed(r result) string {
+	if r.Slices > r.Quiet {
+		return fmt.Sprintf("  others were busy in %d of %d slices", r.Slices-r.Quiet, r.Slices)
+	}
+	return ""
 }
 
 func ratio(all []result, r result, of string) string {

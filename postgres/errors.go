@@ -27,7 +27,11 @@ func mapError(err error) error {
 		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function it was given to").Wrap(errors.Join(store.ErrTxDone, err))
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &pg) && errors.As(err, &connect) {
+		return mapConnect(pg, err)
+	}
+	if pg != nil {
 		return mapState(pg, err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -46,6 +50,18 @@ func isNetwork(err error) bool {
 	var network net.Error
 	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.Timeout(err) ||
 		errors.Is(err, net.ErrClosed) || isEOF(err) || errors.Is(err, pgconn.ErrConnClosed)
+}
+
+// mapConnect maps what a server, or a pooler before it, says to a connection
+// that it does not take.
+func mapConnect(pg *pgconn.PgError, err error) error {
+	switch pg.Code {
+	case "08P01":
+		return fault.New(fault.Validation, "the connection was refused (%s): behind PgBouncer in transaction mode use postgres.Pooled(), or add default_query_exec_mode=cache_describe to the URL", pg.Message).Wrap(err)
+	case "42704", "22023":
+		return fault.New(fault.Validation, "the server refuses a parameter of the URL (%s)", pg.Message).Wrap(err)
+	}
+	return mapState(pg, err)
 }
 
 func mapState(pg *pgconn.PgError, err error) error {
@@ -102,8 +118,7 @@ func lost(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR",
-		errors.Is(err, pgx.ErrTxCommitRollback), // the server says that it rolled back
-		errors.Is(err, pgconn.ErrConnClosed):    // pgx found it closed, and sent nothing
+		errors.Is(err, pgx.ErrTxCommitRollback): // the server says that it rolled back
 		return mapError(err)
 	}
 	return fault.New(fault.OutcomeUnknown, "the database did not answer, so the write may or may not have been applied: look before you repeat it").Wrap(err)

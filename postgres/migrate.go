@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-const createMigration = `CREATE SCHEMA IF NOT EXISTS {schema};
-CREATE TABLE IF NOT EXISTS {schema}.migration (
+const createSchema = `CREATE SCHEMA IF NOT EXISTS {schema}`
+
+const createMigration = `CREATE TABLE IF NOT EXISTS {schema}.migration (
     number     integer     NOT NULL PRIMARY KEY,
     name       text        NOT NULL,
     min_reader integer     NOT NULL,
@@ -39,7 +40,7 @@ func (d *Database) Script(o store.Options) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "BEGIN;\n\n%s;\n", fill(createMigration, d.schema, ""))
+	fmt.Fprintf(&b, "BEGIN;\n\n%s;\n%s;\n", fill(createSchema, d.schema, ""), fill(createMigration, d.schema, ""))
 	for _, m := range known {
 		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, fill(m.SQL, d.schema, ""), fill(record(m), d.schema, ""))
 	}
@@ -135,6 +136,15 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []s
 
 func (s *Store) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []store.Migration) error {
 	if fresh && len(pending) > 0 {
+		var exists bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)", s.schema).Scan(&exists); err != nil {
+			return err
+		}
+		if !exists {
+			if err := s.exec(ctx, tx, fill(createSchema, s.schema, "")); err != nil {
+				return err
+			}
+		}
 		if err := s.exec(ctx, tx, fill(createMigration, s.schema, "")); err != nil {
 			return err
 		}

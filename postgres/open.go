@@ -94,24 +94,33 @@ func beside(ctx context.Context, like *pgxpool.Config, size int32, settings map[
 
 func (d *Database) config() (*pgxpool.Config, error) {
 	if d.pool != nil {
-		return d.pool.Config(), nil
+		config := d.pool.Config()
+		return config, d.mode(config)
 	}
 	config, err := pgxpool.ParseConfig(d.url)
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the database's URL cannot be read: it wants the form postgres://user@host:5432/name").Wrap(hidden(err))
 	}
-	switch config.ConnConfig.DefaultQueryExecMode {
-	case pgx.QueryExecModeSimpleProtocol:
-		return nil, fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is refused: it puts arguments into the text of statements; use cache_describe behind a pooler")
-	case pgx.QueryExecModeCacheStatement:
-	default:
-		d.pooled = true
+	if err := d.mode(config); err != nil {
+		return nil, err
 	}
 	if d.pooled {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	d.tune(config)
 	return config, nil
+}
+
+// mode looks at how statements are to be sent.
+func (d *Database) mode(config *pgxpool.Config) error {
+	switch config.ConnConfig.DefaultQueryExecMode {
+	case pgx.QueryExecModeSimpleProtocol:
+		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is refused: it puts arguments into the text of statements; use cache_describe behind a pooler")
+	case pgx.QueryExecModeCacheStatement:
+	default:
+		d.pooled = true
+	}
+	return nil
 }
 
 // hidden keeps the URL, and with it a password, out of logs.
@@ -157,10 +166,10 @@ func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store
 }
 
 func (s *Store) checkServer(ctx context.Context) error {
-	var num, version, isolation string
+	var num, version, isolation, readOnly string
 	var recovery bool
 	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'),
-		current_setting('default_transaction_isolation'), pg_is_in_recovery()`).Scan(&num, &version, &isolation, &recovery)
+		current_setting('default_transaction_isolation'), pg_is_in_recovery(), current_setting('default_transaction_read_only')`).Scan(&num, &version, &isolation, &recovery, &readOnly)
 	if err != nil {
 		return err
 	}
@@ -173,6 +182,8 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: version 15 or later is needed", version)
 	case recovery:
 		return fault.New(fault.DatabaseReadOnly, "the server is a standby and takes no writes: connect to the primary (target_session_attrs=read-write)")
+	case readOnly == "on":
+		return fault.New(fault.DatabaseReadOnly, "default_transaction_read_only is on: lift it for the role (ALTER ROLE … SET default_transaction_read_only = off)")
 	case isolation != "read committed":
 		return fault.New(fault.Validation,
 			"default_transaction_isolation is %q, and the statements are written for \"read committed\": set it for the role (ALTER ROLE … SET default_transaction_isolation)", isolation)

@@ -185,7 +185,7 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 // Verifies what a default of "read only" means: an engine that makes its own
 // sessions sets it aside and works; one behind a pooler, which cannot, is
 // refused at the start and not at its first write.
-func TestADefaultOfReadOnly(t *testing.T) {
+func TestADefaultOfReadOnlyIsSetAsideOrRefused(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
 	openEngine(t, postgres.URL(url)).Close()

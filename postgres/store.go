@@ -3,13 +3,16 @@ package postgres
 import (
 	"context"
 	"embed"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -154,6 +157,10 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 	defer link.Release()
 	tx, err := link.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "0A000" { // "cannot set transaction read-write mode during recovery"
+			return fault.New(fault.DatabaseReadOnly, "the database takes no writes: connect to the primary").Wrap(err)
+		}
 		return s.fault(err)
 	}
 	defer rollback(ctx, tx) // after a commit it does nothing

@@ -117,7 +117,7 @@ func writeText(t *testing.T, path string) {
 // truncated cuts a whole database to a length.
 func truncated(length func(int) int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
-		make0(t, path)
+		makeDatabase(t, path)
 		content := readFile(t, path)
 		n := length(len(content))
 		if n >= len(content) {
@@ -145,7 +145,7 @@ func cutWithLog(length int) func(*testing.T, string) {
 func midway(t *testing.T) (content, log []byte) {
 	t.Helper()
 	path := dbPath(t)
-	make0(t, path)
+	makeDatabase(t, path)
 	hf, err := holdfast.Open(t.Context(), sqlite.File(path), quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func midway(t *testing.T) (content, log []byte) {
 // on.
 func pageDamaged(table string, from int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
-		make0(t, path)
+		makeDatabase(t, path)
 		db := openSQL(t, path)
 		root := queryInt(t, db, `SELECT rootpage FROM sqlite_schema WHERE name = ?`, table)
 		size := queryInt(t, db, `PRAGMA page_size`)
@@ -180,7 +180,7 @@ func pageDamaged(table string, from int) func(*testing.T, string) {
 
 func patched(at int, with []byte) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
-		make0(t, path)
+		makeDatabase(t, path)
 		content := readFile(t, path)
 		copy(content[at:], with)
 		writeFile(t, path, content)
@@ -189,7 +189,7 @@ func patched(at int, with []byte) func(*testing.T, string) {
 
 func changed(statement string) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
-		make0(t, path)
+		makeDatabase(t, path)
 		db := openSQL(t, path)
 		execSQL(t, db, statement)
 		db.Close()

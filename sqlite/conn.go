@@ -21,6 +21,8 @@ type conn struct {
 	// script may have stopped half-way, so the transaction must not commit,
 	// whatever the closure makes of the error.
 	failed error
+	// exposed says that the user has the transaction too, through Raw.
+	exposed bool
 }
 
 var _ store.Conn = (*conn)(nil)
@@ -39,11 +41,43 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		err, _ := c.guarded(ctx, cmd)
 		return err
 	}
+	if c.failed = c.whole(ctx); c.failed != nil {
+		return c.failed
+	}
 	err := c.run(ctx, cmd)
 	if err != nil && cmd.Decl().Lane != store.Read {
 		c.failed = err
+		_ = c.tx.Rollback() // what the closure still writes by itself must not be kept
 	}
 	return err
+}
+
+// expose gives the transaction to the user's own statements. Some of their
+// errors, such as a full disk, make SQLite roll the whole transaction back, and
+// what follows would then be committed statement by statement. So from here on
+// a savepoint stands open, which is gone if the transaction is.
+func (c *conn) expose() *sql.Tx {
+	if !c.joined && !c.exposed && c.failed == nil {
+		c.exposed = true
+		_, err := c.tx.Exec("SAVEPOINT holdfast_whole")
+		c.failed = c.store.fault(err)
+	}
+	return c.tx
+}
+
+// whole fails if a transaction that was exposed has been lost.
+func (c *conn) whole(ctx context.Context) error {
+	if !c.exposed {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, sql := range []string{"RELEASE holdfast_whole", "SAVEPOINT holdfast_whole"} {
+		if _, err := c.tx.ExecContext(ctx, sql); err != nil {
+			_ = c.tx.Rollback()
+			return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, and SQLite rolled it back").Wrap(err)
+		}
+	}
+	return nil
 }
 
 // guarded runs a command in a savepoint, so that a failure in the middle of its

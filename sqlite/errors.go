@@ -90,12 +90,16 @@ func commitFault(err error, name string) error {
 	return mapError(err, name)
 }
 
-// joinFault explains a user's transaction that cannot take the write lock.
+// joinFault explains a user's transaction that cannot take the write lock, or
+// has no table of ours.
 func joinFault(err error) error {
 	var c coded
-	if errors.As(err, &c) && c.Code()&0xff == codeBusy {
+	switch {
+	case errors.As(err, &c) && c.Code() == codeBusySnapshot:
 		return fault.New(fault.Validation,
-			"the transaction cannot take SQLite's write lock: begin it immediate (_txlock=immediate), or join it before it reads").Wrap(err)
+			"the transaction has read what somebody has changed since, so it cannot take SQLite's write lock any more: begin it immediate (_txlock=immediate), or join it before it reads").Wrap(err)
+	case errors.As(err, &c) && c.Code() == codeGeneric:
+		return fault.New(fault.Validation, "the transaction is not of the engine's database: Holdfast's tables are not in it").Wrap(err)
 	}
 	return mapError(err, "the joined transaction's database")
 }

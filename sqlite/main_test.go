@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -194,8 +193,8 @@ func queryInt(t *testing.T, db *sql.DB, query string, args ...any) int {
 	return n
 }
 
-// make0 makes a database with something in it, several pages large.
-func make0(t *testing.T, path string) {
+// makeDatabase makes a database with something in it, several pages large.
+func makeDatabase(t *testing.T, path string) {
 	t.Helper()
 	hf, err := holdfast.Open(t.Context(), sqlite.File(path), quiet)
 	if err != nil {
@@ -342,20 +341,5 @@ func wantSame(t *testing.T, dir string, before map[string]string) {
 	}
 	for name, is := range after {
 		t.Errorf("%s was created: %s", name, is)
-	}
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after 30 seconds still not: %s", what)
-		}
 	}
 }

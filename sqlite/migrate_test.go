@@ -94,7 +94,7 @@ func migrations(t *testing.T, path string) (count, newest int) {
 func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	make0(t, path)
+	makeDatabase(t, path)
 	_, newest := migrations(t, path)
 	recordFuture(t, path, newest+1, 1)
 	hf := openEngine(t, sqlite.File(path))
@@ -114,7 +114,7 @@ func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 func TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	make0(t, path)
+	makeDatabase(t, path)
 	_, newest := migrations(t, path)
 	recordFuture(t, path, newest+1, newest+1)
 	before := snapshot(t, filepath.Dir(path))
@@ -152,7 +152,7 @@ func openError(t *testing.T, db holdfast.Database, c holdfast.Config) error {
 func TestAMigrationOfAnotherTextIsForeign(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	make0(t, path)
+	makeDatabase(t, path)
 	db := openSQL(t, path)
 	execSQL(t, db, `UPDATE holdfast_migration SET sum = 'other' WHERE number = 1`)
 	db.Close()
@@ -165,7 +165,7 @@ func TestAMigrationOfAnotherTextIsForeign(t *testing.T) {
 func TestAMissingRecordOfAMigrationIsDamage(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	make0(t, path)
+	makeDatabase(t, path)
 	_, newest := migrations(t, path)
 	recordFuture(t, path, newest+1, 1)
 	db := openSQL(t, path)
@@ -200,7 +200,7 @@ func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 	wantSame(t, filepath.Dir(missing), nil)
 
 	current := dbPath(t)
-	make0(t, current)
+	makeDatabase(t, current)
 	hf, err := holdfast.Open(t.Context(), sqlite.File(current), config)
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*St
 	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
-		if err := d.inspect(ctx); err != nil {
+		if err := d.inspect(ctx, migrate); err != nil {
 			return nil, store.Migrated{}, err
 		}
 		if err := d.connect(s); err != nil {
@@ -130,9 +130,18 @@ func older(version string, than [3]int) bool {
 // inspect refuses a file that is not a database, is not whole, cannot be
 // written or belongs to another program. It looks only: not even the journal
 // mode of a file that is refused is changed.
-func (d *Database) inspect(ctx context.Context) error {
+func (d *Database) inspect(ctx context.Context, migrate bool) error {
 	fresh, err := d.inspectFile()
-	if err != nil || fresh {
+	if err != nil {
+		return err
+	}
+	if fresh {
+		return d.mayMake(migrate)
+	}
+	if !writable(d.path) {
+		return mapCode(codeReadOnly, d.path, nil)
+	}
+	if err := d.inspectInside(ctx, migrate); err != nil {
 		return err
 	}
 	db, err := sql.Open("sqlite", dsn(d.path, "_txlock", "immediate"))
@@ -140,8 +149,36 @@ func (d *Database) inspect(ctx context.Context) error {
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}
 	defer db.Close()
+	return store.Retry(ctx, func() error { return d.inspectLock(ctx, db) })
+}
+
+// mayMake refuses to make a database where that was not asked for.
+func (d *Database) mayMake(migrate bool) error {
+	if migrate {
+		return nil
+	}
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return err
+	}
+	return store.Behind(0, len(known))
+}
+
+// inspectInside reads the tables. Where a log stands beside the file it is
+// opened read-only: closing it must not move the log into a file that is
+// refused. (Otherwise not: a read-only connection leaves an empty log behind.)
+func (d *Database) inspectInside(ctx context.Context, migrate bool) error {
+	mode := "rw"
+	if log, err := os.Stat(d.path + "-wal"); err == nil && log.Size() > 0 {
+		mode = "ro"
+	}
+	db, err := sql.Open("sqlite", dsn(d.path, "mode", mode))
+	if err != nil {
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	defer db.Close()
 	db.SetMaxOpenConns(1)
-	return store.Retry(ctx, func() error { return d.inspectTables(ctx, db) })
+	return store.Retry(ctx, func() error { return d.inspectTables(ctx, db, migrate) })
 }
 
 // inspectFile looks at the file from outside. It must not open it: closing a
@@ -179,7 +216,7 @@ func (d *Database) inspectFolder() error {
 	return nil
 }
 
-func (d *Database) inspectTables(ctx context.Context, db *sql.DB) error {
+func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) error {
 	var ours, others int
 	err := db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE name LIKE 'holdfast\_%' ESCAPE '\'),
 		count(*) FILTER (WHERE name NOT LIKE 'holdfast\_%' ESCAPE '\' AND name NOT LIKE 'sqlite\_%' ESCAPE '\')
@@ -194,7 +231,24 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB) error {
 	if err := d.inspectPages(ctx, db); err != nil {
 		return err
 	}
-	return d.inspectLock(ctx, db)
+	return d.inspectSchema(ctx, db, migrate)
+}
+
+// inspectSchema compares what the file has with what this program knows.
+func (d *Database) inspectSchema(ctx context.Context, db *sql.DB, migrate bool) error {
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return err
+	}
+	have, err := (&Store{name: d.path}).applied(ctx, db)
+	if err != nil {
+		return err
+	}
+	pending, err := store.Pending(known, have)
+	if err == nil && len(pending) > 0 && !migrate {
+		err = store.Behind(len(have), len(known))
+	}
+	return err
 }
 
 // inspectLock begins a transaction that writes, and ends it: that is how a

@@ -39,7 +39,7 @@ func jobAppend(ctx context.Context, path, name string, begin func() error) error
 func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	make0(t, path)
+	makeDatabase(t, path)
 	all := make([]*child, 4)
 	for i := range all {
 		all[i] = startChild(t, "append", path, fmt.Sprintf("p%d", i), nil)

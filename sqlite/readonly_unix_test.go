@@ -64,7 +64,7 @@ func TestWhatMayNotBeWrittenIsRefusedAtTheStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := worldPath(t)
-			make0(t, path)
+			makeDatabase(t, path)
 			giveTo(t, path, c.file, c.folder)
 			before := snapshot(t, filepath.Dir(path))
 			got := openAsNobody(t, self, path, "denied")

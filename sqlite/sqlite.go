@@ -80,13 +80,14 @@ func Join(engine store.Host, tx *sql.Tx) (*store.Tx, error) {
 
 // Raw returns the transaction under a [store.Tx], for the program's own tables.
 // It panics if tx is not of this package: that is a mistake in wiring. The
-// engine ends the transaction; do not commit it or roll it back.
+// engine ends the transaction; do not commit it or roll it back. An update whose
+// own statement failed should return the error: SQLite may have rolled back.
 func Raw(tx *store.Tx) *sql.Tx {
 	c, ok := tx.Conn().(*conn)
 	if !ok {
 		panic(fmt.Sprintf("sqlite: Raw of a transaction that is not on SQLite (%T)", tx.Conn()))
 	}
-	return c.tx
+	return c.expose()
 }
 
 // takeLock changes nothing, and makes SQLite take the write lock: a

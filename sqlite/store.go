@@ -132,6 +132,9 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 	if c.failed != nil {
 		return c.failed
 	}
+	if err := c.whole(ctx); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -8,14 +8,21 @@ package clock
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
+// skew is by how much tests have put the node's clock wrong.
+var skew atomic.Int64
+
+// Skew puts the node's clock wrong, for tests: nothing that matters may change.
+func Skew(by time.Duration) { skew.Store(int64(by)) }
+
 // Now returns the node's time.
-func Now() time.Time { return time.Now() }
+func Now() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
 
 // Since returns how long ago t was.
-func Since(t time.Time) time.Duration { return time.Since(t) }
+func Since(t time.Time) time.Duration { return Now().Sub(t) }
 
 // Wait pauses for d, or until ctx ends, and then returns its error.
 func Wait(ctx context.Context, d time.Duration) error {

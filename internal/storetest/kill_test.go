@@ -24,15 +24,27 @@ import (
 )
 
 const (
-	workerVar = "HOLDFAST_KILL_WORKER" // the database of a worker process
-	nameVar   = "HOLDFAST_KILL_NAME"
+	roleVar   = "HOLDFAST_TEST_ROLE"   // what a worker process is
+	workerVar = "HOLDFAST_TEST_WORKER" // its database
+	nameVar   = "HOLDFAST_TEST_NAME"
 	killsVar  = "HOLDFAST_KILLS" // how many kills, for the long suite
 )
 
+// roles are what a worker process may be; each ends by a kill, by the end of its
+// input, or by an error.
+var roles = map[string]func(ctx context.Context, db holdfast.Database, name string) error{
+	"writer": work,
+	"racer":  raceForHolds,
+	"holder": holdOnCommand,
+}
+
 func TestMain(m *testing.M) {
-	if db := os.Getenv(workerVar); db != "" {
-		fmt.Fprintln(os.Stderr, work(context.Background(), database(db), os.Getenv(nameVar)))
-		os.Exit(1) // it ends only by a kill or an error
+	if role, ok := roles[os.Getenv(roleVar)]; ok {
+		if err := role(context.Background(), database(os.Getenv(workerVar)), os.Getenv(nameVar)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -134,9 +146,7 @@ func killRounds(t *testing.T, db string, processes int) {
 // killedWorker runs a worker until it has acknowledged so many writes, kills
 // it, and returns every line that it printed whole.
 func killedWorker(t *testing.T, db, name string, after int) []string {
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), workerVar+"="+db, nameVar+"="+name)
-	cmd.Stderr = os.Stderr
+	cmd := process("writer", db, name)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Error(err)
@@ -152,6 +162,14 @@ func killedWorker(t *testing.T, db, name string, after int) []string {
 		t.Errorf("worker %s ended by itself after %d writes", name, len(lines))
 	}
 	return lines
+}
+
+// process is the test program itself, in a role.
+func process(role, db, name string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVar+"="+role, workerVar+"="+db, nameVar+"="+name)
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 func readLines(r io.Reader, after int, then func()) (lines []string) {

@@ -2,5 +2,7 @@
 
 package storetest
 
-// walks is how many sequences the random walk takes.
-const walks = 2000
+const (
+	walks  = 2000 // sequences of the random walk
+	rounds = 1000 // of the race for holds
+)

@@ -2,7 +2,10 @@
 
 package storetest
 
-// walks is how many sequences the random walk takes. The walk itself is
-// sequential, so the race detector, under which SQLite is ten times slower,
-// sees all that it can in a few; `make test` runs it a second time without.
-const walks = 100
+// Under the race detector SQLite is ten times slower, and a few rounds show it
+// all that there is to see; `make test` runs the long tests a second time
+// without it.
+const (
+	walks  = 100
+	rounds = 100
+)
