@@ -11,7 +11,9 @@ import (
 // SQLite has no CTE that writes, so a verb is a short script. "do" decides: if
 // a row comes back the command won, and the "each" (once a child row) and
 // "then" statements follow; if none comes back it lost, and "else" tells what
-// was found instead. The answer is the last row that a branch returns.
+// was found instead. The answer is the last row that a branch returns. A "look"
+// before all that is a read: where it finds nothing there is nothing to do, and
+// a command that runs alone does not take the write lock to find that out.
 //
 // The rejected shape was code for each verb. A script keeps the SQL in one
 // file a verb, under the same name as PostgreSQL's, where a test can hold it to
@@ -19,6 +21,7 @@ import (
 type script struct {
 	name   string
 	reads  bool
+	look   *statement
 	do     statement
 	won    []statement // "each" and "then", in order
 	lost   []statement // "else"
@@ -31,7 +34,7 @@ type statement struct {
 	rows bool // returns rows
 }
 
-var section = regexp.MustCompile(`(?m)^-- (do|then|each|else)[ \t]*$`)
+var section = regexp.MustCompile(`(?m)^-- (look|do|then|each|else)[ \t]*$`)
 
 func parseScript(name, text string) (*script, error) {
 	marks := section.FindAllStringSubmatchIndex(text, -1)
@@ -44,9 +47,12 @@ func parseScript(name, text string) (*script, error) {
 		if i+1 < len(marks) {
 			end = marks[i+1][0]
 		}
-		if err := sc.add(i, text[m[2]:m[3]], strings.TrimSpace(text[m[1]:end])); err != nil {
+		if err := sc.add(text[m[2]:m[3]], strings.TrimSpace(text[m[1]:end])); err != nil {
 			return nil, err
 		}
+	}
+	if sc.do.text == "" {
+		return nil, fmt.Errorf("sqlite: %s.sql has no section \"-- do\"", name)
 	}
 	sc.reads = strings.HasPrefix(sc.do.text, "SELECT") && len(marks) == 1
 	sc.answer = &sc.do
@@ -58,11 +64,14 @@ func parseScript(name, text string) (*script, error) {
 	return sc, nil
 }
 
-func (sc *script) add(i int, kind, text string) error {
+func (sc *script) add(kind, text string) error {
 	st := statement{text: text, each: kind == "each", rows: returnsRows(text)}
+	begun := sc.do.text != ""
 	switch {
-	case text == "" || (i == 0) != (kind == "do"):
-		return fmt.Errorf("sqlite: %s.sql: section %d (%s) is empty or out of order", sc.name, i+1, kind)
+	case text == "" || begun == (kind == "do" || kind == "look"):
+		return fmt.Errorf("sqlite: %s.sql: a section %q is empty or out of order", sc.name, kind)
+	case kind == "look":
+		sc.look = &st
 	case kind == "do":
 		sc.do = st
 	case kind == "else":

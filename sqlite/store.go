@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -70,6 +71,11 @@ func (s *Store) prepareScript(ctx context.Context, sc *script) (err error) {
 			return s.notWhole(sc.name, err)
 		}
 	}
+	if sc.look != nil {
+		if s.reads[sc.look.text], err = s.read.PrepareContext(ctx, sc.look.text); err != nil {
+			return s.notWhole(sc.name, err)
+		}
+	}
 	if sc.reads {
 		s.reads[sc.do.text], err = s.read.PrepareContext(ctx, sc.do.text)
 	}
@@ -91,20 +97,45 @@ func (s *Store) notWhole(verb string, err error) error {
 func (s *Store) Do(ctx context.Context, c store.Command) error {
 	sc := s.scripts[c.Decl().Name]
 	if sc != nil && sc.reads {
-		return store.Retry(ctx, func() error { return s.readOnce(ctx, sc, c) })
+		return store.Retry(ctx, func() error { return s.readOnce(ctx, sc.do.text, c, c) })
+	}
+	if sc != nil && sc.look != nil {
+		if found, err := s.looks(ctx, sc, c); err != nil || !found {
+			return err
+		}
 	}
 	return s.grouper.Do(ctx, c)
 }
 
-func (s *Store) readOnce(ctx context.Context, sc *script, c store.Command) error {
+// looks says whether there may be something for a command to do.
+func (s *Store) looks(ctx context.Context, sc *script, c store.Command) (found bool, err error) {
+	err = store.Retry(ctx, func() error {
+		err := s.readOnce(ctx, sc.look.text, c, nil)
+		found = !errors.Is(err, errNothing)
+		if !found {
+			return nil
+		}
+		return err
+	})
+	return found, err
+}
+
+var errNothing = errors.New("no row")
+
+// readOnce runs a statement that reads with the arguments of a command, and
+// gives its rows to the one that wants them, if any does.
+func (s *Store) readOnce(ctx context.Context, text string, c, wants store.Command) error {
 	c.Reset()
 	var args store.Args
 	c.Bind(&args)
-	rows, err := s.reads[sc.do.text].QueryContext(ctx, native(args.Values(0))...)
+	rows, err := s.reads[text].QueryContext(ctx, native(args.Values(0))...)
 	if err != nil {
 		return s.fault(err)
 	}
-	_, err = scanAll(rows, c, true)
+	n, err := scanAll(rows, wants, true)
+	if err == nil && n == 0 && wants == nil {
+		return errNothing
+	}
 	return s.fault(err)
 }
 

@@ -52,7 +52,7 @@ var Wide = map[string]string{
 }
 
 // sections are the comments that open a statement of a SQLite script.
-var sections = []string{"do", "then", "each", "else"}
+var sections = []string{"look", "do", "then", "each", "else"}
 
 // SQLFiles returns the names of all SQL files of an adapter, statements and
 // migrations. A folder that is not there yet has none.

@@ -2,6 +2,13 @@
 -- adds one to the epoch.
 -- ?1 shard, ?2 workspace ('' for all), ?3 queues as a JSON list, ?4 holder,
 -- ?5 lease in ms, ?6 limit
+-- look
+SELECT 1
+  FROM holdfast_task AS d
+ WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2)
+   AND d.queue IN (SELECT q.value FROM json_each(?3) AS q)
+   AND d.state = 'due' AND d.holder IS NULL AND d.due_at <= {now}
+ LIMIT 1
 -- do
 UPDATE holdfast_task AS k
    SET holder = ?4, epoch = k.epoch + 1, until = {now} + ?5
