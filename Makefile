@@ -26,8 +26,8 @@ ifeq ($(RACE),)
 endif
 	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) -timeout 25m $(PKGS)
 ifneq ($(RACE),)
-	@echo 'the random walk at its full length, without the race detector'
-	$(PGRUN) $(GO) test -timeout 25m -run '^TestRandomWalk$$' ./internal/storetest
+	@echo 'the long tests at their full length, without the race detector'
+	$(PGRUN) $(GO) test -timeout 25m -run '^(TestRandomWalk|TestHoldRace)$$' ./internal/storetest
 endif
 
 race: c-compiler ## all tests, never without the race detector

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +39,9 @@ var session = map[string]string{
 }
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	s := &Store{log: o.Log, schema: d.schema, owned: d.pool == nil, pool: d.pool, plain: d.plain}
 	if err := d.checkSchema(); err != nil {
 		return nil, store.Migrated{}, err
@@ -72,6 +77,7 @@ func (d *Database) connect(ctx context.Context, s *Store) (err error) {
 		return s.fault(err)
 	}
 	s.pooled = d.pooled
+	s.patient = make(chan struct{}, max(1, s.pool.Config().MaxConns*3/4))
 	if d.pooled { // without session settings a lone caller's patience cannot be short
 		return nil
 	}
@@ -154,7 +160,14 @@ func pgxDefaultConns() int32 {
 
 // start checks the server and the schema and every verb's statements.
 func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
-	err := store.Retry(ctx, func() error { return s.fault(s.checkServer(ctx)) })
+	var told sync.Once
+	err := store.Retry(ctx, func() error {
+		err := s.fault(s.checkServer(ctx))
+		if fault.IsSafe(err) {
+			told.Do(func() { s.log.Warn("the database does not answer yet; trying on", "error", err) })
+		}
+		return err
+	})
 	if err != nil {
 		return store.Migrated{}, err
 	}

@@ -31,7 +31,9 @@ type Store struct {
 	pool *pgxpool.Pool
 	// quick serves groups, and callers that nobody waits behind. Its
 	// connections have little patience for a lock of somebody else's.
-	quick   *pgxpool.Pool
+	quick *pgxpool.Pool
+	// patient bounds how many connections of the pool wait for locks.
+	patient chan struct{}
 	grouper *store.Grouper
 	// vital serves what must not wait behind the rest: a hold that cannot be
 	// renewed because the pool is busy is lost.
@@ -119,8 +121,17 @@ func (s *Store) Do(ctx context.Context, c store.Command) error {
 	return s.alone(ctx, c)
 }
 
-// alone runs a command by itself, where it may wait for a lock.
+// alone runs a command by itself, where it may wait for a lock. Those who wait
+// leave some connections to those who need not.
 func (s *Store) alone(ctx context.Context, c store.Command) error {
+	if c.Decl().Lane == store.Write {
+		select {
+		case s.patient <- struct{}{}:
+			defer func() { <-s.patient }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
 }
 

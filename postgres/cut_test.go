@@ -1,0 +1,163 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// Verifies that of 300 calls through a proxy that cuts connections right after a
+// write was sent, before or after the server has done it, each is reported as
+// applied, with its result, or as not applied, and that the sums agree: callers
+// one by one, and sixteen at once whose commands share statements.
+func TestThreeHundredCallsThroughACutConnectionAgree(t *testing.T) {
+	t.Parallel()
+	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, 300) })
+	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutCalls(t, 16, 304) })
+}
+
+func cutCalls(t *testing.T, callers, calls int) {
+	b, through := newBreaker(t, fresh(t))
+	hf := openEngine(t, postgres.URL(through))
+	mustAppend(t, hf, "s", stream.Any)
+	told := make(chan cutAnswer, calls)
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for n := range calls / callers {
+				if callers == 1 || rand.IntN(4) == 0 {
+					b.arm("cut-", rand.IntN(2) == 0)
+				}
+				told <- cutCall(t.Context(), hf, fmt.Sprintf("cut-%d-%d", caller, n))
+			}
+		})
+	}
+	group.Wait()
+	close(told)
+	checkCut(t, hf, told)
+	t.Logf("%d connections were cut in %d calls", b.broken.Load(), calls)
+	if int(b.broken.Load()) < calls/20 {
+		t.Errorf("only %d connections were cut", b.broken.Load())
+	}
+}
+
+// cutAnswer is what a caller was told: of its event the version, of its sum the
+// version and the value; -1 where it was told that nothing was applied.
+type cutAnswer struct {
+	name           string
+	last, sum, ver int64
+	err            error
+}
+
+func cutCall(ctx context.Context, hf *holdfast.Engine, name string) cutAnswer {
+	a := cutAnswer{name: name, last: -1, sum: -1, ver: -1}
+	last, err := stream.Append(ctx, hf, "s", stream.Any, event(name))
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.last = int64(last)
+	sum, err := scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.sum, a.ver = sum.Value, sum.Version
+	return a
+}
+
+func checkCut(t *testing.T, hf *holdfast.Engine, told <-chan cutAnswer) {
+	names := wantGapless(t, hf, "s")
+	sums := map[int64]bool{}
+	events, added := 0, 0
+	for a := range told {
+		if a.err != nil {
+			t.Errorf("%s: %v", a.name, a.err)
+			continue
+		}
+		events, added = events+1, added+1
+		if names[a.last] != a.name {
+			t.Errorf("%s was told version %d, where %s is", a.name, a.last, names[a.last])
+		}
+		if sums[a.sum] || a.sum != a.ver+1 {
+			t.Errorf("%s was told the sum %d at version %d (told before: %v)", a.name, a.sum, a.ver, sums[a.sum])
+		}
+		sums[a.sum] = true
+	}
+	if len(names) != events+1 {
+		t.Errorf("%d events for %d calls", len(names)-1, events)
+	}
+	s, err := scopes.Get(t.Context(), hf, "k", "sum")
+	if err != nil || s.Version != int64(added)-1 {
+		t.Errorf("the sum is at version %d after %d additions: %v", s.Version, added, err)
+	}
+}
+
+// Verifies that as many rows and names as there are slots, held by transactions
+// of the user's own and waited for by many, hold up nobody else: others commit,
+// read and update meanwhile.
+func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	hf := openEngine(t, postgres.URL(url))
+	var held []string
+	for i := range 8 {
+		name := fmt.Sprintf("row%d", i)
+		mustAppend(t, hf, name, stream.None)
+		held = append(held, name, fmt.Sprintf("name%d", i))
+	}
+	user, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := postgres.Join(hf, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range held { // eight rows that exist, and eight that are not committed yet
+		mustAppend(t, tx, name, stream.Any)
+	}
+	var waiters sync.WaitGroup
+	for i := range 48 {
+		waiters.Go(func() {
+			if _, err := stream.Append(t.Context(), hf, held[i%len(held)], stream.Any, event("late")); err != nil {
+				t.Errorf("a caller who waited: %v", err)
+			}
+		})
+	}
+	watcher := connect(t, url)
+	eventually(t, "many wait", func() bool { return waiting(t, watcher) >= 8 })
+	for i := range 50 { // all of it while the locks are held
+		name := fmt.Sprintf("free%d", i)
+		mustAppend(t, hf, name, stream.None)
+		mustAppend(t, hf, name, 0)
+		if got, err := stream.Read(t.Context(), hf, name, 0, 0); err != nil || len(got) != 2 {
+			t.Fatalf("read %d events: %v", len(got), err)
+		}
+		if err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := stream.Append(ctx, tx, name, 1, event("in an update"))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if waiting(t, watcher) == 0 {
+		t.Error("nobody waited any more: the test has shown nothing")
+	}
+	if err := user.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waiters.Wait()
+	for i, name := range held {
+		if names := wantGapless(t, hf, name); len(names) != 5-i%2 {
+			t.Errorf("%s has %v", name, names)
+		}
+	}
+}
