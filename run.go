@@ -37,6 +37,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// Hub is where the engine's commits wake those who wait. It is for the packages
+// of this module, and of no use outside it.
+func (e *Engine) Hub() *wake.Hub { return e.hub }
+
 // newJanitor returns the janitor of what every engine has.
 func (e *Engine) newJanitor(every time.Duration, shards int) *hold.Janitor {
 	if every <= 0 {

@@ -400,7 +400,7 @@ func TestIdleNodeAsksSeldom(t *testing.T) {
 	defer cancel()
 	group.Go(func() { _ = hf.Run(ctx) })
 	begun := make(chan time.Time, 1)
-	w := &tasks.Worker{Doer: hf, Hub: holdfast.HubOf(hf), Log: slog.New(slog.DiscardHandler), Name: "w", Queues: []string{"q"},
+	w := &tasks.Worker{Doer: hf, Hub: hf.Hub(), Log: slog.New(slog.DiscardHandler), Name: "w", Queues: []string{"q"},
 		Body: func(context.Context, tasks.Taken) ([]byte, error) {
 			begun <- clock.Now()
 			return json.RawMessage(`1`), nil
