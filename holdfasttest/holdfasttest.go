@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -27,14 +28,14 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// Open opens an engine on a temporary SQLite file and closes it when the test
-// ends.
+// Open opens an engine on a temporary SQLite file. When the test ends, what it
+// left must be as [holdfast.Engine.Check] wants it, and the engine is closed.
 func Open(t testing.TB, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	return OpenOn(t, sqlite.File(SQLite(t)), parts...)
 }
 
-// OpenOn opens an engine on a database and closes it when the test ends.
+// OpenOn opens an engine on a database, as [Open] does on a temporary one.
 func OpenOn(t testing.TB, db holdfast.Database, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -43,11 +44,27 @@ func OpenOn(t testing.TB, db holdfast.Database, parts ...holdfast.Part) *holdfas
 		t.Fatalf("open: %v", err)
 	}
 	t.Cleanup(func() {
+		checkWhole(t, hf)
 		if err := hf.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
 	return hf
+}
+
+// checkWhole fails a test that left a database which breaks an invariant. One
+// that has closed the engine itself, or ended its server, is not asked.
+func checkWhole(t testing.TB, hf *holdfast.Engine) {
+	t.Helper()
+	report, err := hf.Check(context.Background())
+	switch {
+	case errors.Is(err, holdfast.ErrUnavailable):
+		t.Logf("what the test left was not checked: %v", err)
+	case err != nil:
+		t.Errorf("check: %v", err)
+	case !report.Clean():
+		t.Errorf("the test left a database that breaks its invariants:\n%s", report)
+	}
 }
 
 // Each runs a test on SQLite and on PostgreSQL, at the same time.

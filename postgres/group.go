@@ -64,9 +64,9 @@ func orAlone(err error) error {
 	return err
 }
 
-// patience is how long a round may take. The server's own limits are shorter;
-// this is for a server that does not answer.
-const patience = 40 * time.Second
+// patience is how long a round may take. The server's own limit is shorter
+// (quickStatement); this is for a server that does not answer.
+const patience = 10 * time.Second
 
 // serve runs a round in one statement. If that fails as a whole, nothing of it
 // is applied, and each member runs alone: then the one at fault has its error,

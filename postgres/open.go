@@ -21,7 +21,6 @@ const (
 	poolSize     = 16
 	vitalSize    = 2
 	quickSize    = mostSlots
-	quickLock    = "20ms"
 )
 
 // session is what every connection of ours runs under. The timeouts end what a
@@ -37,6 +36,10 @@ var session = map[string]string{
 	"jit":                                 "off",
 	"timezone":                            "UTC",
 }
+
+// quick is what the connections for groups run under besides: whoever has to
+// wait for a lock does so elsewhere, and nobody waits long for a group.
+var quick = map[string]string{"lock_timeout": "20ms", "statement_timeout": "8s"}
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
 	if o.Log == nil {
@@ -81,7 +84,7 @@ func (d *Database) connect(ctx context.Context, s *Store) (err error) {
 	if d.pooled { // without session settings a lone caller's patience cannot be short
 		return nil
 	}
-	if s.quick, err = beside(ctx, config, quickSize, map[string]string{"lock_timeout": quickLock}); err != nil {
+	if s.quick, err = beside(ctx, config, quickSize, quick); err != nil {
 		return s.fault(err)
 	}
 	s.grouper = store.NewGrouper(s.rounds())

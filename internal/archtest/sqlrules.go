@@ -49,6 +49,14 @@ var Excepted = map[string]string{
 var Wide = map[string]string{
 	"tasks.take":    "one poll serves the workers of all workspaces on a shard",
 	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
+
+	"check.streams":   "a check looks at the whole database",
+	"check.events":    "a check looks at the whole database",
+	"check.entities":  "a check looks at the whole database",
+	"check.scopes":    "a check looks at the whole database",
+	"check.tasks":     "a check looks at the whole database",
+	"check.histories": "a check looks at the whole database",
+	"check.holds":     "a check looks at the whole database",
 }
 
 // sections are the comments that open a statement of a SQLite script.

@@ -27,6 +27,7 @@ type grammar struct {
 	Dev     devCommand     `cmd:"" help:"Run a server to develop against: loopback, no keys."`
 	Serve   serveCommand   `cmd:"" help:"Run a server."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
+	Check   checkCommand   `cmd:"" help:"Hold what is in the database to the invariants."`
 	Version versionCommand `cmd:"" help:"Tell what this program is made of."`
 }
 

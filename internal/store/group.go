@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -51,8 +50,7 @@ type Rounds struct {
 //     touches no other: a round that cannot serve a member says [ErrAlone], and
 //     the member's own goroutine runs it outside the slots.
 //   - A caller whose context ends while it waits leaves, and is not applied. Once
-//     its round has begun it waits for the answer, a little; then its outcome is
-//     unknown, and it is told so.
+//     its round has begun it waits for the answer, which the adapter bounds.
 //   - A slot is never held while waiting for a lock of somebody else's: rounds
 //     skip locked rows, a lone caller's patience is short.
 //
@@ -128,10 +126,9 @@ func (g *Grouper) enter(queue string, c Command) (w *call, free bool) {
 	return w, false
 }
 
-// grace is how long a caller whose context has ended waits for a round that has
-// begun.
-const grace = 2 * time.Second
-
+// wait waits for the round that serves a caller. A caller whose context ends
+// before leaves the queue. Once a round has it, it stays: the round writes the
+// answer into its command, and is bounded by the adapter.
 func (g *Grouper) wait(ctx context.Context, queue string, w *call) error {
 	select {
 	case <-w.done:
@@ -141,14 +138,8 @@ func (g *Grouper) wait(ctx context.Context, queue string, w *call) error {
 	if g.withdraw(queue, w) {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-w.done:
-		return w.err
-	case <-timer.C:
-		return fault.New(fault.OutcomeUnknown, "the context ended while the database had the write, so it may or may not be applied").Wrap(ctx.Err())
-	}
+	<-w.done
+	return w.err
 }
 
 // withdraw takes a caller out of its queue, unless a round has it already.

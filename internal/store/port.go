@@ -72,9 +72,13 @@ func (p *Port) open() error {
 // have none.
 const settling = 15 * time.Second
 
+// tries is how often a write is sent whose answer is lost each time, and which
+// is then found not to have been applied.
+const tries = 8
+
 // Do runs a command and commits it, alone or with others.
 func (p *Port) Do(ctx context.Context, c Command) error {
-	for {
+	for try := 1; ; try++ {
 		if err := p.open(); err != nil {
 			return err
 		}
@@ -95,6 +99,9 @@ func (p *Port) Do(ctx context.Context, c Command) error {
 		if ended := ctx.Err(); ended != nil {
 			return ended // and nothing was applied, nor will be
 		}
+		if try == tries {
+			return cut(err)
+		}
 		c.Renew()
 	}
 }
@@ -102,7 +109,7 @@ func (p *Port) Do(ctx context.Context, c Command) error {
 // Update runs f in one transaction. Where the answer to its COMMIT is lost, the
 // first command that it applied tells for all: they are in or out together.
 func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) error {
-	for {
+	for try := 1; ; try++ {
 		if err := p.open(); err != nil {
 			return err
 		}
@@ -128,7 +135,16 @@ func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) 
 		if ended := ctx.Err(); ended != nil {
 			return ended
 		}
+		if try == tries {
+			return cut(err)
+		}
 	}
+}
+
+// cut is the error of a write that is known not to be applied, because the
+// connection was cut each time it was sent.
+func cut(err error) error {
+	return fault.New(fault.Unavailable, "the connection to the database was cut each time the write was sent; it is not applied").Repeatable().Wrap(err)
 }
 
 // woken tells whom a commit wakes.

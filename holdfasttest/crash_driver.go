@@ -1,0 +1,222 @@
+package holdfasttest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/crash"
+)
+
+// crashDriver runs a scenario on one kind of database.
+type crashDriver struct {
+	t     *testing.T
+	s     Scenario
+	open  func(testing.TB) holdfast.Database
+	pairs bool
+}
+
+// crashResult is how a case ended.
+type crashResult struct {
+	workspace string
+	strikes   []crash.Strike
+	points    []crash.Point
+	err       error
+}
+
+// after is how many points followed the last strike.
+func (r crashResult) after() int {
+	for i, p := range slices.Backward(r.points) {
+		if p.Fault != crash.None {
+			return len(r.points) - 1 - i
+		}
+	}
+	return 0
+}
+
+// run counts the points, and then strikes at each of them.
+func (d *crashDriver) run() {
+	d.t.Helper()
+	first := d.worker(slog.DiscardHandler)
+	points := d.count(first)
+	workers := []*crashWorker{first}
+	for len(workers) < runtime.GOMAXPROCS(0) {
+		workers = append(workers, d.worker(slog.DiscardHandler))
+	}
+	begun := clock.Now()
+	one := d.cases(workers, singles(len(points)))
+	all := one
+	if d.pairs {
+		for _, w := range workers {
+			w.keep = true
+		}
+		all = append(all, d.cases(workers, thinned(pairs(one)))...)
+	}
+	d.report(all)
+	took := clock.Since(begun)
+	d.t.Logf("%d points, %d cases (%d of two faults) in %s: %.0f cases/s",
+		len(points), len(all), len(all)-len(one), took.Round(time.Millisecond), float64(len(all))/took.Seconds())
+}
+
+func (d *crashDriver) worker(log slog.Handler) *crashWorker {
+	d.t.Helper()
+	w := newCrashWorker(d.s, d.open(d.t), slog.New(log))
+	d.t.Cleanup(func() {
+		if err := w.close(); err != nil {
+			d.t.Error(err)
+		}
+	})
+	return w
+}
+
+// count runs the scenario without a fault, twice: the points must be the same.
+func (d *crashDriver) count(w *crashWorker) []crash.Point {
+	d.t.Helper()
+	results := []crashResult{w.run(nil), w.run(nil)}
+	d.audit(w, results)
+	first, again := results[0], results[1]
+	for _, r := range results {
+		if r.err != nil {
+			d.t.Fatalf("without any fault: %v%s", r.err, trace(r.points))
+		}
+	}
+	if !slices.Equal(first.points, again.points) {
+		d.t.Fatalf("the scenario does not meet the same points each time, so that they cannot be numbered:%s\nand then:%s", trace(first.points), trace(again.points))
+	}
+	if len(first.points) == 0 {
+		d.t.Fatal("the scenario does nothing with the engine")
+	}
+	return first.points
+}
+
+// thinned leaves out most pairs where the race detector is at work: SQLite is
+// then twenty times slower, and one goroutine races with nobody. The stride is
+// prime to the number of faults, so that each of them is among those left.
+func thinned(all [][]crash.Strike) (few [][]crash.Strike) {
+	if !raceDetector || os.Getenv(AllVar) != "" {
+		return all
+	}
+	for i := 0; i < len(all); i += 7 {
+		few = append(few, all[i])
+	}
+	return few
+}
+
+// cases runs cases on all workers and returns their results in order.
+func (d *crashDriver) cases(workers []*crashWorker, all [][]crash.Strike) []crashResult {
+	d.t.Helper()
+	results := make([]crashResult, len(all))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for _, w := range workers {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				results[i] = w.run(all[i])
+			}
+		})
+	}
+	group.Wait()
+	for _, w := range workers {
+		d.audit(w, results)
+	}
+	return results
+}
+
+// audit lays what breaks an invariant at the door of the case that left it.
+func (d *crashDriver) audit(w *crashWorker, results []crashResult) {
+	d.t.Helper()
+	broken, err := w.audit()
+	if err != nil {
+		d.t.Errorf("check: %v", err)
+	}
+	for i, r := range results {
+		if err := broken[r.workspace]; err != nil && r.err == nil {
+			results[i].err = err
+		}
+	}
+}
+
+// shownFailures is how many failed cases are told in full.
+const shownFailures = 3
+
+func (d *crashDriver) report(all []crashResult) {
+	d.t.Helper()
+	failed := slices.DeleteFunc(slices.Clone(all), func(r crashResult) bool { return r.err == nil })
+	for _, r := range failed[:min(len(failed), shownFailures)] {
+		d.fail(r)
+	}
+	if more := len(failed) - shownFailures; more > 0 {
+		d.t.Errorf("%d more of %d cases failed", more, len(all))
+	}
+}
+
+func (d *crashDriver) fail(r crashResult) {
+	d.t.Helper()
+	d.t.Errorf("case %s: %v%s\nreplay: %s", crash.Format(r.strikes), r.err, trace(r.points), d.command(r.strikes))
+}
+
+// trace lists points for a person, numbered as strikes count them.
+func trace(points []crash.Point) string {
+	var b strings.Builder
+	n := 0
+	for _, p := range points {
+		n++
+		fmt.Fprintf(&b, "\n  %3d  %s", n, p.Name)
+		if p.Fault != crash.None {
+			fmt.Fprintf(&b, "  <- %s", p.Fault)
+			n = 0
+		}
+	}
+	return b.String()
+}
+
+// command is the one command that replays a case.
+func (d *crashDriver) command(strikes []crash.Strike) string {
+	pkg := "."
+	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" {
+		pkg = strings.TrimSuffix(info.Path, ".test")
+	}
+	parts := strings.Split(d.t.Name(), "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return fmt.Sprintf("%s=%s go test -count=1 %s -run %s",
+		CaseVar, shellQuote(crash.Format(strikes)), pkg, shellQuote(strings.Join(parts, "/")))
+}
+
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// replay runs one case alone, with the engine's log.
+func (d *crashDriver) replay(text string) {
+	d.t.Helper()
+	strikes, err := crash.Parse(text)
+	if err != nil {
+		d.t.Fatalf("%s: %v", CaseVar, err)
+	}
+	w := d.worker(slog.NewTextHandler(d.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := d.cases([]*crashWorker{w}, [][]crash.Strike{strikes})[0]
+	if r.err != nil {
+		d.fail(r)
+		return
+	}
+	d.t.Logf("case %s passed:%s", text, trace(r.points))
+}
+
+// crashTime bounds a call of the scenario: nothing there waits.
+const crashTime = time.Minute
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, crashTime)
+}

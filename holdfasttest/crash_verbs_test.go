@@ -1,0 +1,256 @@
+package holdfasttest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// verbCase is one verb alone. Its event has the actor that it is given, so that
+// each try can be told from the others afterwards.
+type verbCase struct {
+	history string // the stream that it writes to
+	before  func(context.Context, *holdfast.Engine) error
+	do      func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (version int64, err error)
+	// single says that pairs of faults are known to lie: a lost answer is
+	// completed by a read, and where that fails an applied call is told so.
+	single bool
+	// end says what the thing must be, given the names of its events.
+	end func(ctx context.Context, hf *holdfast.Engine, names []string) error
+}
+
+var verbCases = map[string]verbCase{
+	"append any": {history: "s",
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return appendOne(ctx, hf, stream.Any, by)
+		}},
+	"append none": {history: "s",
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return appendOne(ctx, hf, stream.None, by)
+		}},
+	"append exact": {history: "s",
+		before: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := appendOne(ctx, hf, stream.None, events.Meta{})
+			return err
+		},
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return appendOne(ctx, hf, 0, by)
+		}},
+	"create": {history: entities.Stream("thing", "t"), do: create, end: statusIs},
+	"transition": {history: entities.Stream("thing", "t"), before: createFirst, end: statusIs, single: true,
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return transition(ctx, hf, new(int64), by)
+		}},
+	"transition any": {history: entities.Stream("thing", "t"), before: createFirst, end: statusIs, single: true,
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return transition(ctx, hf, nil, by)
+		}},
+	"put": {history: scopes.Stream("user", "u"), end: scopeIs,
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return put(ctx, hf, new(events.None), by)
+		}},
+	"put any": {history: scopes.Stream("user", "u"), end: scopeIs,
+		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+			return put(ctx, hf, nil, by)
+		}},
+	"inc": {history: scopes.Stream("user", "u"), do: inc, end: scopeIs, single: true},
+	"delete": {history: scopes.Stream("user", "u"), do: remove, end: scopeIs,
+		before: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := put(ctx, hf, new(events.None), events.Meta{})
+			return err
+		}},
+}
+
+func appendOne(ctx context.Context, hf *holdfast.Engine, want stream.Version, by events.Meta) (int64, error) {
+	last, err := stream.Append(ctx, hf, "s", want, stream.Event{Name: "appended", Actor: by.Actor})
+	return int64(last), err
+}
+
+func create(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	e, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "thing", ID: "t", Status: "created", Data: []byte(`{"n":1}`), Meta: by})
+	return e.Version, errors.Join(err, whole(err, e.Status == "created" && len(e.Data) > 0 && !e.CreatedAt.IsZero(), e))
+}
+
+func createFirst(ctx context.Context, hf *holdfast.Engine) error {
+	_, err := create(ctx, hf, events.Meta{})
+	return err
+}
+
+func transition(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
+	e, err := entities.Transition(ctx, hf, entities.TransitionArgs{Lifecycle: "thing", ID: "t",
+		From: []string{"created", "moved"}, To: "moved", Want: want, Event: "moved", Meta: by})
+	return e.Version, errors.Join(err, whole(err, e.Status == "moved" && strings.Contains(string(e.Data), "n") && !e.CreatedAt.IsZero(), e))
+}
+
+func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
+	s, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "user", ID: "u", Want: want, State: []byte(`{"n":0}`), Meta: by})
+	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
+}
+
+func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	s, err := scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
+	return s.Version, errors.Join(err, whole(err, s.Value == s.Version+1 && len(s.State) > 0, s))
+}
+
+func remove(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	s, err := scopes.Delete(ctx, hf, scopes.DeleteArgs{Kind: "user", ID: "u", Meta: by})
+	return s.Version, err
+}
+
+var errNotWhole = errors.New("the answer is not whole")
+
+// whole is the error of an answer that lacks something.
+func whole(err error, ok bool, answer any) error {
+	if err != nil || ok {
+		return nil
+	}
+	return fmt.Errorf("%w: %+v", errNotWhole, answer)
+}
+
+func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
+	e, err := entities.Get(ctx, hf, "thing", "t")
+	if last := names[len(names)-1]; err == nil && e.Status != last {
+		err = fmt.Errorf("it is %s, and its last event says %s", e.Status, last)
+	}
+	return err
+}
+
+// scopeIs adds up what the events say.
+func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
+	s, err := scopes.Get(ctx, hf, "user", "u")
+	if names[len(names)-1] == "deleted" {
+		if errors.Is(err, holdfast.ErrNotFound) {
+			return nil
+		}
+		return fmt.Errorf("it was deleted, and is there: %s, %w", s.State, err)
+	}
+	if err != nil {
+		return err
+	}
+	var state struct{ N int }
+	if err := json.Unmarshal(s.State, &state); err != nil {
+		return err
+	}
+	sum := 0
+	for _, name := range names {
+		if name == "inc" {
+			sum++
+		}
+	}
+	if state.N != sum {
+		return fmt.Errorf("the sum is %d, and there are %d events that add one", state.N, sum)
+	}
+	return nil
+}
+
+// told is what a try was told.
+type told struct {
+	actor   string
+	version int64
+	err     error
+}
+
+// ledger remembers every try of every case, by its workspace.
+type ledger struct {
+	mu    sync.Mutex
+	tries map[string][]told
+}
+
+func (l *ledger) of(ctx context.Context) []told {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.tries[store.WorkspaceOf(ctx)])
+}
+
+func (l *ledger) add(ctx context.Context, t told) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := store.WorkspaceOf(ctx)
+	l.tries[w] = append(l.tries[w], t)
+}
+
+// TestCrashOfEveryVerb verifies, for each verb alone and at every point and
+// fault, what an answer is worth: nil says that the call was applied once, at the
+// version that it returned; an error says that it was not applied and never will
+// be, unless it is that the outcome is unknown or that the process died. The
+// state is the sum of its events throughout.
+func TestCrashOfEveryVerb(t *testing.T) {
+	for name, v := range verbCases {
+		l := &ledger{tries: make(map[string][]told)}
+		holdfasttest.Crash(t, holdfasttest.Scenario{
+			Name:    name,
+			Do:      func(ctx context.Context, hf *holdfast.Engine) error { return v.try(ctx, hf, l) },
+			Accepts: []error{holdfast.ErrConcurrency, holdfast.ErrConflict, holdfast.ErrInvalidTransition, holdfast.ErrNotFound},
+			Check:   func(ctx context.Context, hf *holdfast.Engine) error { return v.check(ctx, hf, l.of(ctx)) },
+			Pairs:   !v.single,
+		})
+	}
+}
+
+func (v verbCase) try(ctx context.Context, hf *holdfast.Engine, l *ledger) error {
+	if v.before != nil && len(l.of(ctx)) == 0 {
+		err := v.before(ctx, hf)
+		if err != nil && !errors.Is(err, holdfast.ErrConcurrency) && !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+	}
+	t := told{actor: fmt.Sprintf("try-%d", len(l.of(ctx)))}
+	t.version, t.err = v.do(ctx, hf, events.Meta{Actor: t.actor})
+	l.add(ctx, t)
+	return t.err
+}
+
+func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) error {
+	all, err := stream.Read(ctx, hf, v.history, 0, 0)
+	if err != nil {
+		return err
+	}
+	applied := make(map[string][]int64)
+	var names []string
+	for _, e := range all {
+		applied[e.Actor] = append(applied[e.Actor], int64(e.Version))
+		names = append(names, e.Name)
+	}
+	for _, t := range tries {
+		if err := t.agrees(applied[t.actor]); err != nil {
+			return fmt.Errorf("%s: %w", t.actor, err)
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("nothing was applied")
+	}
+	if v.end == nil {
+		return nil
+	}
+	return v.end(ctx, hf, names)
+}
+
+// agrees compares what a try was told with the versions of the events that it
+// wrote.
+func (t told) agrees(applied []int64) error {
+	switch {
+	case errors.Is(t.err, errNotWhole):
+		return t.err
+	case t.err == nil && !slices.Equal(applied, []int64{t.version}):
+		return fmt.Errorf("it was told that it is applied at %d, and is at %v", t.version, applied)
+	case len(applied) > 1:
+		return fmt.Errorf("it was applied %d times", len(applied))
+	case len(applied) == 0, t.err == nil, errors.Is(t.err, crash.ErrCrashed), errors.Is(t.err, holdfast.ErrOutcomeUnknown):
+		return nil
+	}
+	return fmt.Errorf("it was told %q, and is applied at %v", t.err, applied)
+}

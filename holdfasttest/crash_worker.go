@@ -1,0 +1,179 @@
+package holdfasttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/crash"
+)
+
+// crashWorker runs cases, one after the other, on a database of its own: each in
+// a workspace of its own, so that the engine is opened again only where it died.
+type crashWorker struct {
+	s    Scenario
+	db   *crash.Kept
+	plan crash.Plan
+	log  *slog.Logger
+	// keep leaves the database open when the engine dies, and opens only the
+	// engine anew: with the race detector, opening SQLite takes as long as
+	// fifty writes.
+	keep bool
+
+	hf *holdfast.Engine // nil when it is not open
+}
+
+// crashCases numbers the cases of all workers, for their workspaces.
+var crashCases atomic.Int64
+
+func newCrashWorker(s Scenario, db holdfast.Database, log *slog.Logger) *crashWorker {
+	return &crashWorker{s: s, db: crash.Keep(db), log: log, keep: raceDetector}
+}
+
+// close frees everything. A dead engine may be closed too.
+func (w *crashWorker) close() error { return errors.Join(w.shut(), w.db.Close()) }
+
+// audit holds all that the cases have left to the invariants, and tells what
+// breaks them by workspace. Once for all cases is a third of the time that once
+// for each would take.
+func (w *crashWorker) audit() (map[string]error, error) {
+	w.plan.Disarm()
+	ctx, cancel := bounded(context.Background())
+	defer cancel()
+	if err := w.alive(ctx); err != nil {
+		return nil, err
+	}
+	report, err := w.hf.Check(ctx)
+	broken := make(map[string]error)
+	for _, v := range report.Violations {
+		broken[v.Workspace] = errors.Join(broken[v.Workspace], errors.New(v.String()))
+	}
+	return broken, err
+}
+
+func (w *crashWorker) shut() error {
+	if w.hf == nil {
+		return nil
+	}
+	hf := w.hf
+	w.hf = nil
+	return hf.Close()
+}
+
+// run runs one case to its end, and judges it.
+func (w *crashWorker) run(strikes []crash.Strike) crashResult {
+	workspace := fmt.Sprintf("case-%09d", crashCases.Add(1))
+	ctx := holdfast.InWorkspace(context.Background(), workspace)
+	w.plan.Disarm()
+	err := w.alive(ctx)
+	if err == nil {
+		w.plan.Arm(strikes...)
+		err = w.drive(ctx)
+	}
+	points, left := w.plan.Disarm()
+	if err == nil && left > 0 {
+		err = fmt.Errorf("its last %d faults were never reached", left)
+	}
+	if err == nil {
+		err = w.judge(ctx)
+	}
+	return crashResult{workspace, strikes, points, err}
+}
+
+func (w *crashWorker) judge(ctx context.Context) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return w.s.Check(ctx, w.hf)
+}
+
+// crashTries is how often a client repeats its request. A plan has two faults at
+// the most, and a fault that is for good ends with the engine that it strikes.
+const crashTries = 16
+
+// drive makes the request, again and again until it is done, and then steps what
+// is left. A dead engine has answered nothing, whatever the request made of it.
+func (w *crashWorker) drive(ctx context.Context) error {
+	done := false
+	var err error
+	for range crashTries {
+		if err = w.again(ctx); err != nil {
+			continue
+		}
+		if !done {
+			err = w.call(ctx, w.s.Do)
+			done = !w.plan.Dead() && (err == nil || w.accepts(err))
+		}
+		if !done {
+			continue
+		}
+		if err = w.call(ctx, w.s.Recover); err == nil && !w.plan.Dead() {
+			return nil
+		}
+	}
+	return fmt.Errorf("it does not get through, %d times over: %w", crashTries, err)
+}
+
+// again opens the engine and recovers, if it died.
+func (w *crashWorker) again(ctx context.Context) error {
+	if w.hf != nil && !w.plan.Dead() {
+		return nil
+	}
+	if err := w.alive(ctx); err != nil {
+		return err
+	}
+	err := w.call(ctx, w.s.Recover)
+	if w.plan.Dead() {
+		return crash.ErrCrashed
+	}
+	return err
+}
+
+// alive opens the engine unless it lives.
+func (w *crashWorker) alive(ctx context.Context) error {
+	if w.hf != nil && !w.plan.Dead() {
+		return nil
+	}
+	if err := w.shut(); err != nil {
+		return err
+	}
+	if !w.keep {
+		if err := w.db.Close(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var parts []holdfast.Part
+	if w.s.Parts != nil {
+		parts = w.s.Parts()
+	}
+	hf, err := holdfast.Open(ctx, crash.Wrap(w.db, &w.plan), holdfast.Config{Log: w.log}, parts...)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	w.hf = hf
+	return nil
+}
+
+func (w *crashWorker) call(ctx context.Context, f func(context.Context, *holdfast.Engine) error) error {
+	if f == nil {
+		return nil
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	ctx, end := w.plan.Request(ctx)
+	defer end()
+	return f(ctx, w.hf)
+}
+
+func (w *crashWorker) accepts(err error) bool {
+	for _, a := range w.s.Accepts {
+		if errors.Is(err, a) {
+			return true
+		}
+	}
+	return false
+}

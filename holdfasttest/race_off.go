@@ -1,0 +1,5 @@
+//go:build !race
+
+package holdfasttest
+
+const raceDetector = false

@@ -1,0 +1,203 @@
+// Package check holds a database to the invariants that its rows can show.
+//
+//	report, err := check.Run(ctx, engine)
+//
+// It looks at every shard and every workspace and changes nothing. Each verb
+// answers a page of what it looked at: the rows that break an invariant, and the
+// last row whatever it is, so that the next page begins there. One statement sees
+// one state of the database, with the head of a stream and its events, so a check
+// may run while others write.
+//
+// Rejected: one statement over everything. On a large database it would run into
+// the limits that keep a stuck statement from holding everybody up.
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const (
+	// page is how many heads one statement judges.
+	page = 1000
+	// MostListed is how many violations of one kind are listed; the others
+	// are counted.
+	MostListed = 100
+)
+
+// Report says what was looked at and what is wrong with it.
+type Report struct {
+	// Checked counts what was looked at: streams, entities, scopes, tasks.
+	Checked map[string]int64 `json:"checked"`
+	// Violations are those found, at most [MostListed] of each kind.
+	Violations []Violation `json:"violations"`
+	// Unlisted counts the violations beyond those.
+	Unlisted int64 `json:"unlisted,omitempty"`
+	// OverdueHolds counts holds that ended over a minute ago and that no
+	// janitor has freed (I4). None may be running; that is a warning, and no
+	// violation.
+	OverdueHolds int64 `json:"overdueHolds"`
+}
+
+// Violation is an invariant that something breaks.
+type Violation struct {
+	Invariant string `json:"invariant"` // "I17", as the design numbers them
+	Workspace string `json:"workspace"`
+	Subject   string `json:"subject"` // "stream orders-17", "entity invoice/7"
+	Message   string `json:"message"`
+}
+
+// String returns the violation on one line.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s in workspace %s: %s", v.Invariant, v.Subject, v.Workspace, v.Message)
+}
+
+// Clean says whether nothing is wrong.
+func (r Report) Clean() bool { return len(r.Violations) == 0 }
+
+// String tells the violations, one a line; it is empty for a clean report.
+func (r Report) String() string {
+	var b strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintln(&b, v)
+	}
+	if r.Unlisted > 0 {
+		fmt.Fprintf(&b, "and %d more\n", r.Unlisted)
+	}
+	return b.String()
+}
+
+// row is one row of an answer: the head of a history, and what was found of that
+// history.
+type row struct {
+	nth    int64 // in its page
+	bad    bool
+	at     store.Place
+	first  string // the name, of which some have two parts
+	second string
+	head   int64 // the version that the row says it is at, -1 if there is none
+	events int64
+	last   int64 // the version of the last event, -1 if there is none
+}
+
+// kind is one verb of the check and the way to tell what it found.
+type kind struct {
+	verb    *store.Verb[row, []row]
+	counts  string // what Checked calls them, if it counts them
+	judge   string // the invariant
+	subject func(row) string
+	message func(row) string
+}
+
+func newVerb(name string, parts int) *store.Verb[row, []row] {
+	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
+		func(after row, a *store.Args) {
+			a.Text(after.first)
+			if parts == 2 {
+				a.Text(after.second)
+			}
+			a.Int(page)
+		}, scan)
+}
+
+func scan(all *[]row, r store.Row) error {
+	var f row
+	err := r.Scan(&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last)
+	*all = append(*all, f)
+	return err
+}
+
+var kinds = []kind{
+	{newVerb("check.streams", 1), "streams", "I17", named("stream "), uneven},
+	{newVerb("check.events", 1), "", "I17", named("stream "), headless},
+	{newVerb("check.entities", 2), "entities", "I42", named("entity "), uneven},
+	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
+	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
+	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
+}
+
+// overdue is how long after its end a hold is overdue, beyond any sweep's turn.
+const overdue = time.Minute
+
+var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read}, nil,
+	func(ago time.Duration, a *store.Args) { a.Int(ago.Milliseconds()) },
+	func(n *int64, r store.Row) error { return r.Scan(n) })
+
+func named(what string) func(row) string {
+	return func(f row) string {
+		if f.second == "" {
+			return what + f.first
+		}
+		return what + f.first + "/" + f.second
+	}
+}
+
+// uneven tells of a head that is not where its events end, or of a gap below it.
+func uneven(f row) string {
+	if f.last != f.head {
+		return fmt.Sprintf("it is at version %d, but its last event is at %s", f.head, version(f.last))
+	}
+	return fmt.Sprintf("it is at version %d, but has %d events where there must be %d: versions are missing", f.head, f.events, f.head+1)
+}
+
+func headless(f row) string {
+	return fmt.Sprintf("it has %d events, the last at version %d, and no row that they belong to", f.events, f.last)
+}
+
+func version(v int64) string {
+	if v < 0 {
+		return "none"
+	}
+	return fmt.Sprint(v)
+}
+
+// Run checks everything.
+func Run(ctx context.Context, d store.Doer) (Report, error) {
+	r := Report{Checked: make(map[string]int64), Violations: []Violation{}}
+	for _, k := range kinds {
+		if err := k.run(ctx, d, &r); err != nil {
+			return r, err
+		}
+	}
+	var err error
+	r.OverdueHolds, err = holdsVerb.DoAt(ctx, d, store.Place{}, overdue)
+	return r, err
+}
+
+// run judges page after page; the zero row is before the first.
+func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
+	listed := 0
+	for after := (row{nth: page}); after.nth == page; {
+		found, err := k.verb.DoAt(ctx, d, after.at, after)
+		if err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+		for _, f := range found {
+			if f.bad {
+				listed++
+				r.add(listed, Violation{k.judge, f.at.Workspace, k.subject(f), k.message(f)})
+			}
+		}
+		after = row{}
+		if len(found) > 0 {
+			after = found[len(found)-1]
+		}
+		if k.counts != "" {
+			r.Checked[k.counts] += after.nth
+		}
+	}
+	return nil
+}
+
+// add lists a violation, or counts it when enough of its kind are listed.
+func (r *Report) add(nth int, v Violation) {
+	if nth > MostListed {
+		r.Unlisted++
+		return
+	}
+	r.Violations = append(r.Violations, v)
+}

@@ -1,0 +1,303 @@
+package check_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scene is an engine, and a way to break what it keeps.
+type scene struct {
+	*testing.T
+	hf *holdfast.Engine
+	// exec runs a statement on our tables, written as SQLite's.
+	exec func(query string)
+}
+
+// onBoth runs a test on both databases. The engine is not one of
+// holdfasttest's, which would fail for what these tests break.
+func onBoth(t *testing.T, f func(*scene)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		s := opened(t, sqlite.File(holdfasttest.SQLite(t)))
+		s.exec = func(query string) {
+			t.Helper()
+			s.raw(func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := sqlite.Raw(tx).ExecContext(ctx, query)
+				return err
+			})
+		}
+		f(s)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s := opened(t, postgres.URL(holdfasttest.PostgreSQL(t)))
+		ours := regexp.MustCompile(`\bholdfast_`)
+		s.exec = func(query string) {
+			t.Helper()
+			s.raw(func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := postgres.Raw(tx).Exec(ctx, ours.ReplaceAllString(query, "holdfast."))
+				return err
+			})
+		}
+		f(s)
+	})
+}
+
+func opened(t *testing.T, db holdfast.Database) *scene {
+	t.Helper()
+	hf, err := holdfast.Open(context.Background(), db, holdfast.Config{Shards: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hf.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &scene{T: t, hf: hf}
+}
+
+func (s *scene) raw(f func(context.Context, holdfast.Tx) error) {
+	s.Helper()
+	if err := s.hf.Update(context.Background(), f); err != nil {
+		s.Fatalf("%v", err)
+	}
+}
+
+func (s *scene) check() holdfast.Report {
+	s.Helper()
+	r, err := s.hf.Check(context.Background())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// fill writes a stream, an entity and a scope with three events each, and a
+// scope that was deleted, in some workspaces, which are on several shards.
+func (s *scene) fill(workspaces ...string) {
+	s.Helper()
+	for _, w := range workspaces {
+		ctx := holdfast.InWorkspace(context.Background(), w)
+		err := s.hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return fill(ctx, tx) })
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func fill(ctx context.Context, tx holdfast.Tx) error {
+	event := stream.Event{Name: "a"}
+	if _, err := stream.Append(ctx, tx, "orders/7", stream.None, event, event, event); err != nil {
+		return err
+	}
+	if _, err := entities.Create(ctx, tx, entities.CreateArgs{Lifecycle: "invoice", ID: "a/b", Status: "open"}); err != nil {
+		return err
+	}
+	for range 2 {
+		if _, err := entities.Transition(ctx, tx, entities.TransitionArgs{Lifecycle: "invoice", ID: "a/b", From: []string{"open"}, To: "open", Event: "kept"}); err != nil {
+			return err
+		}
+	}
+	for range 3 {
+		if _, err := scopes.Inc(ctx, tx, scopes.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
+			return err
+		}
+	}
+	if _, err := scopes.Put(ctx, tx, scopes.PutArgs{Kind: "user", ID: "gone", State: []byte(`{}`)}); err != nil {
+		return err
+	}
+	if _, err := scopes.Delete(ctx, tx, scopes.DeleteArgs{Kind: "user", ID: "gone"}); err != nil {
+		return err
+	}
+	return settled(ctx, tx)
+}
+
+// settled adds a task, takes it and settles it.
+func settled(ctx context.Context, tx holdfast.Tx) error {
+	if _, _, err := tasks.Add(ctx, tx, tasks.AddArgs{Queue: "mail", ID: "m/1"}); err != nil {
+		return err
+	}
+	taken, err := tasks.Take(ctx, tx, tasks.TakeArgs{Queues: []string{"mail"}, Holder: "me", Limit: 1})
+	if err != nil || len(taken) != 1 {
+		return fmt.Errorf("took %d tasks: %w", len(taken), err)
+	}
+	_, err = tasks.Settle(ctx, tx, taken[0], nil)
+	return err
+}
+
+// TestPlantedViolations verifies that the check is clean over what the verbs
+// write, in all workspaces and on all shards, and that it names each kind of
+// damage, where it is, and nothing beside it.
+func TestPlantedViolations(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		for i, p := range plantedViolations {
+			at := strings.NewReplacer("w1", fmt.Sprint("w1-", i), "w2", fmt.Sprint("w2-", i), "w3", fmt.Sprint("w3-", i))
+			s.fill(at.Replace("w1"), at.Replace("w2"), at.Replace("w3"))
+			before := s.check()
+			s.exec(at.Replace(p.damage))
+			after := s.check()
+			if len(before.Violations) != i || len(after.Violations) != i+1 {
+				s.Fatalf("%s: %d violations before, %d after:\n%s", p.name, len(before.Violations), len(after.Violations), after)
+			}
+			if want := at.Replace(p.want); !strings.Contains(after.String(), want+"\n") {
+				s.Errorf("%s: want %s among\n%s", p.name, want, after)
+			}
+		}
+	})
+}
+
+// TestCleanReport verifies what the check counts over what the verbs write.
+func TestCleanReport(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		s.fill("w1", "w2", "w3")
+		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[entities:3 scopes:6 streams:3 tasks:3]" {
+			s.Errorf("got %v\n%s", r.Checked, r)
+		}
+	})
+}
+
+var plantedViolations = []struct{ name, damage, want string }{
+	{"an event in the middle is gone",
+		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 1`,
+		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events where there must be 3: versions are missing`},
+	{"the first event is gone",
+		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 0`,
+		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events where there must be 3: versions are missing`},
+	{"the last event is gone",
+		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 2`,
+		`I17: stream orders/7 in workspace w2: it is at version 2, but its last event is at 1`},
+	{"a head is too high",
+		`UPDATE holdfast_stream SET head = 9 WHERE workspace = 'w3'`,
+		`I17: stream orders/7 in workspace w3: it is at version 9, but its last event is at 2`},
+	{"a head is too low",
+		`UPDATE holdfast_stream SET head = 0 WHERE workspace = 'w3'`,
+		`I17: stream orders/7 in workspace w3: it is at version 0, but its last event is at 2`},
+	{"all events are gone",
+		`DELETE FROM holdfast_event WHERE workspace = 'w1'`,
+		`I17: stream orders/7 in workspace w1: it is at version 2, but its last event is at none`},
+	{"a head is gone",
+		`DELETE FROM holdfast_stream WHERE workspace = 'w1'`,
+		`I17: stream orders/7 in workspace w1: it has 3 events, the last at version 2, and no row that they belong to`},
+	{"an entity's version was changed",
+		`UPDATE holdfast_entity SET version = 7 WHERE workspace = 'w3'`,
+		`I42: entity invoice/a/b in workspace w3: it is at version 7, but its last event is at 2`},
+	{"an entity's event is gone",
+		`DELETE FROM holdfast_history WHERE workspace = 'w3' AND stream = '$entity/invoice/a/b' AND version = 1`,
+		`I42: entity invoice/a/b in workspace w3: it is at version 2, but has 2 events where there must be 3: versions are missing`},
+	{"an entity is gone",
+		`DELETE FROM holdfast_entity WHERE workspace = 'w3'`,
+		`I42: history $entity/invoice/a/b in workspace w3: it has 3 events, the last at version 2, and no row that they belong to`},
+	{"a scope's version was changed",
+		`UPDATE holdfast_scope SET version = version - 1 WHERE workspace = 'w2' AND id = 'u/v'`,
+		`I30: scope user/u/v in workspace w2: it is at version 1, but its last event is at 2`},
+	{"a scope is gone",
+		`DELETE FROM holdfast_scope WHERE workspace = 'w2' AND id = 'gone'`,
+		`I42: history $scope/user/gone in workspace w2: it has 2 events, the last at version 1, and no row that they belong to`},
+	{"a task's version was changed",
+		`UPDATE holdfast_task SET version = 4 WHERE workspace = 'w1'`,
+		`I42: task mail/m/1 in workspace w1: it is at version 4, but its last event is at 1`},
+	{"a task is gone",
+		`DELETE FROM holdfast_task WHERE workspace = 'w1'`,
+		`I42: history $task/mail/m/1 in workspace w1: it has 2 events, the last at version 1, and no row that they belong to`},
+}
+
+// TestOverdueHolds verifies that a hold which nobody has freed long after its end
+// is counted, and is no violation.
+func TestOverdueHolds(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		ctx := context.Background()
+		if _, _, err := tasks.Add(ctx, s.hf, tasks.AddArgs{Queue: "mail", ID: "m"}); err != nil {
+			s.Fatal(err)
+		}
+		taken, err := tasks.Take(ctx, s.hf, tasks.TakeArgs{Queues: []string{"mail"}, Holder: "me", Limit: 1, Lease: time.Minute})
+		if err != nil || len(taken) != 1 {
+			s.Fatalf("took %d tasks: %v", len(taken), err)
+		}
+		for _, want := range []int64{0, 0, 1} {
+			if r := s.check(); r.OverdueHolds != want || !r.Clean() {
+				s.Errorf("%d holds are overdue, want %d\n%s", r.OverdueHolds, want, r)
+			}
+			holdfasttest.Advance(s, s.hf, 80*time.Second)
+		}
+	})
+}
+
+// TestVoidEventsAreNoViolation verifies that what settles an unknown outcome is
+// left alone.
+func TestVoidEventsAreNoViolation(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		s.fill("w1")
+		id := map[bool]string{true: "randomblob(16)", false: "gen_random_uuid()"}[strings.HasSuffix(s.Name(), "/sqlite")]
+		now := map[bool]string{true: "0", false: "now()"}[strings.HasSuffix(s.Name(), "/sqlite")]
+		for _, table := range []string{"event", "history"} {
+			s.exec(fmt.Sprintf(`INSERT INTO holdfast_%s (shard, id, n, workspace, stream, version, name, data, at)
+				VALUES (0, %s, 0, 'w1', '$void/x', 0, 'void', '{}', %s)`, table, id, now))
+		}
+		if r := s.check(); !r.Clean() {
+			s.Errorf("got %s", r)
+		}
+	})
+}
+
+// TestPages verifies that nothing is left out or counted twice where there is
+// more than one page, and that violations beyond the most that are listed are
+// counted.
+func TestPages(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		const streams = 2345
+		ctx := context.Background()
+		for from := 0; from < streams; from += 500 {
+			s.raw(func(_ context.Context, tx holdfast.Tx) error {
+				for i := from; i < min(from+500, streams); i++ {
+					if _, err := stream.Append(ctx, tx, fmt.Sprint("s", i), stream.None, stream.Event{Name: "a"}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		s.exec(`UPDATE holdfast_stream SET head = 5 WHERE name LIKE '%0'`)
+		s.exec(`DELETE FROM holdfast_stream WHERE name LIKE '%1'`)
+		r := s.check()
+		tens, ones := int64(235), int64(235) // s0, s10 … s2340; s1, s11 … s2341
+		if got := r.Checked["streams"]; got != streams-ones {
+			s.Errorf("checked %d streams, want %d", got, streams-ones)
+		}
+		if len(r.Violations) != 2*check.MostListed || r.Unlisted != tens+ones-2*check.MostListed {
+			s.Errorf("%d violations and %d more, want %d in all", len(r.Violations), r.Unlisted, tens+ones)
+		}
+	})
+}
+
+// TestCheckInTransactionIsRefused verifies that a check is not taken for a part
+// of a transaction: it would see what is not committed.
+func TestCheckInTransactionIsRefused(t *testing.T) {
+	s := opened(t, sqlite.File(holdfasttest.SQLite(t)))
+	err := s.hf.Update(context.Background(), func(ctx context.Context, _ holdfast.Tx) error {
+		_, err := s.hf.Check(ctx)
+		return err
+	})
+	if fault.CodeOf(err) != fault.Reentrant {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+type checkCommand struct {
+	databaseFlags
+	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+}
+
+// Help is shown by kong.
+func (checkCommand) Help() string {
+	return `It looks at every workspace, changes nothing, and may run beside servers. It ends
+with 0 if all is well, and with 1 if an invariant is broken:
+
+    holdfast check --db sqlite:holdfast.db
+    holdfast check --db postgres://app@127.0.0.1/app -o json`
+}
+
+// Run checks the database and lists what is wrong with it.
+func (c *checkCommand) Run(ctx context.Context, p *program) error {
+	report, err := c.check(ctx, p)
+	if err != nil {
+		return err
+	}
+	if c.Output == "json" {
+		e := json.NewEncoder(p.stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(report)
+	} else {
+		err = p.showReport(report)
+	}
+	if err == nil && !report.Clean() {
+		err = fmt.Errorf("%d violations: the database is not as Holdfast left it; keep a copy before you repair or restore it",
+			int64(len(report.Violations))+report.Unlisted)
+	}
+	return err
+}
+
+// check opens the database as it is: a check that changed the schema would not
+// be one.
+func (c *checkCommand) check(ctx context.Context, p *program) (r holdfast.Report, err error) {
+	if path, ok := c.sqlitePath(); ok && path != "" {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return r, fault.New(fault.NotFound, "there is no database %s", path)
+		}
+	}
+	db, err := c.open()
+	if err != nil {
+		return r, err
+	}
+	hf, err := holdfast.Open(ctx, db, holdfast.Config{Log: p.log, NoMigrate: true})
+	if err != nil {
+		return r, err
+	}
+	r, err = hf.Check(ctx)
+	return r, errors.Join(err, hf.Close())
+}
+
+func (p *program) showReport(r holdfast.Report) error {
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, what := range slices.Sorted(maps.Keys(r.Checked)) {
+		fmt.Fprintf(t, "%s\t%d\n", what, r.Checked[what])
+	}
+	fmt.Fprintf(t, "overdue holds\t%d\n", r.OverdueHolds)
+	fmt.Fprintf(t, "violations\t%d\n", int64(len(r.Violations))+r.Unlisted)
+	if err := t.Flush(); err != nil || r.Clean() {
+		return err
+	}
+	fmt.Fprintln(p.stdout)
+	fmt.Fprintln(t, "INVARIANT\tWORKSPACE\tSUBJECT\tWHAT")
+	for _, v := range r.Violations {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", v.Invariant, v.Workspace, oneLine(v.Subject), v.Message)
+	}
+	if r.Unlisted > 0 {
+		fmt.Fprintf(t, "\t\t\tand %d more\n", r.Unlisted)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestCheckListsViolations verifies what the command says of a database that is
+// not as it should be, and that it ends with 1.
+func TestCheckListsViolations(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "broken.db")
+	breakStream(t, path)
+	run := func(format string) (string, string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if code := newProgram(nil, &stdout, &stderr).run(t.Context(), []string{"check", "--db", "sqlite:" + path, "-o", format}); code != 1 {
+			t.Errorf("it ended with %d, want 1", code)
+		}
+		return stdout.String(), stderr.String()
+	}
+	out, complaint := run("table")
+	for _, want := range []string{
+		"streams        1\n", "overdue holds  0\n", "violations     1\n", "INVARIANT  WORKSPACE  SUBJECT   WHAT\n",
+		"I17        default    stream s  it is at version 1, but has 1 events where there must be 2: versions are missing\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want %q in\n%s", want, out)
+		}
+	}
+	if !strings.HasPrefix(complaint, "holdfast: 1 violations: ") || strings.Count(complaint, "\n") != 1 {
+		t.Errorf("stderr is %q", complaint)
+	}
+	out, _ = run("json")
+	var r holdfast.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Checked["streams"] != 1 || len(r.Violations) != 1 || r.Violations[0].Invariant != "I17" {
+		t.Errorf("the JSON says %+v (%v):\n%s", r, err, out)
+	}
+}
+
+// breakStream makes a database with a stream that lacks its first event.
+func breakStream(t *testing.T, path string) {
+	t.Helper()
+	hf, err := holdfast.Open(t.Context(), sqlite.File(path), holdfast.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hf.Close()
+	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := stream.Append(ctx, tx, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
+			return err
+		}
+		_, err := sqlite.Raw(tx).ExecContext(ctx, `DELETE FROM holdfast_event WHERE version = 0`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,242 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// ErrCrashed is what every call of a dead engine returns. The caller of a
+// process that died would be told nothing at all.
+var ErrCrashed = errors.New("the engine has crashed")
+
+// Wrap returns a database whose stores crash by the plan.
+func Wrap(db store.Database, plan *Plan) store.Database { return &database{db, plan} }
+
+type database struct {
+	store.Database
+	plan *Plan
+}
+
+// Open opens the database under it; an engine that died before is then over.
+func (d *database) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := d.Database.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	d.plan.reopened()
+	return &crashing{Store: s, plan: d.plan}, nil
+}
+
+// crashing is an open store that crashes. Version and Close reach the store
+// under it also when it is dead: a process that dies frees its connections.
+type crashing struct {
+	store.Store
+	plan *Plan
+	dead atomic.Bool
+}
+
+var _ store.Store = (*crashing)(nil)
+
+// Base returns the adapter's own store.
+func (s *crashing) Base() store.Store { return base(s.Store) }
+
+func base(s store.Store) store.Store {
+	if before, ok := s.(interface{ Base() store.Store }); ok {
+		return before.Base()
+	}
+	return s
+}
+
+func (s *crashing) kill() error {
+	s.dead.Store(true)
+	s.plan.died()
+	return ErrCrashed
+}
+
+// Do runs a command and commits it, unless a fault strikes.
+func (s *crashing) Do(ctx context.Context, c store.Command) error {
+	if s.dead.Load() {
+		return ErrCrashed
+	}
+	f := s.plan.meet("do " + c.Decl().Name)
+	switch f {
+	case Before:
+		return s.kill()
+	case Lost:
+		c.Reset()
+		return untold(c.Decl().Lane)
+	}
+	err := s.Store.Do(struckContext(ctx, f), c)
+	switch {
+	case f == After:
+		c.Reset()
+		return s.kill()
+	case f == Error && err == nil:
+		c.Reset() // the answer is lost too
+		return untold(c.Decl().Lane)
+	}
+	return err
+}
+
+// struckContext is the context of a call, ended if the fault is a cancel.
+func struckContext(ctx context.Context, f Fault) context.Context {
+	if f != Cancel {
+		return ctx
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+// untold is what an adapter says when no answer came: of a write, that its
+// outcome is unknown; of what writes nothing, that there is none.
+func untold(lane store.Lane) error {
+	if lane == store.Write {
+		return fault.New(fault.OutcomeUnknown, "the answer was lost, by plan")
+	}
+	return fault.New(fault.Unavailable, "the database did not answer, by plan")
+}
+
+// Update runs f in one transaction and commits it, unless a fault strikes. A
+// fault inside rolls the transaction back, whatever f makes of it.
+func (s *crashing) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	if s.dead.Load() {
+		return ErrCrashed
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var at Fault // the commit
+	err := s.Store.Update(ctx, func(ctx context.Context, c store.Conn) error {
+		at = None
+		tx := &conn{Conn: c, store: s}
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
+		if tx.failed != nil {
+			return tx.failed
+		}
+		at = s.plan.meet("commit")
+		return s.beforeCommit(at, cancel)
+	})
+	switch {
+	case s.dead.Load():
+		return ErrCrashed
+	case err != nil:
+		return err
+	case at == After:
+		return s.kill()
+	case at == Error:
+		return untold(store.Write)
+	}
+	return nil
+}
+
+// beforeCommit returns an error to have the transaction rolled back.
+func (s *crashing) beforeCommit(f Fault, cancel context.CancelFunc) error {
+	switch f {
+	case Before:
+		return s.kill()
+	case Lost:
+		return untold(store.Write)
+	case Cancel:
+		cancel()
+	}
+	return nil
+}
+
+// conn is one open transaction that a fault may end.
+type conn struct {
+	store.Conn
+	store  *crashing
+	failed error
+}
+
+// Unwrap returns the adapter's transaction.
+func (c *conn) Unwrap() store.Conn { return c.Conn }
+
+// Run runs a command inside the transaction, unless a fault strikes. After an
+// Error or a Lost the transaction is broken, as by a connection that is: the
+// first is for good, the second may be tried again, and the store does that by
+// itself.
+func (c *conn) Run(ctx context.Context, cmd store.Command) error {
+	if c.store.dead.Load() {
+		return ErrCrashed
+	}
+	if c.failed != nil {
+		return c.failed
+	}
+	f := c.store.plan.meet("run " + cmd.Decl().Name)
+	switch f {
+	case Before:
+		c.failed = c.store.kill()
+		return c.failed
+	case Lost:
+		c.failed = broken().Repeatable()
+		return c.failed
+	}
+	err := c.Conn.Run(struckContext(ctx, f), cmd)
+	switch {
+	case f == After:
+		c.failed = c.store.kill()
+	case f == Error && err == nil:
+		c.failed = broken()
+	default:
+		return err
+	}
+	cmd.Reset()
+	return c.failed
+}
+
+func broken() *fault.Error {
+	return fault.New(fault.Unavailable, "the connection broke inside the transaction, by plan")
+}
+
+// Kept keeps a database open: every Open of it returns the same store, and
+// closing that does nothing until [Kept.Close]. An engine that crashes in a test
+// leaves nothing in the store that the next one could notice, and preparing
+// every statement anew takes longer than a case.
+type Kept struct {
+	store.Database
+
+	mu   sync.Mutex
+	open store.Store
+}
+
+// Keep keeps a database open.
+func Keep(db store.Database) *Kept { return &Kept{Database: db} }
+
+// Open opens the database, the first time and after each Close.
+func (k *Kept) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open == nil {
+		s, err := k.Database.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		k.open = s
+	}
+	return kept{k.open}, nil
+}
+
+// Close closes the store. The next Open really opens the database.
+func (k *Kept) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open == nil {
+		return nil
+	}
+	s := k.open
+	k.open = nil
+	return s.Close()
+}
+
+type kept struct{ store.Store }
+
+func (k kept) Base() store.Store { return base(k.Store) }
+func (kept) Close() error        { return nil }

@@ -1,0 +1,16 @@
+-- Finds events on a stream that has no head, a page of streams at a time, and
+-- answers the last of the page too. Void events belong to no stream.
+-- after: $1 shard, $2 workspace, $3 stream; $4 page
+SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.events, j.last
+  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, count(*) OVER () AS size,
+               NOT EXISTS (SELECT 1 FROM {schema}.stream s
+                            WHERE s.shard = c.shard AND s.workspace = c.workspace AND s.name = c.stream) AS bad, c.*
+          FROM (SELECT e.shard, e.workspace, e.stream, count(*) AS events, max(e.version) AS last
+                  FROM {schema}.event e
+                 WHERE (e.shard, e.workspace, e.stream) > ($1::smallint, $2::text, $3::text)
+                   AND left(e.stream, 6) <> '$void/'
+                 GROUP BY e.shard, e.workspace, e.stream
+                 ORDER BY e.shard, e.workspace, e.stream
+                 LIMIT $4) AS c) AS j
+ WHERE j.bad OR j.nth = j.size
+ ORDER BY j.nth

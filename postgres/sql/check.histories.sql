@@ -1,0 +1,33 @@
+-- Finds the history of an entity, a scope or a task that is not there, a page of
+-- histories at a time, and answers the last of the page too. A deleted scope is
+-- there: it is a tombstone. A history's name is a kind of thing, a name without
+-- a slash, and the rest.
+-- after: $1 shard, $2 workspace, $3 stream; $4 page
+SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.events, j.last
+  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, count(*) OVER () AS size,
+               CASE c.prefix WHEN '$entity' THEN NOT EXISTS (
+                   SELECT 1 FROM {schema}.entity x
+                    WHERE x.shard = c.shard AND x.workspace = c.workspace
+                      AND x.lifecycle = split_part(c.rest, '/', 1)
+                      AND x.id = substr(c.rest, strpos(c.rest, '/') + 1))
+               WHEN '$task' THEN NOT EXISTS (
+                   SELECT 1 FROM {schema}.task x
+                    WHERE x.shard = c.shard AND x.workspace = c.workspace
+                      AND x.queue = split_part(c.rest, '/', 1)
+                      AND x.id = substr(c.rest, strpos(c.rest, '/') + 1))
+               ELSE NOT EXISTS (
+                   SELECT 1 FROM {schema}.scope x
+                    WHERE x.shard = c.shard AND x.workspace = c.workspace
+                      AND x.kind = split_part(c.rest, '/', 1)
+                      AND x.id = substr(c.rest, strpos(c.rest, '/') + 1)) END AS bad, c.*
+          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last,
+                       split_part(h.stream, '/', 1) AS prefix,
+                       substr(h.stream, strpos(h.stream, '/') + 1) AS rest
+                  FROM {schema}.history h
+                 WHERE (h.shard, h.workspace, h.stream) > ($1::smallint, $2::text, $3::text)
+                   AND (left(h.stream, 8) = '$entity/' OR left(h.stream, 7) = '$scope/' OR left(h.stream, 6) = '$task/')
+                 GROUP BY h.shard, h.workspace, h.stream
+                 ORDER BY h.shard, h.workspace, h.stream
+                 LIMIT $4) AS c) AS j
+ WHERE j.bad OR j.nth = j.size
+ ORDER BY j.nth

@@ -1,0 +1,34 @@
+-- Finds the history of an entity, a scope or a task that is not there, a page of
+-- histories at a time, and answers the last of the page too. A deleted scope is
+-- there: it is a tombstone. A history's name is a kind of thing, a name without
+-- a slash, and the rest.
+-- after: ?1 shard, ?2 workspace, ?3 stream; ?4 page
+-- do
+SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, '', -1, j.events, j.last
+  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, count(*) OVER () AS size,
+               CASE c.prefix WHEN '$entity' THEN NOT EXISTS (
+                   SELECT 1 FROM holdfast_entity AS x
+                    WHERE x.shard = c.shard AND x.workspace = c.workspace
+                      AND x.lifecycle = substr(c.rest, 1, instr(c.rest, '/') - 1)
+                      AND x.id = substr(c.rest, instr(c.rest, '/') + 1))
+               WHEN '$task' THEN NOT EXISTS (
+                   SELECT 1 FROM holdfast_task AS x
+                    WHERE x.shard = c.shard AND x.workspace = c.workspace
+                      AND x.queue = substr(c.rest, 1, instr(c.rest, '/') - 1)
+                      AND x.id = substr(c.rest, instr(c.rest, '/') + 1))
+               ELSE NOT EXISTS (
+                   SELECT 1 FROM holdfast_scope AS x
+                    WHERE x.shard = c.shard AND x.workspace = c.workspace
+                      AND x.kind = substr(c.rest, 1, instr(c.rest, '/') - 1)
+                      AND x.id = substr(c.rest, instr(c.rest, '/') + 1)) END AS bad, c.*
+          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last,
+                       substr(h.stream, 1, instr(h.stream, '/') - 1) AS prefix,
+                       substr(h.stream, instr(h.stream, '/') + 1) AS rest
+                  FROM holdfast_history AS h
+                 WHERE (h.shard, h.workspace, h.stream) > (?1, ?2, ?3)
+                   AND (substr(h.stream, 1, 8) = '$entity/' OR substr(h.stream, 1, 7) = '$scope/' OR substr(h.stream, 1, 6) = '$task/')
+                 GROUP BY h.shard, h.workspace, h.stream
+                 ORDER BY h.shard, h.workspace, h.stream
+                 LIMIT ?4) AS c) AS j
+ WHERE j.bad OR j.nth = j.size
+ ORDER BY j.nth
