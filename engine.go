@@ -74,7 +74,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	}
 	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub()}
 	e.port.Wake = e.hub.Wake
-	e.janitor = e.newJanitor(c.SweepEvery, c.Shards)
+	e.janitor = e.newJanitor(c.SweepEvery)
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {
 			_ = e.Close()

@@ -42,17 +42,13 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) Hub() *wake.Hub { return e.hub }
 
 // newJanitor returns the janitor of what every engine has.
-func (e *Engine) newJanitor(every time.Duration, shards int) *hold.Janitor {
+func (e *Engine) newJanitor(every time.Duration) *hold.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
-	j := &hold.Janitor{Every: every, Log: e.log}
-	for shard := range max(shards, 1) {
-		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "tasks", Run: func(ctx context.Context) (int, error) {
-			return tasks.Sweep(ctx, e, int16(shard), hold.MaxDeaths)
-		}})
-	}
-	return j
+	return &hold.Janitor{Every: every, Log: e.log, Sweeps: []hold.Sweep{{
+		Name: "tasks", Run: func(ctx context.Context) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
+	}}}
 }
 
 // stalled says that this node no longer frees what crashes leave held.

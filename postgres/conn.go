@@ -28,6 +28,8 @@ type conn struct {
 	store  *Store
 	tx     pgx.Tx
 	joined bool
+	// exposed says that the user has the transaction too, through Raw.
+	exposed bool
 }
 
 var _ store.Conn = (*conn)(nil)
@@ -44,6 +46,9 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	}
 	return mapError(err)
 }
+
+// Exposed says whether the user has had the transaction in their own hands.
+func (c *conn) Exposed() bool { return c.exposed }
 
 // run runs a command by the form that fits: a read by its one statement, a
 // write by the scalar form if there is one, and by the general form where that

@@ -5,12 +5,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 const (
-	mostMembers = 256
+	mostMembers = 64
 	mostSlots   = 8
 )
 
@@ -21,11 +23,20 @@ func (s *Store) rounds() store.Rounds {
 		Queue: func(c store.Command) string {
 			return c.Decl().Name + "/" + strconv.Itoa(int(c.Place().Shard))
 		},
-		Fits:  store.Apart,
-		Most:  mostMembers,
-		Lone:  s.lone,
-		Serve: s.serve,
-		Alone: s.alone,
+		Fits: store.Apart,
+		Most: mostMembers,
+		Lone: s.lone,
+		Acquire: func() (any, func(), error) {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			link, err := s.quick.Acquire(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return link, link.Release, nil
+		},
+		Serve: func(with any, members []store.Command) []error { return s.serve(with.(*pgxpool.Conn), members) },
+		Alone: s.patiently,
 		Slots: slots,
 	}
 }
@@ -71,14 +82,14 @@ const patience = 10 * time.Second
 // serve runs a round in one statement. If that fails as a whole, nothing of it
 // is applied, and each member runs alone: then the one at fault has its error,
 // and the others their answers.
-func (s *Store) serve(members []store.Command) []error {
+func (s *Store) serve(link *pgxpool.Conn, members []store.Command) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if len(members) == 1 {
-		return []error{s.lone(ctx, members[0])}
+		return []error{orAlone(lost(s.run(ctx, link, members[0])))}
 	}
 	errs := make([]error, len(members))
-	asks, err := s.serveAll(ctx, members)
+	asks, err := s.serveAll(ctx, link, members)
 	if err != nil && fault.CodeOf(err) != fault.OutcomeUnknown {
 		err = store.ErrAlone
 	}
@@ -92,12 +103,7 @@ func (s *Store) serve(members []store.Command) []error {
 }
 
 // serveAll returns the members that the statement left out.
-func (s *Store) serveAll(ctx context.Context, members []store.Command) (asks map[store.Command]bool, err error) {
-	link, err := s.quick.Acquire(ctx)
-	if err != nil {
-		return nil, store.ErrAlone
-	}
-	defer link.Release()
+func (s *Store) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (asks map[store.Command]bool, err error) {
 	var args store.Args
 	for _, c := range members {
 		c.Reset()

@@ -55,7 +55,12 @@ func together[R any](t *testing.T, s *Store, grouped bool, verbName string, call
 		members[i].Bind(&args)
 	}
 	if grouped {
-		for i, err := range s.serve(members) {
+		link, err := s.quick.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer link.Release()
+		for i, err := range s.serve(link, members) {
 			if errors.Is(err, store.ErrAlone) {
 				err = s.alone(t.Context(), members[i])
 			}

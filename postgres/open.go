@@ -20,7 +20,7 @@ const (
 	oldestServer = 150000 // server_version_num of PostgreSQL 15
 	poolSize     = 16
 	vitalSize    = 2
-	quickSize    = mostSlots
+	quickSize    = mostSlots + 4 // some for those who try once more
 )
 
 // session is what every connection of ours runs under. The timeouts end what a

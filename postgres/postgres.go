@@ -91,6 +91,7 @@ func Raw(tx *store.Tx) pgx.Tx {
 	if !ok {
 		panic(fmt.Sprintf("postgres: Raw of a transaction that is not on PostgreSQL (%T)", tx.Conn()))
 	}
+	c.exposed = true
 	return c.tx
 }
 

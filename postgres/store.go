@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -121,18 +122,30 @@ func (s *Store) Do(ctx context.Context, c store.Command) error {
 	return s.alone(ctx, c)
 }
 
-// alone runs a command by itself, where it may wait for a lock. Those who wait
-// leave some connections to those who need not.
+// alone runs a command by itself.
 func (s *Store) alone(ctx context.Context, c store.Command) error {
-	if c.Decl().Lane == store.Write {
+	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
+}
+
+// patiently runs a command that could not be served at once, and may have to
+// wait for a lock. Most often the lock is gone by now, so it is tried briefly
+// first, and again and again while those who wait have all the connections that
+// they may have.
+func (s *Store) patiently(ctx context.Context, c store.Command) error {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		if err := s.lone(ctx, c); err != store.ErrAlone {
+			return err
+		}
 		select {
 		case s.patient <- struct{}{}:
 			defer func() { <-s.patient }()
-		case <-ctx.Done():
-			return ctx.Err()
+			return s.alone(ctx, c)
+		default:
+		}
+		if err := clock.Wait(ctx, clock.Jitter(pause)); err != nil {
+			return err
 		}
 	}
-	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
 }
 
 // doOnce takes a connection first: an error up to then is certain to have

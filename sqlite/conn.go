@@ -52,32 +52,28 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	return err
 }
 
-// expose gives the transaction to the user's own statements. Some of their
-// errors, such as a full disk, make SQLite roll the whole transaction back, and
-// what follows would then be committed statement by statement. So from here on
-// a savepoint stands open, which is gone if the transaction is.
+// expose gives the transaction to the user's own statements.
 func (c *conn) expose() *sql.Tx {
-	if !c.joined && !c.exposed && c.failed == nil {
-		c.exposed = true
-		_, err := c.tx.Exec("SAVEPOINT holdfast_whole")
-		c.failed = c.store.fault(err)
-	}
+	c.exposed = true
 	return c.tx
 }
 
-// whole fails if a transaction that was exposed has been lost.
+// Exposed says whether the user has had the transaction in their own hands.
+func (c *conn) Exposed() bool { return c.exposed }
+
+// whole fails if a transaction that was exposed has been lost. Some errors of
+// the user's statements, such as a full disk, make SQLite roll everything back,
+// and what follows would then be committed statement by statement. A BEGIN tells:
+// inside a transaction it is refused, and changes nothing.
 func (c *conn) whole(ctx context.Context) error {
 	if !c.exposed {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx)
-	for _, sql := range []string{"RELEASE holdfast_whole", "SAVEPOINT holdfast_whole"} {
-		if _, err := c.tx.ExecContext(ctx, sql); err != nil {
-			_ = c.tx.Rollback()
-			return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, and SQLite rolled it back").Wrap(err)
-		}
+	if _, err := c.tx.ExecContext(context.WithoutCancel(ctx), "BEGIN"); err != nil {
+		return nil
 	}
-	return nil
+	_ = c.tx.Rollback()
+	return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, and SQLite rolled it back")
 }
 
 // guarded runs a command in a savepoint, so that a failure in the middle of its

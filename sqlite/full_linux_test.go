@@ -148,9 +148,9 @@ func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
 		if _, err := entities.Create(ctx, tx, entities.CreateArgs{Lifecycle: "thing", ID: "half", Status: "new"}); err != nil {
 			return nil
 		}
-		_, err := stream.Append(ctx, tx, "half", stream.Any, slices.Repeat([]stream.Event{event("large", strings.Repeat("x", 6000))}, 1000)...)
+		_, err := stream.Append(ctx, tx, "half", stream.Any, slices.Repeat([]stream.Event{event("large", strings.Repeat("x", 6000))}, 600)...)
 		if err == nil {
-			return errors.New("six megabytes went onto a full disk")
+			return errors.New("three megabytes went onto a full disk")
 		}
 		return nil
 	})

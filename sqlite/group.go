@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -23,7 +24,14 @@ func (s *Store) rounds() store.Rounds {
 		Lone: func(ctx context.Context, c store.Command) error {
 			return orAlone(s.updateOnce(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) }))
 		},
-		Serve: s.serve,
+		Acquire: func() (any, func(), error) {
+			link, err := s.writer(context.Background())
+			if err != nil {
+				return nil, nil, err
+			}
+			return link, func() { _ = link.Close() }, nil
+		},
+		Serve: func(with any, members []store.Command) []error { return s.serve(with.(*sql.Conn), members) },
 		Alone: s.alone,
 		Slots: func(time.Duration) int { return 1 },
 	}
@@ -46,9 +54,9 @@ func orAlone(err error) error {
 // serve runs a round in one transaction. It is tried without savepoints first,
 // because hardly ever anything fails: a refusal is no failure. If something
 // does, nothing of that try is kept, and each member gets a savepoint.
-func (s *Store) serve(members []store.Command) []error {
+func (s *Store) serve(link *sql.Conn, members []store.Command) []error {
 	errs := make([]error, len(members))
-	err := s.updateOnce(context.Background(), func(ctx context.Context, tx store.Conn) error {
+	err := s.updateOn(context.Background(), link, func(ctx context.Context, tx store.Conn) error {
 		for _, c := range members {
 			if err := tx.Run(ctx, c); err != nil {
 				return errors.Join(errMember, err)
@@ -57,7 +65,7 @@ func (s *Store) serve(members []store.Command) []error {
 		return nil
 	})
 	if errors.Is(err, errMember) {
-		return s.serveApart(members)
+		return s.serveApart(link, members)
 	}
 	return fill(errs, orAlone(err))
 }
@@ -69,9 +77,9 @@ var errMember = errors.New("a member of the group failed")
 // as a full disk, end the whole transaction, and then the savepoint is gone:
 // what followed would be committed statement by statement. So a savepoint that
 // cannot be gone back to ends the round, and every member runs alone.
-func (s *Store) serveApart(members []store.Command) []error {
+func (s *Store) serveApart(link *sql.Conn, members []store.Command) []error {
 	errs := make([]error, len(members))
-	err := s.updateOnce(context.Background(), func(ctx context.Context, tx store.Conn) error {
+	err := s.updateOn(context.Background(), link, func(ctx context.Context, tx store.Conn) error {
 		c := tx.(*conn)
 		for i, m := range members {
 			var lost bool

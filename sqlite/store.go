@@ -125,6 +125,11 @@ var errNothing = errors.New("no row")
 // readOnce runs a statement that reads with the arguments of a command, and
 // gives its rows to the one that wants them, if any does.
 func (s *Store) readOnce(ctx context.Context, text string, c, wants store.Command) error {
+	if !s.owned { // of a pool of one, an update may have the only connection
+		wait, cancel := context.WithTimeout(ctx, turn)
+		defer cancel()
+		ctx = wait
+	}
 	c.Reset()
 	var args store.Args
 	c.Bind(&args)
@@ -151,6 +156,10 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 		return err
 	}
 	defer link.Close()
+	return s.updateOn(ctx, link, f)
+}
+
+func (s *Store) updateOn(ctx context.Context, link *sql.Conn, f func(context.Context, store.Conn) error) error {
 	tx, err := s.begin(ctx, link)
 	if err != nil {
 		return err

@@ -166,23 +166,26 @@ func Transition(ctx context.Context, d store.Doer, a TransitionArgs) (Entity, er
 	case !r.applied:
 		return e, refusal(a, e)
 	case e.CreatedAt.IsZero():
-		return completed(ctx, d, e)
+		return completed(ctx, d, e), nil
 	}
 	return e, nil
 }
 
 // completed adds what an event does not tell: data that a transition left as
 // it was. Another transition may have replaced it since; then it is the newer.
-func completed(ctx context.Context, d store.Doer, e Entity) (Entity, error) {
+// Where it cannot be read, the transition is applied all the same.
+func completed(ctx context.Context, d store.Doer, e Entity) Entity {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
+	defer cancel()
 	now, err := Get(ctx, d, e.Lifecycle, e.ID)
 	if err != nil {
-		return e, err
+		return e
 	}
 	e.CreatedAt = now.CreatedAt
 	if e.Data == nil {
 		e.Data = now.Data
 	}
-	return e, nil
+	return e
 }
 
 func refusal(a TransitionArgs, e Entity) error {

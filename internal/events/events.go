@@ -27,6 +27,8 @@ const (
 	MaxName  = 255
 	MaxBatch = 1000 // events of one append
 	MaxRead  = 1000 // events of one read
+	// MaxBytes is how much data the events of one append have together.
+	MaxBytes = 4 << 20
 )
 
 // None is the version of a stream that does not exist.
@@ -130,10 +132,15 @@ func checkAppend(a *AppendArgs) error {
 	if n := len(a.Events); n == 0 || n > MaxBatch {
 		return fault.New(fault.Validation, "an append has 1 to %d events, this one has %d", MaxBatch, n)
 	}
+	total := 0
 	for i := range a.Events {
 		if err := checkEvent(&a.Events[i]); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
+		total += len(a.Events[i].Data)
+	}
+	if total > MaxBytes {
+		return fault.New(fault.PayloadTooLarge, "the events of this append have %d bytes of data together, and %d is the most: append them in parts", total, MaxBytes)
 	}
 	return nil
 }

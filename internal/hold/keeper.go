@@ -33,11 +33,12 @@ var (
 	ErrTimeout = errors.New("the hold was kept for as long as it may be")
 )
 
-// Start begins to renew and returns the context for the body. Stop must be
-// called.
+// Start begins to renew and returns the context for the body, which ends with
+// ctx too. The renewing does not: a body that is told to stop has its hold until
+// it does. Stop must be called.
 func (k *Keeper) Start(ctx context.Context) context.Context {
 	body, end := context.WithCancelCause(ctx)
-	work, stop := context.WithCancel(ctx)
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	k.stop = func() { stop(); end(context.Canceled) }
 	k.done.Go(func() { k.keep(work, end) })
 	return body

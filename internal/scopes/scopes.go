@@ -172,16 +172,26 @@ func Inc(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
 	}
 	r, err := incVerb.Do(ctx, d, a)
 	s := named(r, a.Kind, a.ID)
-	if err == nil && r.applied && s.State == nil { // told by its event: the state is read, and may be newer
-		now, err := Get(ctx, d, a.Kind, a.ID)
-		s.State = now.State
-		return s, err
+	if err == nil && r.applied && s.State == nil {
+		s.State = completed(ctx, d, a)
 	}
 	if err == nil && !r.applied {
 		err = fault.New(fault.Validation,
 			"the field %q of the %s scope %q is %s: only a whole number of 64 bits can be added to, and it must stay one", a.Field, a.Kind, a.ID, found(s.State, a.Field))
 	}
 	return s, err
+}
+
+// completed reads the state where only the event of an inc told of it. It may be
+// newer; where it cannot be read, the sum stands all the same.
+func completed(ctx context.Context, d store.Doer, a IncArgs) []byte {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
+	defer cancel()
+	now, err := Get(ctx, d, a.Kind, a.ID)
+	if err != nil {
+		return nil
+	}
+	return now.State
 }
 
 // found shows the value that could not be added to, shortened.

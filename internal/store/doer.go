@@ -152,7 +152,7 @@ func (p *Places) propose(name string) int16 {
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // place gives a workspace its shard, or tells the one that it has.
-var place = NewVerb(Decl{Name: "workspaces.place"},
+var place = NewVerb(Decl{Name: "workspaces.place", Repeat: true},
 	nil,
 	func(shard int16, a *Args) { a.Int(int64(shard)) },
 	func(shard *int16, r Row) error { return r.Scan(shard) })
@@ -167,6 +167,23 @@ var find = NewVerb(Decl{Name: "workspaces.find", Lane: Read},
 		*found = append(*found, shard)
 		return err
 	})
+
+// shardsVerb tells which shards are in use.
+var shardsVerb = NewVerb(Decl{Name: "workspaces.shards", Lane: Read},
+	nil,
+	func(struct{}, *Args) {},
+	func(found *[]int16, r Row) error {
+		var shard int16
+		err := r.Scan(&shard)
+		*found = append(*found, shard)
+		return err
+	})
+
+// Shards returns the shards that workspaces live on. They are stored, and may be
+// other than those that this node would give new ones.
+func Shards(ctx context.Context, d Doer) ([]int16, error) {
+	return shardsVerb.DoAt(ctx, d, Place{}, struct{}{})
+}
 
 // ErrTxDone is returned when a transaction is used after its end.
 var ErrTxDone = errors.New("the transaction has ended")

@@ -27,10 +27,13 @@ type Rounds struct {
 	// Lone serves a caller that nobody else waits behind, in a slot. It may
 	// answer [ErrAlone].
 	Lone func(context.Context, Command) error
+	// Acquire gets what a round needs, a connection, before anybody is taken
+	// into the round: until then each caller can still leave.
+	Acquire func() (with any, release func(), err error)
 	// Serve runs a round and returns each member's error; nil says that the
 	// member has its answer, applied or refused. No caller's context reaches
 	// it.
-	Serve func([]Command) []error
+	Serve func(with any, members []Command) []error
 	// Alone runs a command outside the slots, where it may wait for a lock.
 	Alone func(context.Context, Command) error
 	// Slots says how many rounds may run at once, given how long one takes.
@@ -92,11 +95,16 @@ func (g *Grouper) Do(ctx context.Context, c Command) error {
 	}
 	w, free := g.enter(queue, c)
 	if free {
-		err := g.timed(func() error { return g.Lone(ctx, c) })
-		g.leave()
-		return g.orAlone(ctx, c, err)
+		return g.orAlone(ctx, c, g.lone(ctx, c))
 	}
 	return g.orAlone(ctx, c, g.wait(ctx, queue, w))
+}
+
+// lone serves a caller in the slot that it has, and gives the slot on, also if
+// the caller's goroutine panics.
+func (g *Grouper) lone(ctx context.Context, c Command) error {
+	defer g.leave()
+	return g.timed(func() error { return g.Lone(ctx, c) })
 }
 
 func (g *Grouper) orAlone(ctx context.Context, c Command, err error) error {
@@ -170,13 +178,27 @@ func (g *Grouper) leave() {
 
 // drain serves rounds in one slot until nobody waits.
 func (g *Grouper) drain() {
-	for {
-		round := g.next()
-		if round == nil {
-			return
-		}
-		g.serve(round)
+	for g.round() {
 	}
+}
+
+// round serves one round, and says whether the slot is still held.
+func (g *Grouper) round() bool {
+	with, release, err := g.Acquire()
+	round := g.next()
+	if err == nil {
+		defer release()
+	}
+	if round == nil {
+		return false
+	}
+	g.serve(round, func(members []Command) []error {
+		if err != nil { // each caller waits for itself, with its own context
+			return slices.Repeat([]error{ErrAlone}, len(members))
+		}
+		return g.Serve(with, members)
+	})
+	return true
 }
 
 // next takes the oldest queue's callers as far as they fit together, or gives
@@ -213,13 +235,13 @@ func (g *Grouper) pick(queue []*call) (round, rest []*call) {
 	return round, rest
 }
 
-func (g *Grouper) serve(round []*call) {
+func (g *Grouper) serve(round []*call, serve func([]Command) []error) {
 	members := make([]Command, len(round))
 	for i, w := range round {
 		members[i] = w.c
 	}
 	var errs []error
-	_ = g.timed(func() error { errs = g.Serve(members); return nil })
+	_ = g.timed(func() error { errs = serve(members); return nil })
 	for i, w := range round {
 		w.err = errs[i]
 		close(w.done)

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -31,15 +31,19 @@ type Port struct {
 	// It is set before the port is used.
 	Wake func(topics []string)
 
-	store  Store
-	base   Store
-	closed atomic.Bool
+	store Store
+	base  Store
+
+	mu     sync.Mutex
+	closed bool
+	busy   int           // calls under way
+	idle   chan struct{} // closed when the port is, and nothing is under way
 }
 
 // NewPort returns the port of an open store. A store that stands before
 // another, as the crash tests' does, tells which by a method Base.
 func NewPort(s Store, places *Places) *Port {
-	p := &Port{Places: places, store: s, base: s}
+	p := &Port{Places: places, store: s, base: s, idle: make(chan struct{})}
 	if before, ok := s.(interface{ Base() Store }); ok {
 		p.base = before.Base()
 	}
@@ -54,18 +58,41 @@ func (p *Port) Version() string { return p.store.Version() }
 
 // Close waits for what is under way and frees every connection.
 func (p *Port) Close() error {
-	if p.closed.Swap(true) {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	if first && p.busy == 0 {
+		close(p.idle)
+	}
+	p.mu.Unlock()
+	<-p.idle
+	if !first {
 		return nil
 	}
 	return p.store.Close()
 }
 
-func (p *Port) open() error {
-	if p.closed.Load() {
+// enter counts a call, and refuses it where the port is closed.
+func (p *Port) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
 		return fault.New(fault.Unavailable, "the engine is closed")
 	}
+	p.busy++
 	return nil
 }
+
+func (p *Port) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy--; p.closed && p.busy == 0 {
+		close(p.idle)
+	}
+}
+
+// Completing is how long a capability reads for what a recovered answer lacks.
+const Completing = 5 * time.Second
 
 // settling is how long an unknown outcome is asked for, beyond the end of the
 // caller's context if need be: a caller would rather wait for an answer than
@@ -78,11 +105,15 @@ const tries = 8
 
 // Do runs a command and commits it, alone or with others.
 func (p *Port) Do(ctx context.Context, c Command) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.leave()
 	for try := 1; ; try++ {
-		if err := p.open(); err != nil {
-			return err
-		}
 		err := p.store.Do(ctx, c)
+		if unknown(err) && c.Decl().Repeat && try < tries && ctx.Err() == nil {
+			continue
+		}
 		if !unknown(err) || c.Decl().Marks == NoMarks {
 			p.woken(err, c.Wakes())
 			return err
@@ -107,16 +138,23 @@ func (p *Port) Do(ctx context.Context, c Command) error {
 }
 
 // Update runs f in one transaction. Where the answer to its COMMIT is lost, the
-// first command that it applied tells for all: they are in or out together.
+// first command that it applied tells for all: they are in or out together. In a
+// transaction that the user has had in their own hands it need not be: they may
+// have gone back behind it. There a mark is written last, which tells also of an
+// update that applied nothing of ours.
 func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.leave()
 	for try := 1; ; try++ {
-		if err := p.open(); err != nil {
-			return err
-		}
 		var w *witness
 		err := p.store.Update(ctx, func(ctx context.Context, c Conn) error {
 			w = &witness{Conn: c}
-			return f(ctx, w)
+			if err := f(ctx, w); err != nil {
+				return err
+			}
+			return w.mark(ctx)
 		})
 		if !unknown(err) || w == nil || w.first == nil {
 			if w != nil {
@@ -144,7 +182,8 @@ func (p *Port) Update(ctx context.Context, f func(context.Context, Conn) error) 
 // cut is the error of a write that is known not to be applied, because the
 // connection was cut each time it was sent.
 func cut(err error) error {
-	return fault.New(fault.Unavailable, "the connection to the database was cut each time the write was sent; it is not applied").Repeatable().Wrap(err)
+	return fault.New(fault.Unavailable, "the connection to the database was cut each time the write was sent; it is not applied").
+		Repeatable().Wrap(errors.New(err.Error())) // only its text: this outcome is known
 }
 
 // woken tells whom a commit wakes.
@@ -198,6 +237,28 @@ func (w *witness) Run(ctx context.Context, c Command) error {
 // Unwrap returns the adapter's transaction.
 func (w *witness) Unwrap() Conn { return w.Conn }
 
+// mark writes what tells of a transaction that the user has had in their own
+// hands.
+func (w *witness) mark(ctx context.Context) error {
+	c, ok := Unwrap(w.Conn).(interface{ Exposed() bool })
+	if !ok || !c.Exposed() {
+		return nil
+	}
+	at := Place{Workspace: WorkspaceOf(ctx)}
+	if w.first != nil {
+		at = w.first.Place()
+	}
+	m := &command[struct{}, int64]{verb: markVerb, at: at, id: NewID()}
+	w.first = m
+	return w.Conn.Run(ctx, m)
+}
+
+// markVerb writes an event that says no more than that a transaction committed.
+var markVerb = NewVerb(Decl{Name: "history.mark", Marks: HistoryMarks},
+	nil,
+	func(struct{}, *Args) {},
+	func(v *int64, r Row) error { return r.Scan(v) })
+
 // Unwrap returns the adapter's own transaction under what stands around it.
 func Unwrap(c Conn) Conn {
 	for {
@@ -227,7 +288,7 @@ var (
 // newVoid declares a verb that inserts a void event under an id, or tells the
 // event that is there.
 func newVoid(name string) *Verb[ID, Mark] {
-	return NewVerb(Decl{Name: name}, nil,
+	return NewVerb(Decl{Name: name, Repeat: true}, nil,
 		func(id ID, a *Args) { a.put(kindID, id) },
 		func(m *Mark, r Row) error {
 			err := r.Scan(&m.Version, &m.Void, &m.Name, &m.Data, &m.At)

@@ -46,8 +46,11 @@ type Decl struct {
 	Combine bool
 	// Marks is the table that holds the event which an applied command of
 	// this verb writes under its id: that is how an unknown outcome is
-	// resolved. A verb without one may be repeated without harm.
+	// resolved.
 	Marks Marks
+	// Repeat says that the verb may be repeated without harm, where its
+	// outcome is unknown.
+	Repeat bool
 }
 
 // Marks names a table of events.

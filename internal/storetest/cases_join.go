@@ -153,6 +153,26 @@ var joinCases = []Case{
 		e.equal("paid", e.paid(id), false)
 		e.wroteNone()
 	}},
+	{"raw: a savepoint of the user's own takes a verb back, and the rest is committed", func(e *env) {
+		id, insert := e.payment()
+		e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			for _, step := range []func() error{
+				func() error { return e.db.Raw(ctx, tx, insert) },
+				func() error { return e.db.Raw(ctx, tx, `SAVEPOINT mine`) },
+				func() error { _, err := e.append(tx, "undone", stream.Any, "x"); return err },
+				func() error { return e.db.Raw(ctx, tx, `ROLLBACK TO SAVEPOINT mine`) },
+				func() error { _, err := e.append(tx, "kept", stream.Any, "x"); return err },
+			} {
+				if err := step(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		e.equal("paid", e.paid(id), true)
+		e.equal("undone", e.names("undone"), []string{})
+		e.equal("kept", e.names("kept"), []string{"x"})
+	}},
 	{"raw: the user's statement that fails inside an update rolls it back", func(e *env) {
 		err := e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			e.ok(e.writeAll(ctx, tx))

@@ -76,7 +76,19 @@ var taskCases = []Case{
 		e.takeOne(time.Minute)
 		e.equal("taken", len(e.take(10, time.Minute)), 0)
 	}},
-	{"task: the longest due is taken first, up to the limit", func(e *env) {
+	{"task: the longest due is taken first", func(e *env) {
+		for i := range 4 { // the last one added is the longest due
+			_, _, err := tasks.Add(e.ctx, e.hf, tasks.AddArgs{Queue: "q", ID: fmt.Sprint(i), Delay: time.Duration(40-10*i) * time.Millisecond})
+			e.ok(err)
+		}
+		for want := 3; want >= 0; {
+			for _, t := range e.take(1, time.Minute) {
+				e.equal("taken", t.ID, want)
+				want--
+			}
+		}
+	}},
+	{"task: no more are taken than asked for, and none twice", func(e *env) {
 		for i := range 5 {
 			e.task(fmt.Sprint(i))
 		}
@@ -215,7 +227,20 @@ var taskCases = []Case{
 			_, _, err := tasks.Add(e.ctx, e.hf, tasks.AddArgs{Queue: "q", ID: id})
 			e.refused(err, fault.Validation)
 		}
-		_, _, err := tasks.Add(e.ctx, e.hf, tasks.AddArgs{Queue: "q", ID: "t", Input: []byte(`{`)})
+		for _, a := range []tasks.AddArgs{{Queue: "a/b", ID: "c"}, {Queue: "q", ID: "t", Delay: -1}} {
+			_, _, err := tasks.Add(e.ctx, e.hf, a)
+			e.refused(err, fault.Validation)
+		}
+		for _, lease := range []time.Duration{-time.Hour, time.Microsecond, 1 << 62} {
+			_, err := tasks.Take(e.ctx, e.hf, tasks.TakeArgs{Queues: []string{"q"}, Holder: "h", Limit: 1, Lease: lease})
+			e.refused(err, fault.Validation)
+		}
+		_, err := tasks.Take(e.ctx, e.hf, tasks.TakeArgs{Queues: []string{"a\x00"}, Holder: "h", Limit: 1})
+		e.refused(err, fault.Validation)
+		e.task("held")
+		_, err = tasks.Renew(e.ctx, e.hf, e.takeOne(time.Minute), -time.Hour)
+		e.refused(err, fault.Validation)
+		_, _, err = tasks.Add(e.ctx, e.hf, tasks.AddArgs{Queue: "q", ID: "t", Input: []byte(`{`)})
 		e.refused(err, fault.Validation)
 		for _, limit := range []int{0, 1001} {
 			_, err = tasks.Take(e.ctx, e.hf, tasks.TakeArgs{Queues: []string{"q"}, Holder: "h", Limit: limit})

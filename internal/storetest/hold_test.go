@@ -251,7 +251,7 @@ func stoppedHolder(t *testing.T, db string) {
 	next.expect("ok")
 	late() // it is settled
 	got, err := tasks.Get(ctx, hf, "q", "t")
-	if err != nil || got.State != "done" || string(got.Output) != `"next"` || got.Deaths != 0 || got.Epoch != 2 {
+	if err != nil || got.State != "done" || string(got.Output) != `"next"` || got.Deaths != 1 || got.Epoch != 2 {
 		t.Errorf("the task is %+v, %v", got, err)
 	}
 }

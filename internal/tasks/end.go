@@ -2,6 +2,8 @@ package tasks
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -11,6 +13,9 @@ import (
 
 // Renew extends a hold, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (time.Time, error) {
+	if err := checkLease(lease); err != nil {
+		return time.Time{}, err
+	}
 	until, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{t.Queue, t.ID, t.Epoch, lease})
 	if err == nil && len(until) == 0 {
 		return time.Time{}, hold.Lost("the task "+t.ID, t.Epoch)
@@ -36,7 +41,20 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Task, er
 // Fail ends an attempt that its worker lived to report. The task is due again
 // after the delay, or has failed for good where the failures exceed the retries.
 func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, retries int) (Task, error) {
-	return end(ctx, d, t, endArgs{how: "fail", message: message, delay: delay, retries: retries})
+	return end(ctx, d, t, endArgs{how: "fail", message: plain(message), delay: delay, retries: retries})
+}
+
+// longestMessage is how much of a failure's text is kept.
+const longestMessage = 4 << 10
+
+// plain makes any text one that both databases keep: what a body fails with may
+// hold anything.
+func plain(message string) string {
+	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD")
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + "…"
+	}
+	return message
 }
 
 // Release gives a task back untouched, due after the delay.
@@ -45,6 +63,9 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) (T
 }
 
 func end(ctx context.Context, d store.Doer, t Taken, a endArgs) (Task, error) {
+	if err := checkDelay(a.delay); err != nil {
+		return Task{}, err
+	}
 	a.queue, a.id, a.epoch = t.Queue, t.ID, t.Epoch
 	r, err := endVerb.DoAt(ctx, d, t.place(), a)
 	task := named(r.task, t.Queue, t.ID)
@@ -72,15 +93,26 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, maxDeaths int) (freed
 	if err != nil {
 		return 0, err
 	}
+	var failed error
 	for _, e := range all {
 		at := store.Place{Shard: shard, Workspace: e.workspace}
 		r, err := freeVerb.DoAt(ctx, d, at, freeArgs{e, maxDeaths})
-		if err != nil {
-			return freed, err
+		if err != nil { // one that cannot be freed must not keep the others held
+			failed = errors.Join(failed, err)
 		}
 		if r.applied {
 			freed++
 		}
 	}
-	return freed, nil
+	return freed, failed
+}
+
+// SweepAll frees the holds that have run out on every shard that is in use.
+func SweepAll(ctx context.Context, d store.Doer, maxDeaths int) (freed int, err error) {
+	shards, err := store.Shards(ctx, d)
+	for _, shard := range shards {
+		n, failed := Sweep(ctx, d, shard, maxDeaths)
+		freed, err = freed+n, errors.Join(err, failed)
+	}
+	return freed, err
 }

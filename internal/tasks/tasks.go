@@ -11,6 +11,7 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -209,6 +210,9 @@ func Add(ctx context.Context, d store.Doer, a AddArgs) (t Task, created bool, er
 	if err := strict.Check(a.Input); err != nil {
 		return t, false, err
 	}
+	if err := checkDelay(a.Delay); err != nil {
+		return t, false, err
+	}
 	r, err := addVerb.Do(ctx, d, a)
 	return named(r.task, a.Queue, a.ID), r.applied, err
 }
@@ -227,13 +231,10 @@ func Get(ctx context.Context, d store.Doer, queue, id string) (Task, error) {
 
 // Take takes up to a.Limit due tasks.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]Taken, error) {
-	if a.Lease <= 0 {
+	if a.Lease == 0 {
 		a.Lease = hold.Lease
 	}
-	if len(a.Queues) == 0 || a.Limit < 1 || a.Limit > 1000 {
-		return nil, fault.New(fault.Validation, "a take names its queues and takes 1 to 1000 tasks")
-	}
-	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
+	if err := checkTake(a); err != nil {
 		return nil, err
 	}
 	at := store.Place{Shard: a.Shard}
@@ -250,7 +251,43 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]Taken, error) {
 	return all, err
 }
 
+func checkTake(a TakeArgs) error {
+	if len(a.Queues) == 0 || a.Limit < 1 || a.Limit > 1000 {
+		return fault.New(fault.Validation, "a take names its queues and takes 1 to 1000 tasks")
+	}
+	if err := checkLease(a.Lease); err != nil {
+		return err
+	}
+	for _, q := range a.Queues {
+		if err := check(q, "any"); err != nil {
+			return err
+		}
+	}
+	return strict.Text("holder", a.Holder, events.MaxName)
+}
+
+func checkLease(lease time.Duration) error {
+	if lease < time.Millisecond || lease > 24*time.Hour {
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", lease)
+	}
+	return nil
+}
+
+// checkDelay refuses a delay that would put a task into the past, or out of
+// sight.
+func checkDelay(delay time.Duration) error {
+	if delay < 0 || delay > 100*365*24*time.Hour {
+		return fault.New(fault.Validation, "a delay is nothing to a hundred years, not %s", delay)
+	}
+	return nil
+}
+
+// check refuses names that cannot be told apart later: a stream's name is made
+// of them, so a queue's has no slash.
 func check(queue, id string) error {
+	if strings.Contains(queue, "/") {
+		return fault.New(fault.Validation, "a queue's name has no slash: %q", queue)
+	}
 	if err := strict.Text("queue", queue, events.MaxName); err != nil {
 		return err
 	}

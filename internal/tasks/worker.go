@@ -2,11 +2,14 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -30,6 +33,9 @@ type Worker struct {
 	Retries  int
 	// Backoff is the pause after the n-th failure.
 	Backoff func(failures int) time.Duration
+
+	shards  []int16
+	learned time.Time
 }
 
 // Run works until ctx ends, and then waits for the bodies that run.
@@ -47,23 +53,51 @@ func (w *Worker) Run(ctx context.Context) {
 	p.Run(ctx)
 }
 
-// look takes one task and starts its body.
-func (w *Worker) look(ctx context.Context, slots chan struct{}, bodies *sync.WaitGroup) (bool, error) {
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	taken, err := Take(ctx, w.Doer, TakeArgs{Queues: w.Queues, Holder: w.Name, Lease: w.lease(), Limit: 1, All: true})
-	if err != nil || len(taken) == 0 {
-		<-slots
+// look takes one task of each shard, as far as there is room, and starts its
+// body.
+func (w *Worker) look(ctx context.Context, slots chan struct{}, bodies *sync.WaitGroup) (found bool, err error) {
+	if err := w.refresh(ctx); err != nil {
 		return false, err
 	}
-	bodies.Go(func() {
-		defer func() { <-slots }()
-		w.serve(ctx, taken[0])
-	})
-	return true, nil
+	for _, shard := range w.shards {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return found, ctx.Err()
+		}
+		taken, err := w.take(ctx, shard)
+		if err != nil || len(taken) == 0 {
+			<-slots
+			if err != nil {
+				return found, err
+			}
+			continue
+		}
+		found = true
+		bodies.Go(func() {
+			defer func() { <-slots }()
+			w.serve(ctx, taken[0])
+		})
+	}
+	return found, nil
+}
+
+// refresh learns from time to time which shards there are.
+func (w *Worker) refresh(ctx context.Context) (err error) {
+	if len(w.shards) > 0 && clock.Since(w.learned) < 10*time.Second {
+		return nil
+	}
+	w.shards, err = store.Shards(ctx, w.Doer)
+	w.learned = clock.Now()
+	return err
+}
+
+// take finishes also when the worker stops meanwhile: a task that was taken for
+// nobody would count as a death.
+func (w *Worker) take(ctx context.Context, shard int16) ([]Taken, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	return Take(ctx, w.Doer, TakeArgs{Queues: w.Queues, Holder: w.Name, Lease: w.lease(), Limit: 1, All: true, Shard: shard})
 }
 
 func (w *Worker) lease() time.Duration {
@@ -73,9 +107,10 @@ func (w *Worker) lease() time.Duration {
 	return hold.Lease
 }
 
-// serve runs a body under its hold and records how it ended. The recording does
-// not depend on the worker's own context: what was done is told also while the
-// worker stops.
+// serve runs a body under its hold and records how it ended. Neither the hold
+// nor the recording depends on the worker's own context, which ends when it
+// stops: the body is told, its hold is kept until it returns, and what it did is
+// recorded.
 func (w *Worker) serve(ctx context.Context, t Taken) {
 	k := hold.Keeper{Lease: w.lease(), Timeout: w.Timeout, Renew: func(ctx context.Context) error {
 		_, err := Renew(ctx, w.Doer, t, w.lease())
@@ -83,16 +118,30 @@ func (w *Worker) serve(ctx context.Context, t Taken) {
 	}}
 	output, err := w.body(k.Start(ctx), t)
 	k.Stop()
+	stopping := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	if err == nil {
-		_, err = Settle(ctx, w.Doer, t, output)
-	} else {
-		_, err = Fail(ctx, w.Doer, t, err.Error(), w.pause(t), w.Retries)
-	}
-	if err != nil {
+	if err := w.record(ctx, t, output, err, stopping); err != nil {
 		w.Log.Warn("the end of a task was not recorded", "queue", t.Queue, "task", t.ID, "epoch", t.Epoch, "error", err)
 	}
+}
+
+// record writes how a body ended. One that gave up because the worker stops has
+// not failed; an output that cannot be kept has.
+func (w *Worker) record(ctx context.Context, t Taken, output []byte, failure error, stopping bool) error {
+	if failure == nil {
+		_, err := Settle(ctx, w.Doer, t, output)
+		if code := fault.CodeOf(err); code != fault.Validation && code != fault.PayloadTooLarge {
+			return err
+		}
+		failure = fmt.Errorf("the output cannot be kept: %w", err)
+	}
+	if stopping && errors.Is(failure, context.Canceled) {
+		_, err := Release(ctx, w.Doer, t, 0)
+		return err
+	}
+	_, err := Fail(ctx, w.Doer, t, failure.Error(), w.pause(t), w.Retries)
+	return err
 }
 
 func (w *Worker) pause(t Taken) time.Duration {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // start runs a worker until the test ends.
@@ -168,4 +171,108 @@ func TestBodyLearnsThatItsHoldIsLost(t *testing.T) {
 			t.Errorf("the task is %+v", got)
 		}
 	})
+}
+
+// TestStoppingWorkerFailsNothing verifies that a worker that stops tells its
+// bodies and waits for them: one that gives up is released, not failed, and one
+// that goes on for several leases keeps its hold and is settled.
+func TestStoppingWorkerFailsNothing(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		const lease = 300 * time.Millisecond
+		begun := make(chan string, 2)
+		w := tasks.Worker{Doer: hf, Hub: hf.Hub(), Name: "w", Queues: []string{"q"}, Parallel: 2, Lease: lease,
+			Log: slog.New(slog.DiscardHandler),
+			Body: func(ctx context.Context, k tasks.Taken) ([]byte, error) {
+				begun <- k.ID
+				<-ctx.Done()
+				if k.ID == "gives up" {
+					return nil, ctx.Err()
+				}
+				return []byte(`"finished"`), clock.Wait(context.WithoutCancel(ctx), 3*lease)
+			}}
+		ctx, stop := context.WithCancel(context.Background())
+		var done sync.WaitGroup
+		done.Go(func() { w.Run(ctx) })
+		add(t, hf, "gives up")
+		add(t, hf, "goes on")
+		<-begun
+		<-begun
+		stop()
+		done.Wait()
+		if got := until(t, hf, "gives up", "due"); got.Failures != 0 || got.Deaths != 0 || got.Version != 1 {
+			t.Errorf("the one that gave up is %+v", got)
+		}
+		if got := until(t, hf, "goes on", "done"); string(got.Output) != `"finished"` {
+			t.Errorf("the one that went on is %+v", got)
+		}
+	})
+}
+
+// TestWhatCannotBeKeptIsAFailure verifies that an output that is no JSON, and an
+// error whose text is no text, are failures with their reason, and not deaths.
+func TestWhatCannotBeKeptIsAFailure(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		start(t, hf, tasks.Worker{Body: func(_ context.Context, k tasks.Taken) ([]byte, error) {
+			if k.ID == "output" {
+				return []byte("{"), nil
+			}
+			return nil, errors.New("bad \xff\x00 text")
+		}})
+		add(t, hf, "output")
+		add(t, hf, "error")
+		if got := until(t, hf, "output", "failed"); !strings.Contains(got.Error, "cannot be kept") || got.Deaths != 0 {
+			t.Errorf("%+v", got)
+		}
+		if got := until(t, hf, "error", "failed"); got.Error != "bad \uFFFD\uFFFD text" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestWorkersAndJanitorsServeEveryShard verifies that tasks of workspaces on all
+// shards are run, and that holds left on a shard are freed also by a node that
+// would give no new workspace a place there.
+func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
+	path := holdfasttest.SQLite(t)
+	ctx := context.Background()
+	many, err := holdfast.Open(ctx, sqlite.File(path), holdfast.Config{Shards: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spaces []context.Context
+	for i := range 16 {
+		spaces = append(spaces, holdfast.InWorkspace(ctx, fmt.Sprint("w", i)))
+	}
+	for _, space := range spaces {
+		for _, queue := range []string{"q", "held"} {
+			if _, _, err := tasks.Add(space, many, tasks.AddArgs{Queue: queue, ID: "t"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := tasks.Take(space, many, tasks.TakeArgs{Queues: []string{"held"}, Holder: "h", Limit: 1}); err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+	}
+	shards, err := store.Shards(ctx, many)
+	if err != nil || len(shards) < 2 {
+		t.Fatalf("the workspaces are on shards %v, %v", shards, err)
+	}
+	if err := many.Close(); err != nil {
+		t.Fatal(err)
+	}
+	one := holdfasttest.OpenOn(t, sqlite.File(path))
+	start(t, one, tasks.Worker{Body: func(context.Context, tasks.Taken) ([]byte, error) { return nil, nil }})
+	holdfasttest.Advance(t, one, time.Hour)
+	if freed, err := tasks.SweepAll(ctx, one, 5); err != nil || freed != 16 {
+		t.Errorf("freed %d, %v", freed, err)
+	}
+	for _, space := range spaces {
+		limit, cancel := context.WithTimeout(space, 20*time.Second)
+		for got, err := tasks.Get(limit, one, "q", "t"); err != nil || got.State != "done"; got, err = tasks.Get(limit, one, "q", "t") {
+			if clock.Wait(limit, 5*time.Millisecond) != nil {
+				t.Fatalf("a task was not run: %+v, %v", got, err)
+			}
+		}
+		cancel()
+	}
 }

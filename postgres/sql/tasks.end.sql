@@ -21,13 +21,12 @@ WITH m AS (
                         WHEN m.how = 'fail' AND cur.failures + 1 > m.retries THEN 'failed'
                         ELSE 'due' END,
            failures = cur.failures + CASE WHEN m.how = 'fail' THEN 1 ELSE 0 END,
-           deaths = CASE WHEN m.how = 'release' THEN cur.deaths ELSE 0 END,
            version = cur.version + 1, output = m.output::json, error = m.error,
            due_at = {now} + m.delay * interval '1 ms', holder = NULL, until = NULL, updated_at = {now}
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.queue = m.queue AND cur.id = m.task
      WHERE k.shard = m.shard AND k.workspace = m.workspace AND k.queue = m.queue AND k.id = m.task
        AND cur.epoch = m.epoch AND cur.until > {now}
-       AND k.epoch = m.epoch AND k.until > {now}
+       AND k.epoch = m.epoch
     RETURNING m.member, k.state, k.version, k.epoch, k.failures, k.deaths, k.output, k.error, k.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

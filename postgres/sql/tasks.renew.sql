@@ -12,5 +12,5 @@ UPDATE {schema}.task k
   FROM cur
  WHERE k.shard = cur.shard AND k.workspace = cur.workspace AND k.queue = cur.queue AND k.id = cur.id
    AND cur.epoch = $5::bigint AND cur.until > {now}
-   AND k.epoch = $5::bigint AND k.until > {now}
+   AND k.epoch = $5::bigint
 RETURNING k.until

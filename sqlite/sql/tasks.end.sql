@@ -9,7 +9,6 @@ UPDATE holdfast_task AS k
                     WHEN ?6 = 'fail' AND k.failures + 1 > ?11 THEN 'failed'
                     ELSE 'due' END,
        failures = k.failures + (?6 = 'fail'),
-       deaths = CASE WHEN ?6 = 'release' THEN k.deaths ELSE 0 END,
        version = k.version + 1, output = ?8, error = ?9, due_at = {now} + ?10,
        holder = NULL, until = NULL, updated_at = {now}
  WHERE k.shard = ?1 AND k.workspace = ?2 AND k.queue = ?4 AND k.id = ?5

@@ -1,0 +1,86 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestCloseWaitsForWhatIsUnderWay verifies that Close returns only when an update
+// that had begun is committed, that later calls are told so, and that closing
+// twice is harmless.
+func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		inside, updated := make(chan struct{}), make(chan error, 1)
+		go func() {
+			updated <- hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+				close(inside)
+				if err := clock.Wait(ctx, 100*time.Millisecond); err != nil {
+					return err
+				}
+				_, err := stream.Append(ctx, tx, "s", stream.None, stream.Event{Name: "a"})
+				return err
+			})
+		}()
+		<-inside
+		if err := hf.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-updated:
+			if err != nil {
+				t.Errorf("the update: %v", err)
+			}
+		default:
+			// Close has returned, so the update has: its answer is on its way.
+			if err := <-updated; err != nil {
+				t.Errorf("the update: %v", err)
+			}
+		}
+		if _, err := stream.Read(context.Background(), hf, "s", 0, 0); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("a read after the close: %v", err)
+		}
+		if err := hf.Close(); err != nil {
+			t.Errorf("closing twice: %v", err)
+		}
+	})
+}
+
+// TestCallersLeaveWhileTheWriterIsBusy verifies that callers whose contexts end
+// while an update holds SQLite's only writer leave at once, and are not applied
+// later.
+func TestCallersLeaveWhileTheWriterIsBusy(t *testing.T) {
+	hf := holdfasttest.Open(t)
+	if _, err := stream.Append(context.Background(), hf, "s", stream.None, stream.Event{Name: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	err := hf.Update(context.Background(), func(context.Context, holdfast.Tx) error {
+		won, lost := holdfasttest.Race(t, 8, func(int) error {
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "late"})
+			return err
+		})
+		for _, err := range lost {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a caller was told %v", err)
+			}
+		}
+		if won != 0 {
+			t.Errorf("%d callers wrote while the writer was busy", won)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Append(context.Background(), hf, "s", 0, stream.Event{Name: "second"}); err != nil {
+		t.Errorf("something was applied late: %v", err)
+	}
+}

@@ -1,0 +1,63 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// Verifies that an update in which the user has gone back behind a verb, through
+// a savepoint of their own, and whose answer to COMMIT is lost, is applied once:
+// the verb that was undone tells nothing. The same holds for an update that
+// writes only the user's own rows.
+func TestAnUpdateWithRowsOfTheUsersOwnIsSettledByItsLastMark(t *testing.T) {
+	t.Parallel()
+	for name, verbs := range map[string]bool{"with verbs": true, "without a verb": false} {
+		for _, arrives := range []bool{true, false} {
+			t.Run(name+", "+map[bool]string{true: "the commit arrives", false: "it does not"}[arrives], func(t *testing.T) {
+				t.Parallel()
+				base := fresh(t)
+				b, through := newBreaker(t, base)
+				hf := openEngine(t, postgres.URL(through))
+				conn := connect(t, base)
+				execute(t, conn, `CREATE TABLE mine (n int)`)
+				mustAppend(t, hf, "s", stream.None)
+				b.arm("commit\x00", arrives)
+				err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { return undoAndPay(ctx, tx, verbs) })
+				if err != nil || b.broken.Load() != 1 {
+					t.Fatalf("%v, and %d connections were broken", err, b.broken.Load())
+				}
+				var rows int
+				if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM mine`).Scan(&rows); err != nil || rows != 1 {
+					t.Errorf("the user's row is there %d times, %v", rows, err)
+				}
+				want := map[bool]int{true: 2, false: 1}[verbs]
+				if names := wantGapless(t, hf, "s"); len(names) != want {
+					t.Errorf("the stream has %v", names)
+				}
+			})
+		}
+	}
+}
+
+func undoAndPay(ctx context.Context, tx holdfast.Tx, verbs bool) error {
+	raw := postgres.Raw(tx)
+	if _, err := raw.Exec(ctx, `INSERT INTO mine VALUES (1)`); err != nil || !verbs {
+		return err
+	}
+	savepoint, err := raw.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := stream.Append(ctx, tx, "tried", stream.Any, event("undone")); err != nil {
+		return err
+	}
+	if err := savepoint.Rollback(ctx); err != nil {
+		return err
+	}
+	_, err = stream.Append(ctx, tx, "s", stream.Any, event("paid"))
+	return err
+}
