@@ -25,7 +25,10 @@ const (
 
 // session is what every connection of ours runs under. The timeouts end what a
 // stuck client would otherwise hold; the isolation is what the statements are
-// written for; compiling a plan costs more than any of them takes.
+// written for; compiling a plan costs more than any of them takes. Their plans
+// are made once: over arrays of another length PostgreSQL would plan anew each
+// time, which takes longer than the statement. A plan that was made when the
+// tables were empty must then not read them from end to end when they are full.
 var session = map[string]string{
 	"application_name":                    "holdfast",
 	"statement_timeout":                   "30s",
@@ -35,6 +38,8 @@ var session = map[string]string{
 	"default_transaction_read_only":       "off",
 	"jit":                                 "off",
 	"timezone":                            "UTC",
+	"plan_cache_mode":                     "force_generic_plan",
+	"enable_seqscan":                      "off",
 }
 
 // quick is what the connections for groups run under besides: whoever has to

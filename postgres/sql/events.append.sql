@@ -9,39 +9,43 @@ WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::bigint[])
              WITH ORDINALITY AS m(shard, workspace, command, stream, want, size, member)
 ), cur AS (
-    SELECT s.shard, s.workspace, s.name, s.head
+    SELECT s.shard, s.workspace, s.name, s.head, m.member, m.command, m.want, m.size
       FROM m JOIN {schema}.stream s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
      ORDER BY s.shard, s.workspace, s.name
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.stream s
-       SET head = s.head + m.size
-      FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.name = m.stream
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
-       AND (m.want IS NULL OR m.want = cur.head)
-    RETURNING s.shard, s.workspace, s.name, s.head
-), made AS (
-    INSERT INTO {schema}.stream (shard, workspace, name, head)
-    SELECT m.shard, m.workspace, m.stream, m.size - 1
+       SET head = cur.head + cur.size
+      FROM cur
+     WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
+       AND (cur.want IS NULL OR cur.want = cur.head)
+    RETURNING s.shard, s.workspace, s.name, s.head, cur.member, cur.command, cur.size, {now} AS at -- after the lock
+), gone AS MATERIALIZED (
+    SELECT m.shard, m.workspace, m.stream, m.size
       FROM m
      WHERE (m.want IS NULL OR m.want = -1)
-       AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.name = m.stream)
+       AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.member = m.member)
                   OR EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream)
                 THEN false
                 ELSE {enter}(hashtextextended('stream/' || m.shard || '/' || m.workspace || '/' || m.stream, 0)){entered} END
-     ORDER BY m.shard, m.workspace, m.stream
+), made AS (
+    INSERT INTO {schema}.stream (shard, workspace, name, head)
+    SELECT gone.shard, gone.workspace, gone.stream, gone.size - 1
+      FROM gone
+     ORDER BY gone.shard, gone.workspace, gone.stream
     ON CONFLICT (shard, workspace, name) DO NOTHING
-    RETURNING shard, workspace, name, head
+    RETURNING shard, workspace, name, head, {now} AS at
 ), won AS (
-    SELECT m.member, m.shard, m.workspace, m.command, m.stream, m.size, w.head
-      FROM m JOIN (SELECT * FROM moved UNION ALL SELECT * FROM made) w
-        ON w.shard = m.shard AND w.workspace = m.workspace AND w.name = m.stream
+    SELECT moved.member, moved.shard, moved.workspace, moved.command, moved.name, moved.size, moved.head, moved.at FROM moved
+    UNION ALL
+    SELECT m.member, m.shard, m.workspace, m.command, m.stream, m.size, made.head, made.at
+      FROM made JOIN m ON m.shard = made.shard AND m.workspace = made.workspace AND m.stream = made.name
 ), written AS (
     INSERT INTO {schema}.event
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
-    SELECT won.shard, won.command, c.n, won.workspace, won.stream, won.head - won.size + 1 + c.n,
-           c.name, c.data::json, c.correlation, c.causation, c.actor, {now}
+    SELECT won.shard, won.command, c.n, won.workspace, won.name, won.head - won.size + 1 + c.n,
+           c.name, c.data::json, c.correlation, c.causation, c.actor, won.at
       FROM won JOIN unnest($7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
                     AS c(owner, n, name, data, correlation, causation, actor) ON c.owner = won.member
 )
@@ -54,4 +58,4 @@ SELECT m.member,
        coalesce(won.head, cur.head, -1)
   FROM m
   LEFT JOIN won ON won.member = m.member
-  LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.name = m.stream
+  LEFT JOIN cur ON cur.member = m.member
