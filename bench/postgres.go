@@ -16,13 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// Sizes that did best for the systems by hand on a machine with two cores, of
-// those that were tried: connections 2 to 64, writers 1 to 8.
-const (
-	sqlConns    = 8
-	bestWriters = 2
-)
-
 // openPostgres makes a database on the server, with a schema for each system.
 func openPostgres(ctx context.Context, c config) (*place, error) {
 	if !storeWanted(c, "postgres") {
@@ -38,7 +31,7 @@ func openPostgres(ctx context.Context, c config) (*place, error) {
 		return nil, err
 	}
 	p := &place{store: "postgres", close: drop}
-	if err := p.openPostgres(ctx, url); err != nil {
+	if err := p.openPostgres(ctx, c, url); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -60,25 +53,25 @@ func (p *place) finally(f func()) {
 	p.close = func() { f(); before() }
 }
 
-func (p *place) openPostgres(ctx context.Context, url string) error {
+func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 	hf, err := holdfast.Open(ctx, postgres.URL(url), holdfast.Config{})
 	if err != nil {
 		return err
 	}
 	p.finally(func() { _ = hf.Close() })
-	one, err := baseline.OpenPostgres(ctx, url, "baseline", sqlConns)
+	one, err := baseline.OpenPostgres(ctx, url, "baseline", c.conns)
 	if err != nil {
 		return err
 	}
 	p.finally(one.Close)
-	seeder := one.Coalesced(bestWriters)
+	seeder := one.Coalesced(c.writers)
 	p.finally(seeder.Close)
-	two, err := baseline.OpenPostgres(ctx, url, "baseline_best", sqlConns)
+	two, err := baseline.OpenPostgres(ctx, url, "baseline_best", c.conns)
 	if err != nil {
 		return err
 	}
 	p.finally(two.Close)
-	best := two.Coalesced(bestWriters)
+	best := two.Coalesced(c.writers)
 	p.finally(best.Close)
 	p.systems = []named{
 		{name: ours, system: engine{hf}, seeder: engine{hf}},
