@@ -43,8 +43,8 @@ arch: ## who may import whom
 bench: ## measure, into bench/results.json
 	$(PGRUN) sh -c 'cd bench && $(GO) run . -o results.json'
 
-crash: ## the long suite that kills processes
-	HOLDFAST_KILLS=200 $(PGRUN) $(GO) test -run 'Kill' -timeout 60m ./internal/storetest
+crash: ## the long suites: processes killed, and a crash at every point
+	HOLDFAST_KILLS=200 $(PGRUN) $(GO) test -v -run 'Kill|Crash' -timeout 60m ./internal/storetest ./holdfasttest
 
 demo: ## a server with something to look at
 	$(GO) run ./cmd/holdfast dev --demo

@@ -63,7 +63,7 @@ func parse(args []string) (c config, err error) {
 	flags.DurationVar(&c.patience, "patience", 45*time.Second, "how long a measurement repeats slices in which others used the machine")
 	flags.BoolVar(&quick, "quick", false, "fewer and shorter rounds")
 	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one")
-	flags.IntVar(&c.conns, "conns", 8, "connections of a system by hand on PostgreSQL")
+	flags.IntVar(&c.conns, "conns", 16, "connections of a system by hand on PostgreSQL")
 	flags.IntVar(&c.writers, "writers", 2, "writers of sql-best on PostgreSQL, for each kind of call")
 	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
