@@ -149,12 +149,16 @@ type tally struct {
 	accounted int
 }
 
-// kept are the slices that count.
-func (t *tally) kept(rounds int) []sample {
-	if len(t.quiet) >= max(rounds/3, 3) {
-		return t.quiet
+// enough says whether the undisturbed slices suffice by themselves.
+func (t *tally) enough(rounds int) bool { return len(t.quiet) >= max(rounds/3, 3) }
+
+// kept are the slices that count: for all systems the undisturbed ones, or for
+// all of them all, because a disturbed slice is not to be compared with another.
+func (c *cell) kept(t *tally) []sample {
+	if slices.ContainsFunc(c.runs, func(t tally) bool { return !t.enough(c.rounds) }) {
+		return slices.Concat(t.quiet, t.disturbed)
 	}
-	return slices.Concat(t.quiet, t.disturbed)
+	return t.quiet
 }
 
 // measure lets the systems take turns until each has as many undisturbed slices
@@ -262,19 +266,18 @@ func (c *cell) work(ctx context.Context, u unit, long time.Duration) (sample, er
 func (c *cell) results(workload string) []result {
 	var all []result
 	for i, s := range c.place.systems {
-		r := c.runs[i].result(c.rounds)
+		r := c.runs[i].result(c.kept(&c.runs[i]))
 		r.Workload, r.Store, r.Clients, r.System = workload, c.place.store, c.clients, s.name
 		all = append(all, r)
 	}
 	return all
 }
 
-func (t *tally) result(rounds int) result {
+func (t *tally) result(kept []sample) result {
 	var rates []float64
 	var latencies []time.Duration
 	var cpu time.Duration
 	var sum counters
-	kept := t.kept(rounds)
 	for _, s := range kept {
 		rates = append(rates, float64(len(s.latencies))/s.took.Seconds())
 		latencies = append(latencies, s.latencies...)

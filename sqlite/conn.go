@@ -111,7 +111,7 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 		_, err := c.query(ctx, &sc.do, values, cmd, true)
 		return err
 	}
-	won, err := c.query(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do), true)
+	won, err := c.change(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // SQLite has no CTE that writes, so a verb is a short script. "do" decides: if
-// a row comes back the command won, and the "each" (once a child row) and
+// a row comes back, or is changed where none is asked for, the command won, and the "each" (once a child row) and
 // "then" statements follow; if none comes back it lost, and "else" tells what
 // was found instead. The answer is the last row that a branch returns. A "look"
 // before all that is a read: where it finds nothing there is nothing to do, and
