@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -23,6 +24,9 @@ type conn struct {
 	failed error
 	// exposed says that the user has the transaction too, through Raw.
 	exposed bool
+	// ended says that the transaction is over: the statements are those of
+	// the connection, which by then serves somebody else.
+	ended atomic.Bool
 }
 
 var _ store.Conn = (*conn)(nil)
@@ -33,6 +37,9 @@ var _ store.Conn = (*conn)(nil)
 func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if c.ended.Load() {
+		return c.store.fault(sql.ErrTxDone)
 	}
 	if c.failed != nil {
 		return c.failed
@@ -58,6 +65,8 @@ func (c *conn) expose() *sql.Tx {
 	return c.tx
 }
 
+func (c *conn) end() { c.ended.Store(true) }
+
 // Exposed says whether the user has had the transaction in their own hands.
 func (c *conn) Exposed() bool { return c.exposed }
 
@@ -69,7 +78,11 @@ func (c *conn) whole(ctx context.Context) error {
 	if !c.exposed {
 		return nil
 	}
-	if _, err := c.tx.ExecContext(context.WithoutCancel(ctx), "BEGIN"); err != nil {
+	_, err := c.tx.ExecContext(context.WithoutCancel(ctx), "BEGIN")
+	if errors.Is(err, sql.ErrTxDone) { // the user has ended it
+		return c.store.fault(err)
+	}
+	if err != nil {
 		return nil
 	}
 	_ = c.tx.Rollback()
@@ -180,26 +193,29 @@ func (c *conn) query(ctx context.Context, st *statement, values []any, cmd store
 }
 
 func (c *conn) exec(ctx context.Context, st *statement, values []any) (sql.Result, error) {
-	if p := c.prepared(st); p != nil {
-		return c.tx.StmtContext(ctx, p).ExecContext(ctx, values...)
+	if p := c.prepared(ctx, st); p != nil {
+		return p.ExecContext(ctx, values...)
 	}
 	return c.tx.ExecContext(ctx, st.text, values...)
 }
 
 func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows, error) {
-	if p := c.prepared(st); p != nil {
-		return c.tx.StmtContext(ctx, p).QueryContext(ctx, values...)
+	if p := c.prepared(ctx, st); p != nil {
+		return p.QueryContext(ctx, values...)
 	}
 	return c.tx.QueryContext(ctx, st.text, values...)
 }
 
 // prepared returns the prepared form of a statement. A joined transaction may
 // be of another pool, where ours does not exist.
-func (c *conn) prepared(st *statement) *sql.Stmt {
-	if c.joined {
+func (c *conn) prepared(ctx context.Context, st *statement) *sql.Stmt {
+	switch {
+	case c.joined:
 		return nil
+	case c.store.link != nil:
+		return c.store.writes[st.text]
 	}
-	return c.store.writes[st.text]
+	return c.tx.StmtContext(ctx, c.store.writes[st.text])
 }
 
 func onlyIf(cmd store.Command, yes bool) store.Command {

@@ -25,11 +25,8 @@ func (s *Store) rounds() store.Rounds {
 			return orAlone(s.updateOnce(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) }))
 		},
 		Acquire: func() (any, func(), error) {
-			link, err := s.writer(context.Background())
-			if err != nil {
-				return nil, nil, err
-			}
-			return link, func() { _ = link.Close() }, nil
+			link, release, err := s.writer(context.Background())
+			return link, release, err
 		},
 		Serve: func(with any, members []store.Command) []error { return s.serve(with.(*sql.Conn), members) },
 		Alone: s.alone,

@@ -30,9 +30,14 @@ type Store struct {
 
 	write, read *sql.DB
 	grouper     *store.Grouper
-	scripts     map[string]*script
-	writes      map[string]*sql.Stmt // by text, on the connection that writes
-	reads       map[string]*sql.Stmt
+	// link is the one connection that writes, of a file of our own, with its
+	// statements; turn is who has it. With a pool of the program's, each
+	// transaction takes a connection from it.
+	link    *sql.Conn
+	turn    chan struct{}
+	scripts map[string]*script
+	writes  map[string]*sql.Stmt // by text, on the connection that writes
+	reads   map[string]*sql.Stmt
 }
 
 var _ store.Store = (*Store)(nil)
@@ -52,6 +57,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := texts.Missing(store.Decls()); err != nil {
 		return err
 	}
+	if err := s.keepLink(ctx); err != nil {
+		return err
+	}
 	s.scripts = make(map[string]*script, len(texts))
 	s.writes, s.reads = make(map[string]*sql.Stmt), make(map[string]*sql.Stmt)
 	for name, text := range texts {
@@ -65,9 +73,27 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
+// keepLink takes the connection that writes out of its pool, for good: what is
+// prepared on it then needs no look-up for each use.
+func (s *Store) keepLink(ctx context.Context) (err error) {
+	if !s.owned {
+		return nil
+	}
+	s.turn = make(chan struct{}, 1)
+	s.link, err = s.write.Conn(ctx)
+	return s.fault(err)
+}
+
 func (s *Store) prepareScript(ctx context.Context, sc *script) (err error) {
+	prepare := s.write.PrepareContext
+	if s.link != nil {
+		prepare = s.link.PrepareContext
+	}
 	for _, st := range sc.all() {
-		if s.writes[st.text], err = s.write.PrepareContext(ctx, st.text); err != nil {
+		if s.writes[st.text] != nil { // two scripts may share a statement; one that is not closed keeps the file open
+			continue
+		}
+		if s.writes[st.text], err = prepare(ctx, st.text); err != nil {
 			return s.notWhole(sc.name, err)
 		}
 	}
@@ -126,7 +152,7 @@ var errNothing = errors.New("no row")
 // gives its rows to the one that wants them, if any does.
 func (s *Store) readOnce(ctx context.Context, text string, c, wants store.Command) error {
 	if !s.owned { // of a pool of one, an update may have the only connection
-		wait, cancel := context.WithTimeout(ctx, turn)
+		wait, cancel := context.WithTimeout(ctx, longTurn)
 		defer cancel()
 		ctx = wait
 	}
@@ -151,11 +177,11 @@ func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) 
 }
 
 func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	link, err := s.writer(ctx)
+	link, release, err := s.writer(ctx)
 	if err != nil {
 		return err
 	}
-	defer link.Close()
+	defer release()
 	return s.updateOn(ctx, link, f)
 }
 
@@ -166,6 +192,7 @@ func (s *Store) updateOn(ctx context.Context, link *sql.Conn, f func(context.Con
 	}
 	defer tx.Rollback() // after a commit it does nothing; after a panic it is what frees the lock
 	c := &conn{store: s, tx: tx}
+	defer c.end()
 	if err := f(ctx, c); err != nil {
 		return err
 	}
@@ -184,20 +211,30 @@ func (s *Store) updateOn(ctx context.Context, link *sql.Conn, f func(context.Con
 	return nil
 }
 
-// turn is how long a write waits for those before it. Nobody waits so long
+// longTurn is how long a write waits for those before it. Nobody waits so long
 // behind others that finish: one of them is waiting for this one.
-const turn = 30 * time.Second
+const longTurn = 30 * time.Second
 
 // writer waits its turn for the connection that writes.
-func (s *Store) writer(ctx context.Context) (*sql.Conn, error) {
-	wait, cancel := context.WithTimeout(ctx, turn)
+func (s *Store) writer(ctx context.Context) (link *sql.Conn, release func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, longTurn)
 	defer cancel()
-	link, err := s.write.Conn(wait)
-	if err != nil && ctx.Err() == nil && wait.Err() != nil {
-		return nil, fault.New(fault.Unavailable,
-			"%s: waited %s for the connection that writes: a transaction is held open, perhaps one that uses the engine inside itself with a context from outside", s.name, turn)
+	if s.link == nil {
+		link, err = s.write.Conn(wait)
+		release = func() { _ = link.Close() }
+	} else {
+		select {
+		case s.turn <- struct{}{}:
+			return s.link, func() { <-s.turn }, nil
+		case <-wait.Done():
+			err = wait.Err()
+		}
 	}
-	return link, s.fault(err)
+	if err != nil && ctx.Err() == nil && wait.Err() != nil {
+		return nil, nil, fault.New(fault.Unavailable,
+			"%s: waited %s for the connection that writes: a transaction is held open, perhaps one that uses the engine inside itself with a context from outside", s.name, longTurn)
+	}
+	return link, release, s.fault(err)
 }
 
 // begin takes the write lock. The context stays outside: database/sql would
@@ -229,6 +266,9 @@ func (s *Store) Close() error {
 				_ = st.Close()
 			}
 		}
+	}
+	if s.link != nil {
+		_ = s.link.Close()
 	}
 	if !s.owned {
 		return nil
