@@ -65,6 +65,9 @@ func (a *Args) Child() *Args {
 }
 
 func (a *Args) begin() {
+	if a.values == nil { // most commands have fewer columns than this
+		a.kinds, a.values = make([]kind, 0, 16), make([]any, 0, 16)
+	}
 	a.members++
 	a.next = 0
 }
