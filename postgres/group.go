@@ -23,9 +23,10 @@ func (s *Store) rounds() store.Rounds {
 		Queue: func(c store.Command) string {
 			return c.Decl().Name + "/" + strconv.Itoa(int(c.Place().Shard))
 		},
-		Fits: store.Apart,
-		Most: mostMembers,
-		Lone: s.lone,
+		Exclusive: true,
+		Fits:      store.Apart,
+		Most:      mostMembers,
+		Lone:      s.lone,
 		Acquire: func() (any, func(), error) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
@@ -46,9 +47,9 @@ func (s *Store) rounds() store.Rounds {
 // waits for a disk or a network, more of them wait at the same time.
 func slots(latency time.Duration) int {
 	switch {
-	case latency < time.Millisecond:
+	case latency < 8*time.Millisecond:
 		return 2
-	case latency < 4*time.Millisecond:
+	case latency < 20*time.Millisecond:
 		return 4
 	default:
 		return mostSlots

@@ -22,6 +22,9 @@ type Rounds struct {
 	// Fits begins a round: the function that it returns says of one command
 	// after the other whether it may join those before it.
 	Fits func() func(Command) bool
+	// Exclusive says that no two rounds under way may share a row: the second
+	// would find it locked, and its members would all have to run alone.
+	Exclusive bool
 	// Most is how many members a round has at the most.
 	Most int
 	// Lone serves a caller that nobody else waits behind, in a slot. It may
@@ -69,6 +72,7 @@ type Grouper struct {
 	latency time.Duration // of a round, smoothed
 	waiting []string      // queues with callers, in the order they were filled
 	queues  map[string][]*call
+	held    map[Key]bool // rows that a round under way has, where rounds are exclusive
 }
 
 // call is a caller's command while it waits.
@@ -81,7 +85,7 @@ type call struct {
 
 // NewGrouper returns a grouper that serves through r.
 func NewGrouper(r Rounds) *Grouper {
-	return &Grouper{Rounds: r, queues: make(map[string][]*call)}
+	return &Grouper{Rounds: r, queues: make(map[string][]*call), held: make(map[Key]bool)}
 }
 
 // Do runs a command and commits it, alone or with others.
@@ -103,7 +107,7 @@ func (g *Grouper) Do(ctx context.Context, c Command) error {
 // lone serves a caller in the slot that it has, and gives the slot on, also if
 // the caller's goroutine panics.
 func (g *Grouper) lone(ctx context.Context, c Command) error {
-	defer g.leave()
+	defer g.leave(c)
 	return g.timed(func() error { return g.Lone(ctx, c) })
 }
 
@@ -118,7 +122,8 @@ func (g *Grouper) orAlone(ctx context.Context, c Command, err error) error {
 func (g *Grouper) enter(queue string, c Command) (w *call, free bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.busy < g.Slots(g.latency) && len(g.waiting) == 0 {
+	if g.busy < g.Slots(g.latency) && len(g.waiting) == 0 && g.apart(c) {
+		g.hold(c)
 		g.busy++
 		return nil, true
 	}
@@ -165,10 +170,11 @@ func (g *Grouper) withdraw(queue string, w *call) bool {
 	return true
 }
 
-// leave gives the slot to those who wait, or back.
-func (g *Grouper) leave() {
+// leave gives the slot of a lone caller to those who wait, or back.
+func (g *Grouper) leave(c Command) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.free(c)
 	if len(g.waiting) > 0 {
 		go g.drain()
 		return
@@ -210,6 +216,19 @@ func (g *Grouper) next() []*call {
 		g.busy--
 		return nil
 	}
+	for range len(g.waiting) {
+		if round := g.take(); len(round) > 0 {
+			return round
+		}
+	}
+	// All who wait want rows that rounds under way have: those take them along
+	// when they are done.
+	g.busy--
+	return nil
+}
+
+// take takes what fits of the oldest queue, and puts the rest behind the others.
+func (g *Grouper) take() []*call {
 	queue := g.waiting[0]
 	g.waiting = g.waiting[1:]
 	round, rest := g.pick(g.queues[queue])
@@ -222,15 +241,44 @@ func (g *Grouper) next() []*call {
 	return round
 }
 
+// apart says that no round under way has a row of the command. REQUIRES: mu
+func (g *Grouper) apart(c Command) bool {
+	if !g.Exclusive || len(g.held) == 0 {
+		return true
+	}
+	return !slices.ContainsFunc(c.Keys(), func(k Key) bool { return g.held[k] })
+}
+
+// hold notes the rows of a command that is about to run. REQUIRES: mu
+func (g *Grouper) hold(c Command) {
+	if g.Exclusive {
+		for _, k := range c.Keys() {
+			g.held[k] = true
+		}
+	}
+}
+
+// free forgets them. REQUIRES: mu
+func (g *Grouper) free(c Command) {
+	if g.Exclusive {
+		for _, k := range c.Keys() {
+			delete(g.held, k)
+		}
+	}
+}
+
 func (g *Grouper) pick(queue []*call) (round, rest []*call) {
 	fits := g.Fits()
 	for _, w := range queue {
-		if len(round) < g.Most && fits(w.c) {
+		if len(round) < g.Most && g.apart(w.c) && fits(w.c) {
 			w.taken = true
 			round = append(round, w)
 		} else {
 			rest = append(rest, w)
 		}
+	}
+	for _, w := range round {
+		g.hold(w.c)
 	}
 	return round, rest
 }
@@ -242,6 +290,11 @@ func (g *Grouper) serve(round []*call, serve func([]Command) []error) {
 	}
 	var errs []error
 	_ = g.timed(func() error { errs = serve(members); return nil })
+	g.mu.Lock()
+	for _, w := range round {
+		g.free(w.c)
+	}
+	g.mu.Unlock()
 	for i, w := range round {
 		w.err = errs[i]
 		close(w.done)

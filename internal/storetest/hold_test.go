@@ -313,13 +313,15 @@ func killerTask(t *testing.T, db string) {
 // statement was sent in time, but waited for the row until the hold had run out,
 // are refused, also where whoever had the row changed nothing.
 func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
-	url := holdfasttest.PostgreSQL(t)
+	t.Parallel()
 	ctx := context.Background()
 	for _, what := range []string{"renew", "settle", "release"} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			url := holdfasttest.PostgreSQL(t)
 			hf := holdfasttest.OpenOn(t, database(url))
 			addTask(t, hf, what)
-			got, err := tasks.Take(ctx, hf, tasks.TakeArgs{Queues: []string{"q"}, Holder: "h", Lease: 400 * time.Millisecond, Limit: 1})
+			got, err := tasks.Take(ctx, hf, tasks.TakeArgs{Queues: []string{"q"}, Holder: "h", Lease: 3 * time.Second, Limit: 1})
 			if err != nil || len(got) != 1 {
 				t.Fatal(got, err)
 			}

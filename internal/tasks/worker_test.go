@@ -91,7 +91,7 @@ func TestWorkerRunsEachTaskOnce(t *testing.T) {
 // lease keeps its hold, while a janitor sweeps, and is settled once.
 func TestWorkerRenewsALongBody(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		const lease = 600 * time.Millisecond
+		const lease = 1500 * time.Millisecond // long enough for a busy machine to renew
 		start(t, hf, tasks.Worker{Lease: lease, Body: func(ctx context.Context, _ tasks.Taken) ([]byte, error) {
 			return []byte(`1`), clock.Wait(ctx, 3*lease)
 		}})
@@ -134,7 +134,7 @@ func TestWorkerCountsFailuresAndPanics(t *testing.T) {
 // its timeout: its context ends, and says why.
 func TestWorkerEndsABodyThatHangs(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		start(t, hf, tasks.Worker{Lease: 300 * time.Millisecond, Timeout: 400 * time.Millisecond,
+		start(t, hf, tasks.Worker{Lease: 2 * time.Second, Timeout: time.Second,
 			Body: func(ctx context.Context, _ tasks.Taken) ([]byte, error) {
 				<-ctx.Done()
 				return nil, context.Cause(ctx)
@@ -178,7 +178,7 @@ func TestBodyLearnsThatItsHoldIsLost(t *testing.T) {
 // that goes on for several leases keeps its hold and is settled.
 func TestStoppingWorkerFailsNothing(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		const lease = 300 * time.Millisecond
+		const lease = time.Second
 		begun := make(chan string, 2)
 		w := tasks.Worker{Doer: hf, Hub: hf.Hub(), Name: "w", Queues: []string{"q"}, Parallel: 2, Lease: lease,
 			Log: slog.New(slog.DiscardHandler),

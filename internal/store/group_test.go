@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var testVerb = NewVerb(Decl{Name: "test.verb", Group: true},
+	func(row int) []string { return []string{strconv.Itoa(row)} },
+	func(row int, a *Args) { a.Int(int64(row)) },
+	func(*int, Row) error { return nil })
+
+func testCommand(row int) Command {
+	return &command[int, int]{verb: testVerb, at: Place{Workspace: "w"}, id: NewID(), args: row}
+}
+
+// rowsUnderWay fails if two that run at once share a row.
+type rowsUnderWay struct {
+	*testing.T
+	mu   sync.Mutex
+	rows map[Key]bool
+	ran  atomic.Int64
+}
+
+func (u *rowsUnderWay) run(members ...Command) {
+	u.mu.Lock()
+	for _, c := range members {
+		for _, k := range c.Keys() {
+			if u.rows[k] {
+				u.Errorf("%v is worked on twice at once", k)
+			}
+			u.rows[k] = true
+		}
+	}
+	u.mu.Unlock()
+	u.ran.Add(int64(len(members)))
+	u.mu.Lock()
+	for _, c := range members {
+		for _, k := range c.Keys() {
+			delete(u.rows, k)
+		}
+	}
+	u.mu.Unlock()
+}
+
+func (u *rowsUnderWay) rounds(slots int) Rounds {
+	return Rounds{
+		Queue: func(Command) string { return "q" }, Fits: Apart, Exclusive: true, Most: 8,
+		Slots:   func(time.Duration) int { return slots },
+		Acquire: func() (any, func(), error) { return nil, func() {}, nil },
+		Lone:    func(_ context.Context, c Command) error { u.run(c); return nil },
+		Serve: func(_ any, members []Command) []error {
+			u.run(members...)
+			return make([]error, len(members))
+		},
+		Alone: func(context.Context, Command) error { return errors.New("nobody has to run alone here") },
+	}
+}
+
+// TestGrouperServesEverybodyOnce verifies that many callers on few rows, some of
+// whom leave, are each served once or told that they left; that no two rounds
+// under way share a row; and that nothing is left behind: no slot, no queue, no
+// row.
+func TestGrouperServesEverybodyOnce(t *testing.T) {
+	for slots := 1; slots <= 4; slots++ {
+		u := &rowsUnderWay{T: t, rows: map[Key]bool{}}
+		g := NewGrouper(u.rounds(slots))
+		var served, left atomic.Int64
+		var group sync.WaitGroup
+		for range 64 {
+			group.Go(func() {
+				for range 300 {
+					ctx, cancel := context.WithCancel(context.Background())
+					if rand.IntN(5) == 0 {
+						go cancel()
+					}
+					switch err := g.Do(ctx, testCommand(rand.IntN(6))); {
+					case err == nil:
+						served.Add(1)
+					case errors.Is(err, context.Canceled):
+						left.Add(1)
+					default:
+						t.Error(err)
+					}
+					cancel()
+				}
+			})
+		}
+		group.Wait()
+		if served.Load() != u.ran.Load() || served.Load()+left.Load() != 64*300 {
+			t.Errorf("%d slots: %d ran, %d were told so, %d left", slots, u.ran.Load(), served.Load(), left.Load())
+		}
+		atRest(t, g)
+	}
+}
+
+// TestGrouperOutlivesAPanic verifies that a panic on the way of a lone caller
+// reaches that caller, and that its slot and its row are free again.
+func TestGrouperOutlivesAPanic(t *testing.T) {
+	u := &rowsUnderWay{T: t, rows: map[Key]bool{}}
+	r := u.rounds(1)
+	lone := r.Lone
+	first := true
+	r.Lone = func(ctx context.Context, c Command) error {
+		if first {
+			first = false
+			panic("a hook of the user's")
+		}
+		return lone(ctx, c)
+	}
+	g := NewGrouper(r)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not reach its caller")
+			}
+		}()
+		_ = g.Do(context.Background(), testCommand(1))
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := g.Do(ctx, testCommand(1)); err != nil {
+		t.Errorf("the next caller: %v", err)
+	}
+	atRest(t, g)
+}
+
+// atRest waits until the last slot is given back, and looks for what is left.
+func atRest(t *testing.T, g *Grouper) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for {
+		g.mu.Lock()
+		busy, waiting, queues, held := g.busy, len(g.waiting), len(g.queues), len(g.held)
+		g.mu.Unlock()
+		if busy+waiting+queues+held == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("left behind: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, held)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
