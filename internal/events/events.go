@@ -115,8 +115,14 @@ func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
 
 // Moved is the refusal of a write that expected another version.
 func Moved(what string, expected, last int64) *fault.Error {
-	return fault.New(fault.Concurrency, "%s is at version %d, not at %d: load it again and decide anew", what, last, expected).
-		With("expectedVersion", expected).With("lastVersion", last)
+	f := fault.New(fault.Concurrency, "%s is at version %d, not at %d: load it again and decide anew", what, last, expected)
+	switch {
+	case last == None:
+		f = fault.New(fault.Concurrency, "%s does not exist, and was expected at version %d", what, expected)
+	case expected == None:
+		f = fault.New(fault.Concurrency, "%s exists already, at version %d", what, last)
+	}
+	return f.With("expectedVersion", expected).With("lastVersion", last)
 }
 
 func checkAppend(a *AppendArgs) error {
