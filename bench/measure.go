@@ -47,7 +47,9 @@ type place struct {
 	account func(context.Context, named, func() (int, error)) (counters, int, error)
 	// settle is called when the rows of a workload are made.
 	settle func(context.Context) error
-	close  func()
+	// again makes the tasks of a system due that are done or held.
+	again func(context.Context, named) error
+	close func()
 }
 
 type named struct {
@@ -56,6 +58,7 @@ type named struct {
 	// seeder does the same writes fast.
 	seeder system
 	file   string
+	tasks  string // the table of its tasks
 }
 
 type counters struct {
@@ -102,14 +105,22 @@ func cellName(store, workload string, clients int) string {
 }
 
 func measureWorkload(ctx context.Context, c config, p *place, w workload) (all []result, err error) {
-	units := make([]unit, len(p.systems))
-	for i, s := range p.systems {
+	var systems []named
+	var units []unit
+	for _, s := range p.systems {
+		u := w.start(s.system)
+		if u == nil {
+			continue
+		}
+		systems, units = append(systems, s), append(units, u)
 		if w.seed != nil {
 			if err := w.seed(ctx, s.seeder); err != nil {
 				return nil, fmt.Errorf("seed %s: %w", s.name, err)
 			}
 		}
-		units[i] = w.start(s.system)
+	}
+	if len(systems) == 0 {
+		return nil, nil
 	}
 	if p.settle != nil {
 		if err := p.settle(ctx); err != nil {
@@ -120,11 +131,11 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 		if !c.run.MatchString(cellName(p.store, w.name, clients)) {
 			continue
 		}
-		cell := cell{config: c, place: p, clients: clients, units: units, runs: make([]tally, len(units))}
+		cell := cell{config: c, place: p, workload: w, clients: clients, systems: systems, units: units, runs: make([]tally, len(units))}
 		if err := cell.measure(ctx); err != nil {
 			return all, err
 		}
-		found := cell.results(w.name)
+		found := cell.results()
 		table(os.Stdout, found)
 		all = append(all, found...)
 	}
@@ -134,10 +145,12 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 // cell is one measurement: all systems, one workload, one number of clients.
 type cell struct {
 	config
-	place   *place
-	clients int
-	units   []unit
-	runs    []tally // by system
+	place    *place
+	workload workload
+	clients  int
+	systems  []named // that have such a call
+	units    []unit  // by system
+	runs     []tally // by system
 }
 
 // tally is what one system did: the slices in which the machine was ours, and
@@ -169,7 +182,7 @@ func (c *cell) measure(ctx context.Context) error {
 		for i := range c.units {
 			at := (i + round) % len(c.units)
 			if err := c.turn(ctx, at, round > 0); err != nil {
-				return fmt.Errorf("%s, %d clients: %w", c.place.systems[at].name, c.clients, err)
+				return fmt.Errorf("%s, %d clients: %w", c.systems[at].name, c.clients, err)
 			}
 		}
 	}
@@ -184,8 +197,11 @@ func (c *cell) lacks() bool {
 }
 
 func (c *cell) account(ctx context.Context) (err error) {
-	for i, s := range c.place.systems {
+	for i, s := range c.systems {
 		t := &c.runs[i]
+		if err := c.ready(ctx, i); err != nil {
+			return err
+		}
 		t.account, t.accounted, err = c.place.account(ctx, s, func() (int, error) {
 			done, err := c.work(ctx, c.units[i], min(c.slice, 300*time.Millisecond))
 			return len(done.latencies), err
@@ -197,8 +213,20 @@ func (c *cell) account(ctx context.Context) (err error) {
 	return nil
 }
 
+// ready makes the work of a system's next slice, where that is used up.
+func (c *cell) ready(ctx context.Context, at int) error {
+	if !c.workload.again {
+		return nil
+	}
+	c.units[at] = c.workload.start(c.systems[at].system)
+	return c.place.again(ctx, c.systems[at])
+}
+
 // turn is one slice of one system.
 func (c *cell) turn(ctx context.Context, at int, counts bool) error {
+	if err := c.ready(ctx, at); err != nil {
+		return err
+	}
 	runtime.GC() // so that nobody pays for another's garbage
 	before, err := c.count(ctx)
 	if err != nil {
@@ -250,11 +278,17 @@ func (c *cell) work(ctx context.Context, u unit, long time.Duration) (sample, er
 	for client := range c.clients {
 		group.Go(func() {
 			for begun := start; begun.Sub(start) < long; {
-				if errs[client] = u(ctx, client, c.clients); errs[client] != nil {
+				n, err := u(ctx, client, c.clients)
+				if errors.Is(err, errNoMore) {
+					return
+				}
+				if errs[client] = err; err != nil {
 					return
 				}
 				now := time.Now()
-				latencies[client] = append(latencies[client], now.Sub(begun))
+				for range n { // what was done at once took each of them as long
+					latencies[client] = append(latencies[client], now.Sub(begun))
+				}
 				begun = now
 			}
 		})
@@ -263,11 +297,11 @@ func (c *cell) work(ctx context.Context, u unit, long time.Duration) (sample, er
 	return sample{latencies: slices.Concat(latencies...), took: time.Since(start)}, errors.Join(errs...)
 }
 
-func (c *cell) results(workload string) []result {
+func (c *cell) results() []result {
 	var all []result
-	for i, s := range c.place.systems {
+	for i, s := range c.systems {
 		r := c.runs[i].result(c.kept(&c.runs[i]))
-		r.Workload, r.Store, r.Clients, r.System = workload, c.place.store, c.clients, s.name
+		r.Workload, r.Store, r.Clients, r.System = c.workload.name, c.place.store, c.clients, s.name
 		all = append(all, r)
 	}
 	return all

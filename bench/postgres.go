@@ -71,12 +71,12 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 		return err
 	}
 	p.finally(two.Close)
-	best := two.Coalesced(c.writers)
-	p.finally(best.Close)
+	all := two.Coalesced(c.writers)
+	p.finally(all.Close)
 	p.systems = []named{
-		{name: ours, system: engine{hf}, seeder: engine{hf}},
-		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},
-		{name: sqlBest, system: hand{best}, seeder: hand{best}},
+		{name: ours, system: engine{hf}, seeder: engine{hf}, tasks: "holdfast.task"},
+		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, tasks: "baseline.task"},
+		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, tasks: "baseline_best.task"},
 	}
 	return p.openProbe(ctx, url)
 }
@@ -95,6 +95,15 @@ func (p *place) openProbe(ctx context.Context, url string) error {
 	// another.
 	p.settle = func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "VACUUM ANALYZE")
+		return err
+	}
+	p.again = func(ctx context.Context, s named) error {
+		_, err := conn.Exec(ctx, "UPDATE "+s.tasks+` SET state = 'due', due_at = clock_timestamp(), output = NULL, holder = NULL, until = NULL
+			WHERE state <> 'due' OR holder IS NOT NULL`)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "VACUUM ANALYZE "+s.tasks)
 		return err
 	}
 	p.count = func(ctx context.Context) (counters, error) {

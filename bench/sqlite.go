@@ -25,7 +25,7 @@ func openSQLite(ctx context.Context, c config) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{store: "sqlite", account: accountSQLite, close: func() { _ = os.RemoveAll(dir) }}
+	p := &place{store: "sqlite", account: accountSQLite, again: againSQLite, close: func() { _ = os.RemoveAll(dir) }}
 	if err := p.openSQLite(ctx, dir); err != nil {
 		p.close()
 		return nil, err
@@ -50,11 +50,11 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 		return err
 	}
 	p.finally(two.Close)
-	best, err := two.Coalesced(ctx)
+	all, err := two.Coalesced(ctx)
 	if err != nil {
 		return err
 	}
-	p.finally(best.Close)
+	p.finally(all.Close)
 	// A second connection that coalesces seeds the file of the first.
 	three, err := baseline.OpenSQLite(ctx, file(sqlOne))
 	if err != nil {
@@ -67,9 +67,9 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 	}
 	p.finally(seeder.Close)
 	p.systems = []named{
-		{name: ours, system: engine{hf}, seeder: engine{hf}, file: file(ours)},
-		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},
-		{name: sqlBest, system: hand{best}, seeder: hand{best}, file: file(sqlBest)},
+		{name: ours, system: engine{hf}, seeder: engine{hf}, file: file(ours), tasks: "holdfast_task"},
+		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne), tasks: "baseline_task"},
+		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, file: file(sqlBest), tasks: "baseline_task"},
 	}
 	return nil
 }
@@ -78,13 +78,11 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 // commit marks its last frame. A reader from before the slice keeps the log from
 // being begun anew, which also makes the slice no measure of speed.
 func accountSQLite(ctx context.Context, s named, work func() (int, error)) (n counters, units int, err error) {
-	dsn := (&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute(s.file)), RawQuery: "_pragma=busy_timeout(5000)"}).String()
-	db, err := sql.Open("sqlite", dsn)
+	db, err := openFile(s)
 	if err != nil {
 		return n, 0, err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
 	var busy, log, done int
 	if err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done); err != nil {
 		return n, 0, err
@@ -106,6 +104,29 @@ func accountSQLite(ctx context.Context, s named, work func() (int, error)) (n co
 	}
 	n, err = readLog(s.file + "-wal")
 	return n, units, err
+}
+
+// againSQLite changes the file beside the system that has it open.
+func againSQLite(ctx context.Context, s named) error {
+	db, err := openFile(s)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "UPDATE "+s.tasks+` SET state = 'due', due_at = updated_at, output = NULL, holder = NULL, until = NULL
+		WHERE state <> 'due' OR holder IS NOT NULL`)
+	return err
+}
+
+// openFile opens the file of a system once more.
+func openFile(s named) (*sql.DB, error) {
+	dsn := (&url.URL{Scheme: "file", Path: filepath.ToSlash(absolute(s.file)), RawQuery: "_pragma=busy_timeout(5000)"}).String()
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
 }
 
 func absolute(path string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/tasks"
 )
 
 // The systems, by the names that the results have.
@@ -28,12 +30,28 @@ type system interface {
 	append(ctx context.Context, stream string, want int64) error
 	inc(ctx context.Context, id string) error
 	put(ctx context.Context, id string) error
+	add(ctx context.Context, id string) error
+	// lease takes up to [baseline.LeaseSize] due tasks, and none if none is due.
+	// What it returns acknowledges one of them each.
+	lease(ctx context.Context) ([]ack, error)
+}
+
+// ack acknowledges one leased task.
+type ack func(context.Context) error
+
+// allAtOnce is a system that acknowledges what it leases in one call.
+type allAtOnce interface {
+	// leaseAll leases and acknowledges, and returns how many.
+	leaseAll(ctx context.Context) (int, error)
 }
 
 const (
 	lifecycle = "invoice"
 	kind      = "org"
 	field     = "count"
+	queue     = "mail"
+	holder    = "bench"
+	output    = `{"ok":true}`
 	payload   = `{"amount":4200,"currency":"EUR"}`
 )
 
@@ -65,6 +83,27 @@ func (e engine) put(ctx context.Context, id string) error {
 	return err
 }
 
+func (e engine) add(ctx context.Context, id string) error {
+	_, _, err := tasks.Add(ctx, e.hf, tasks.AddArgs{Queue: queue, ID: id, Input: []byte(payload)})
+	return err
+}
+
+func (e engine) lease(ctx context.Context) ([]ack, error) {
+	all, err := tasks.Take(ctx, e.hf, tasks.TakeArgs{Queues: []string{queue}, Holder: holder, Lease: time.Minute, Limit: baseline.LeaseSize})
+	return each(all, func(ctx context.Context, t tasks.Taken) error {
+		_, err := tasks.Settle(ctx, e.hf, t, []byte(output))
+		return err
+	}), err
+}
+
+func each[T any](all []T, f func(context.Context, T) error) []ack {
+	acks := make([]ack, len(all))
+	for i, t := range all {
+		acks[i] = func(ctx context.Context) error { return f(ctx, t) }
+	}
+	return acks
+}
+
 // hand is one of the systems written by hand.
 type hand struct{ baseline.System }
 
@@ -90,6 +129,58 @@ func (h hand) inc(ctx context.Context, id string) error {
 
 func (h hand) put(ctx context.Context, id string) error {
 	return h.PutScope(ctx, kind, id, `{"`+field+`":0}`)
+}
+
+func (h hand) add(ctx context.Context, id string) error {
+	return h.AddTask(ctx, baseline.Task{Queue: queue, ID: id, Input: payload})
+}
+
+func (h hand) lease(ctx context.Context) ([]ack, error) {
+	all, err := h.Lease(ctx, queue, holder, time.Minute)
+	return each(all, func(ctx context.Context, t baseline.Leased) error {
+		_, err := h.Ack(ctx, t, output)
+		return err
+	}), err
+}
+
+// best is the system by hand that does many at once wherever it can.
+type best struct {
+	hand
+	baseline.AckAller
+}
+
+func (b best) leaseAll(ctx context.Context) (int, error) {
+	all, err := b.Lease(ctx, queue, holder, time.Minute)
+	if err != nil || len(all) == 0 {
+		return 0, err
+	}
+	n, err := b.AckAll(ctx, all, output)
+	if err == nil && n != len(all) {
+		err = fmt.Errorf("%d of %d tasks were acknowledged", n, len(all))
+	}
+	return n, err
+}
+
+// buyer is a system that has wallets. Holdfast has none yet.
+type buyer interface {
+	wallet(ctx context.Context, id string) error
+	// take takes an item and reserves its cost, settle pays for it.
+	take(ctx context.Context, id, wallet, from string) error
+	settle(ctx context.Context, id, wallet, to string) error
+}
+
+const cost = 7
+
+func (h hand) wallet(ctx context.Context, id string) error { return h.PutWallet(ctx, id, 1<<50) }
+
+func (h hand) take(ctx context.Context, id, wallet, from string) error {
+	_, err := h.Buy(ctx, baseline.Move{Lifecycle: lifecycle, ID: id, From: from, To: "taken", Event: "taken"}.Take(wallet, cost))
+	return err
+}
+
+func (h hand) settle(ctx context.Context, id, wallet, to string) error {
+	_, err := h.Buy(ctx, baseline.Move{Lifecycle: lifecycle, ID: id, From: "taken", To: to, Event: "settled"}.Settle(wallet, cost))
+	return err
 }
 
 // refusal says whether an error is a system's way to say that a thing exists.

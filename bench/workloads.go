@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -16,21 +18,43 @@ type workload struct {
 	// start returns the unit: one call of a client, of so many. Two calls of
 	// one client never run at once, and no two clients share a row unless
 	// sharing is what the workload is about.
+	// A system that has no such call has no unit.
 	start func(system) unit
+	// again says that the tasks that are done are made due again before every
+	// slice, and that the unit is started anew.
+	again bool
 }
 
-type unit func(ctx context.Context, client, clients int) error
+// unit returns how many units it has done, which for most is one.
+type unit func(ctx context.Context, client, clients int) (int, error)
+
+// single is a unit that is one call.
+func single(f func(ctx context.Context, client, clients int) error) unit {
+	return func(ctx context.Context, client, clients int) (int, error) { return 1, f(ctx, client, clients) }
+}
+
+// errNoMore ends a slice early: there is nothing left to do.
+var errNoMore = errors.New("nothing is left to do")
 
 var workloads = []workload{
 	// A guarded transition with its event, of rows that nobody else changes.
-	{"transition", seedEntities, startTransition},
+	{name: "transition", seed: seedEntities, start: startTransition},
 	// One event, at the expected version of a stream that nobody else writes to.
-	{"append", seedStreams, startAppend},
+	{name: "append", seed: seedStreams, start: startAppend},
 	// A new entity with its event; every tenth call is a repetition, which must
 	// find it and write nothing.
-	{"create", nil, startCreate},
+	{name: "create", start: startCreate},
 	// One number of one row, added to by all, each with its event.
-	{"hot-row", func(ctx context.Context, s system) error { return s.put(ctx, "hot") }, startHotRow},
+	{name: "hot-row", seed: func(ctx context.Context, s system) error { return s.put(ctx, "hot") }, start: startHotRow},
+	// A task that is leased, with up to 99 others, and acknowledged. The clients
+	// share what is leased and acknowledge one each, or, where a system can, each
+	// leases its own and acknowledges all at once.
+	{name: "lease-ack", seed: seedTasks, start: startLeaseAck, again: true},
+	// Five guarded transitions of a row, one after the other, each with its event.
+	{name: "run-5", seed: seedRuns, start: startRun},
+	// An item that is taken while its cost is reserved from one of many wallets,
+	// and then settled.
+	{name: "item-wallet", seed: seedItems, start: startItemWallet},
 }
 
 // seedAll calls f for every row, from many goroutines.
@@ -65,7 +89,7 @@ func (w *walk) row(client, clients int) int {
 func startTransition(s system) unit {
 	var w walk
 	closed := make([]bool, seeded)
-	return func(ctx context.Context, client, clients int) error {
+	return single(func(ctx context.Context, client, clients int) error {
 		row := w.row(client, clients)
 		from, to := "open", "closed"
 		if closed[row] {
@@ -74,26 +98,26 @@ func startTransition(s system) unit {
 		err := s.transition(ctx, rowName(row), from, to)
 		closed[row] = closed[row] != (err == nil)
 		return err
-	}
+	})
 }
 
 func startAppend(s system) unit {
 	var w walk
 	heads := make([]int64, seeded)
-	return func(ctx context.Context, client, clients int) error {
+	return single(func(ctx context.Context, client, clients int) error {
 		row := w.row(client, clients)
 		err := s.append(ctx, rowName(row), heads[row])
 		if err == nil {
 			heads[row]++
 		}
 		return err
-	}
+	})
 }
 
 func startCreate(s system) unit {
 	var made atomic.Int64
 	var last [maxClients]string
-	return func(ctx context.Context, client, clients int) error {
+	return single(func(ctx context.Context, client, clients int) error {
 		n := made.Add(1)
 		if n%10 == 0 && last[client] != "" {
 			if err := s.create(ctx, last[client]); !refusal(err) {
@@ -103,9 +127,111 @@ func startCreate(s system) unit {
 		}
 		last[client] = fmt.Sprintf("n-%09d", n)
 		return s.create(ctx, last[client])
-	}
+	})
 }
 
 func startHotRow(s system) unit {
-	return func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") }
+	return single(func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") })
+}
+
+// seedTasks makes enough of them for a slice.
+func seedTasks(ctx context.Context, s system) error {
+	return seedAll(ctx, func(ctx context.Context, i int) error {
+		return errors.Join(s.add(ctx, "a"+rowName(i)), s.add(ctx, "b"+rowName(i)))
+	})
+}
+
+func startLeaseAck(s system) unit {
+	if s, ok := s.(allAtOnce); ok {
+		return func(ctx context.Context, _, _ int) (int, error) {
+			n, err := s.leaseAll(ctx)
+			if err == nil && n == 0 {
+				err = errNoMore
+			}
+			return n, err
+		}
+	}
+	var mu sync.Mutex
+	var leased []ack
+	next := func(ctx context.Context) (ack, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(leased) == 0 {
+			var err error
+			if leased, err = s.lease(ctx); err != nil {
+				return nil, err
+			}
+			if len(leased) == 0 {
+				return nil, errNoMore
+			}
+		}
+		first := leased[0]
+		leased = leased[1:]
+		return first, nil
+	}
+	return single(func(ctx context.Context, _, _ int) error {
+		ack, err := next(ctx)
+		if err != nil {
+			return err
+		}
+		return ack(ctx)
+	})
+}
+
+const wallets = 1000
+
+func seedItems(ctx context.Context, s system) error {
+	b, ok := s.(buyer)
+	if !ok {
+		return nil
+	}
+	return seedAll(ctx, func(ctx context.Context, i int) error {
+		if i < wallets {
+			if err := b.wallet(ctx, rowName(i)); err != nil {
+				return err
+			}
+		}
+		return s.create(ctx, "item-"+rowName(i))
+	})
+}
+
+func startItemWallet(s system) unit {
+	b, ok := s.(buyer)
+	if !ok {
+		return nil
+	}
+	var w walk
+	return single(func(ctx context.Context, client, clients int) error {
+		row := w.row(client, clients)
+		item, wallet := "item-"+rowName(row), rowName(row%wallets)
+		if err := b.take(ctx, item, wallet, "open"); err != nil {
+			return err
+		}
+		return b.settle(ctx, item, wallet, "open")
+	})
+}
+
+// runStatuses are what a run goes round: it ends one before where it began.
+var runStatuses = []string{"open", "s1", "s2", "s3", "s4", "s5"}
+
+const runLength = 5
+
+func seedRuns(ctx context.Context, s system) error {
+	return seedAll(ctx, func(ctx context.Context, i int) error { return s.create(ctx, "run-"+rowName(i)) })
+}
+
+func startRun(s system) unit {
+	var w walk
+	at := make([]int, seeded)
+	return single(func(ctx context.Context, client, clients int) error {
+		row := w.row(client, clients)
+		for range runLength {
+			to := (at[row] + 1) % len(runStatuses)
+			if err := s.transition(ctx, "run-"+rowName(row), runStatuses[at[row]], runStatuses[to]); err != nil {
+				return err
+			}
+			at[row] = to
+		}
+		return nil
+	})
 }

@@ -67,6 +67,20 @@ type Inc struct {
 	By              int64
 }
 
+// Task is work to add to a queue, due at once.
+type Task struct{ Queue, ID, Input string }
+
+// Leased is a task in somebody's hands.
+type Leased struct {
+	Queue, ID string
+	Epoch     int64
+	Until     time.Time
+	Input     []byte
+}
+
+// LeaseSize is how many tasks one call leases at the most.
+const LeaseSize = 100
+
 // System is one way to write. It is safe for concurrent use.
 type System interface {
 	Create(context.Context, New) (Entity, error)
@@ -77,8 +91,25 @@ type System interface {
 	Inc(context.Context, Inc) (int64, error)
 	// PutScope makes a scope, or replaces its state, without an event.
 	PutScope(ctx context.Context, kind, id, state string) error
+	// AddTask makes a task with its event, unless there is one.
+	AddTask(context.Context, Task) error
+	// Lease takes up to [LeaseSize] due tasks of a queue, the longest due first.
+	Lease(ctx context.Context, queue, holder string, lease time.Duration) ([]Leased, error)
+	// Ack ends a leased task with its output and its event, and returns the
+	// task's version. A lease that has run out, or is another's, is refused.
+	Ack(ctx context.Context, t Leased, output string) (int64, error)
+	// PutWallet makes a wallet, or replaces its balance, without an event.
+	PutWallet(ctx context.Context, id string, balance int64) error
+	// Buy moves an item and its cost, both or neither, and returns the balance.
+	Buy(context.Context, Purchase) (int64, error)
 	// Close ends what this way has started. The database under it stays open.
 	Close()
+}
+
+// AckAller is a system that ends many leased tasks at once. Those whose lease
+// is lost stay as they are and are not counted.
+type AckAller interface {
+	AckAll(ctx context.Context, all []Leased, output string) (acked int, err error)
 }
 
 // newID is time-ordered, so that the index on it grows at one end.

@@ -50,6 +50,7 @@ func (p *Postgres) start(ctx context.Context, schema string) error {
 	for _, name := range []string{
 		"schema", "create", "create.all", "transition", "transition.all",
 		"append", "append.first", "append.all", "inc", "inc.all", "put",
+		"task.add", "task.lease", "task.ack", "task.ack.all", "wallet.put", "wallet.move",
 	} {
 		text, err := files.ReadFile("sql/postgres." + name + ".sql")
 		if err != nil {

@@ -16,6 +16,9 @@ type PostgresCoalesced struct {
 	moves   *lanes[Move, Entity]
 	appends *lanes[Append, int64]
 	incs    *lanes[Inc, int64]
+	adds    *lanes[Task, int64]
+	acks    *lanes[ack, int64]
+	buys    *lanes[Purchase, int64]
 }
 
 var _ System = (*PostgresCoalesced)(nil)
@@ -27,6 +30,9 @@ func (p *Postgres) Coalesced(writers int) *PostgresCoalesced {
 	c.moves = (&lanes[Move, Entity]{key: func(a Move) string { return a.Lifecycle + "/" + a.ID }, apart: true, serve: c.moveAll}).start(writers)
 	c.appends = (&lanes[Append, int64]{key: func(a Append) string { return a.Stream }, apart: true, serve: c.appendAll}).start(writers)
 	c.incs = (&lanes[Inc, int64]{key: Inc.row, serve: c.incAll}).start(writers)
+	c.adds = (&lanes[Task, int64]{key: func(a Task) string { return a.Queue + "/" + a.ID }, apart: true, serve: c.addAll}).start(writers)
+	c.acks = (&lanes[ack, int64]{key: func(a ack) string { return a.Queue + "/" + a.ID }, apart: true, serve: c.ackAll}).start(writers)
+	c.buys = (&lanes[Purchase, int64]{key: func(a Purchase) string { return a.Wallet }, apart: true, serve: c.buyAll}).start(writers)
 	return c
 }
 
@@ -36,6 +42,9 @@ func (c *PostgresCoalesced) Close() {
 	c.moves.close()
 	c.appends.close()
 	c.incs.close()
+	c.adds.close()
+	c.acks.close()
+	c.buys.close()
 }
 
 // Create makes an entity with its event, unless there is one.

@@ -45,6 +45,26 @@ var liteTexts = map[string]string{
 	"put": `INSERT INTO baseline_scope (shard, workspace, kind, id, version, state, created_at, updated_at)
 		VALUES (?, ?, ?, ?, 0, ?, ?, ?) ON CONFLICT (shard, workspace, kind, id) DO UPDATE
 		SET version = version + 1, state = excluded.state, updated_at = excluded.updated_at`,
+	"wallet.put": `INSERT INTO baseline_wallet (shard, workspace, id, version, balance, reserved, created_at, updated_at)
+		VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?5) ON CONFLICT (shard, workspace, id) DO UPDATE
+		SET version = version + 1, balance = excluded.balance, reserved = 0, updated_at = excluded.updated_at`,
+	"wallet.able": `SELECT 1 FROM baseline_wallet WHERE shard = ? AND workspace = ? AND id = ? AND balance >= ? AND reserved + ? >= 0`,
+	"wallet.move": `UPDATE baseline_wallet SET version = version + 1, balance = balance - ?4, reserved = reserved + ?5, updated_at = ?6
+		WHERE shard = ?1 AND workspace = ?2 AND id = ?3
+		RETURNING version, balance, reserved`,
+	"task.add": `INSERT INTO baseline_task
+		(shard, workspace, queue, id, version, state, due_at, input, failures, epoch, deaths, created_at, updated_at)
+		VALUES (?1, ?2, ?3, ?4, 0, 'due', ?6, ?5, 0, 0, 0, ?6, ?6) ON CONFLICT (shard, workspace, queue, id) DO NOTHING`,
+	"task.lease": `UPDATE baseline_task SET holder = ?4, epoch = epoch + 1, until = ?6
+		WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND id IN (
+			SELECT id FROM baseline_task
+			WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND state = 'due' AND holder IS NULL AND due_at <= ?5
+			ORDER BY due_at LIMIT ?7)
+		RETURNING queue, id, epoch, until, input`,
+	"task.ack": `UPDATE baseline_task SET state = 'done', version = version + 1, output = ?6, error = NULL,
+		due_at = ?7, holder = NULL, until = NULL, updated_at = ?7
+		WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND id = ?4 AND epoch = ?5 AND until > ?7
+		RETURNING version, failures`,
 }
 
 // OpenSQLite opens or makes the file: WAL, synchronous=FULL, one connection.

@@ -68,3 +68,42 @@ CREATE TABLE {schema}.scope (
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (shard, workspace, kind, id)
 ) WITH (fillfactor = 80);
+
+CREATE TABLE {schema}.task (
+    shard      smallint    NOT NULL,
+    workspace  text        COLLATE "C" NOT NULL,
+    queue      text        COLLATE "C" NOT NULL,
+    id         text        COLLATE "C" NOT NULL,
+    version    bigint      NOT NULL CHECK (version >= 0),
+    state      text        COLLATE "C" NOT NULL CHECK (state IN ('due', 'done', 'failed', 'dead')),
+    due_at     timestamptz NOT NULL,
+    input      json        NOT NULL,
+    output     json,
+    error      text,
+    failures   integer     NOT NULL CHECK (failures >= 0),
+    holder     text,
+    epoch      bigint      NOT NULL CHECK (epoch >= 0),
+    until      timestamptz,
+    deaths     integer     NOT NULL CHECK (deaths >= 0),
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, queue, id),
+    CHECK ((holder IS NULL) = (until IS NULL)),
+    CHECK (holder IS NULL OR state = 'due')
+) WITH (fillfactor = 70);
+
+CREATE INDEX task_due ON {schema}.task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
+CREATE INDEX task_held ON {schema}.task (shard, until) WHERE holder IS NOT NULL;
+
+-- The engine has no wallet to compare with yet.
+CREATE TABLE {schema}.wallet (
+    shard      smallint    NOT NULL,
+    workspace  text        COLLATE "C" NOT NULL,
+    id         text        COLLATE "C" NOT NULL,
+    version    bigint      NOT NULL CHECK (version >= 0),
+    balance    bigint      NOT NULL CHECK (balance >= 0),
+    reserved   bigint      NOT NULL CHECK (reserved >= 0),
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, id)
+) WITH (fillfactor = 80);

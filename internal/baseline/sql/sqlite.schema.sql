@@ -66,3 +66,42 @@ CREATE TABLE IF NOT EXISTS baseline_scope (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (shard, workspace, kind, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_task (
+    shard      INTEGER NOT NULL,
+    workspace  TEXT    NOT NULL,
+    queue      TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    version    INTEGER NOT NULL CHECK (version >= 0),
+    state      TEXT    NOT NULL CHECK (state IN ('due', 'done', 'failed', 'dead')),
+    due_at     INTEGER NOT NULL,
+    input      TEXT    NOT NULL,
+    output     TEXT,
+    error      TEXT,
+    failures   INTEGER NOT NULL CHECK (failures >= 0),
+    holder     TEXT,
+    epoch      INTEGER NOT NULL CHECK (epoch >= 0),
+    until      INTEGER,
+    deaths     INTEGER NOT NULL CHECK (deaths >= 0),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, queue, id),
+    CHECK ((holder IS NULL) = (until IS NULL)),
+    CHECK (holder IS NULL OR state = 'due')
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS baseline_task_due ON baseline_task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
+CREATE INDEX IF NOT EXISTS baseline_task_held ON baseline_task (shard, until) WHERE holder IS NOT NULL;
+
+-- The engine has no wallet to compare with yet.
+CREATE TABLE IF NOT EXISTS baseline_wallet (
+    shard      INTEGER NOT NULL,
+    workspace  TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    version    INTEGER NOT NULL CHECK (version >= 0),
+    balance    INTEGER NOT NULL CHECK (balance >= 0),
+    reserved   INTEGER NOT NULL CHECK (reserved >= 0),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, id)
+) STRICT, WITHOUT ROWID;
