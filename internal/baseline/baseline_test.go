@@ -243,7 +243,7 @@ func testTaskRace(t *testing.T, s baseline.System) {
 func testAckAll(t *testing.T, s baseline.System) {
 	a, ok := s.(baseline.AckAller)
 	if !ok {
-		t.Skip("one by one")
+		return // this system acknowledges one by one
 	}
 	ctx := context.Background()
 	addTasks(t, s, "all", 50)

@@ -41,7 +41,8 @@ func child(t *testing.T, job string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// needServer skips the test where no server can be started.
+// needServer skips the test where no server can be started: with a URL given in
+// the environment the binaries need not be on this machine.
 func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := findServer(t.Context()); err != nil {
