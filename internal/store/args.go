@@ -126,9 +126,16 @@ func (a *Args) Arrays() []any {
 }
 
 // Scalars returns the arguments of a lone member as scalars, and the columns of
-// its child rows as arrays.
+// its child rows as arrays. An id is a plain array of bytes: drivers would write
+// an [ID] out as text and read it back.
 func (a *Args) Scalars() []any {
-	values := a.Values(0)
+	values := make([]any, len(a.kinds), len(a.kinds)+8)
+	for i, v := range a.Values(0) {
+		if id, ok := v.(ID); ok {
+			v = [16]byte(id)
+		}
+		values[i] = v
+	}
 	if a.children != nil {
 		values = a.children.columns(values)
 	}
@@ -141,7 +148,7 @@ func (a *Args) columns(into []any) []any {
 		case kindShard:
 			into = append(into, column(a, c, func(v any) int16 { return int16(v.(int64)) }))
 		case kindID:
-			into = append(into, column(a, c, func(v any) ID { return v.(ID) }))
+			into = append(into, column(a, c, func(v any) [16]byte { return v.(ID) }))
 		case kindInt:
 			into = append(into, column(a, c, maybe[int64]))
 		case kindText:

@@ -178,6 +178,7 @@ type command[A, R any] struct {
 	id   ID
 	args A
 	out  R
+	keys []Key // once asked for
 
 	applied bool
 }
@@ -188,15 +189,15 @@ func (c *command[A, R]) Place() Place { return c.at }
 func (c *command[A, R]) sealed()      {}
 
 func (c *command[A, R]) Keys() []Key {
-	if c.verb.keys == nil {
-		return nil
+	if c.verb.keys == nil || c.keys != nil {
+		return c.keys
 	}
 	rows := c.verb.keys(c.args)
-	keys := make([]Key, len(rows))
+	c.keys = make([]Key, len(rows))
 	for i, row := range rows {
-		keys[i] = Key{Shard: c.at.Shard, Workspace: c.at.Workspace, Row: row}
+		c.keys[i] = Key{Shard: c.at.Shard, Workspace: c.at.Workspace, Row: row}
 	}
-	return keys
+	return c.keys
 }
 
 // Bind puts shard and workspace first, then, for a writer, its id: the same
