@@ -124,14 +124,24 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 		_, err := c.query(ctx, &sc.do, values, cmd, true)
 		return err
 	}
-	won, err := c.change(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do))
-	if err != nil {
+	if sc.fast != nil {
+		if won, err := c.decide(ctx, sc.fast, values, args.Children(0), cmd); won || err != nil {
+			return err
+		}
+	}
+	if won, err := c.decide(ctx, sc, values, args.Children(0), cmd); won || err != nil {
 		return err
 	}
-	if won == 0 {
-		return c.lost(ctx, sc, values, cmd)
+	return c.lost(ctx, sc, values, cmd)
+}
+
+// decide runs the "do" of a script and, if it won, what follows it.
+func (c *conn) decide(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) (won bool, err error) {
+	n, err := c.change(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do))
+	if err != nil || n == 0 {
+		return false, err
 	}
-	return c.won(ctx, sc, values, args.Children(0), cmd)
+	return true, c.won(ctx, sc, values, children, cmd)
 }
 
 func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) error {
@@ -194,16 +204,16 @@ func (c *conn) query(ctx context.Context, st *statement, values []any, cmd store
 
 func (c *conn) exec(ctx context.Context, st *statement, values []any) (sql.Result, error) {
 	if p := c.prepared(ctx, st); p != nil {
-		return p.ExecContext(ctx, values...)
+		return p.ExecContext(ctx, st.args(values)...)
 	}
-	return c.tx.ExecContext(ctx, st.text, values...)
+	return c.tx.ExecContext(ctx, st.text, st.args(values)...)
 }
 
 func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows, error) {
 	if p := c.prepared(ctx, st); p != nil {
-		return p.QueryContext(ctx, values...)
+		return p.QueryContext(ctx, st.args(values)...)
 	}
-	return c.tx.QueryContext(ctx, st.text, values...)
+	return c.tx.QueryContext(ctx, st.text, st.args(values)...)
 }
 
 // prepared returns the prepared form of a statement. A joined transaction may

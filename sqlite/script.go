@@ -3,8 +3,10 @@ package sqlite
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -15,11 +17,16 @@ import (
 // before all that is a read: where it finds nothing there is nothing to do, and
 // a command that runs alone does not take the write lock to find that out.
 //
+// A verb may have a second script, x.fast, for what most often happens. It is
+// tried first; where its "do" changes nothing, nothing has happened, and the
+// script proper decides and answers.
+//
 // The rejected shape was code for each verb. A script keeps the SQL in one
 // file a verb, under the same name as PostgreSQL's, where a test can hold it to
 // the rules.
 type script struct {
 	name   string
+	fast   *script
 	reads  bool
 	look   *statement
 	do     statement
@@ -32,7 +39,31 @@ type statement struct {
 	text string
 	each bool
 	rows bool // returns rows
+	last int  // the highest of its numbered arguments
+	now  bool // needs the time, as one more
 }
+
+// args returns what a statement is run with.
+func (st *statement) args(values []any) []any {
+	if !st.now {
+		return values
+	}
+	return append(values[:st.last:st.last], clock.OfMachine().UnixMilli())
+}
+
+// numbered gives the time the number after the last: beside numbered arguments,
+// SQLite would give one with a name a number that a later one may have too.
+func (st *statement) numbered() {
+	for _, m := range argument.FindAllStringSubmatch(st.text, -1) {
+		n, _ := strconv.Atoi(m[1])
+		st.last = max(st.last, n)
+	}
+	if st.now = strings.Contains(st.text, ":now"); st.now {
+		st.text = strings.ReplaceAll(st.text, ":now", "?"+strconv.Itoa(st.last+1))
+	}
+}
+
+var argument = regexp.MustCompile(`\?([0-9]+)`)
 
 var section = regexp.MustCompile(`(?m)^-- (look|do|then|each|else)[ \t]*$`)
 
@@ -66,6 +97,7 @@ func parseScript(name, text string) (*script, error) {
 
 func (sc *script) add(kind, text string) error {
 	st := statement{text: text, each: kind == "each", rows: returnsRows(text)}
+	st.numbered()
 	begun := sc.do.text != ""
 	switch {
 	case text == "" || begun == (kind == "do" || kind == "look"):

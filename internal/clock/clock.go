@@ -21,6 +21,10 @@ func Skew(by time.Duration) { skew.Store(int64(by)) }
 // Now returns the node's time.
 func Now() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
 
+// OfMachine returns the machine's time, which no test puts wrong. It is for an
+// embedded database, whose time it is.
+func OfMachine() time.Time { return time.Now() }
+
 // Since returns how long ago t was.
 func Since(t time.Time) time.Duration { return Now().Sub(t) }
 
