@@ -112,8 +112,10 @@ var template = sync.OnceValues(func() (string, error) {
 })
 
 func migrate(ctx context.Context, url string) error {
-	_, err := postgres.URL(url).Migrate(ctx, store.Options{Log: slog.Default()})
-	return err
+	if _, err := postgres.URL(url).Migrate(ctx, store.Options{Log: slog.Default()}); err != nil {
+		return err
+	}
+	return pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`) // for Advance
 }
 
 // Race calls f from n goroutines that start together. It returns how many

@@ -46,16 +46,21 @@ var _ store.Store = (*Store)(nil)
 
 // tokens are what the files leave open. The time is the server's at the moment
 // the expression is evaluated, not at the start of the transaction, which may
-// lie long before; tests can shift it.
+// lie long before. Tests can shift it, in a database that says that they may:
+// elsewhere nobody pays for the question.
 //
 // A general statement has two forms in one file. Alone it waits for the rows it
 // needs and for the right to make one that is missing. In a group it does
 // neither: it skips what is locked, and leaves those members to run alone.
-func tokens(schema string, form form) *strings.Replacer {
+func tokens(schema string, movable bool, form form) *strings.Replacer {
 	quoted := pgx.Identifier{schema}.Sanitize()
+	now := "clock_timestamp()"
+	if movable {
+		now = "(clock_timestamp() + (SELECT c.shift FROM " + quoted + ".clock c))"
+	}
 	return strings.NewReplacer(
 		"{schema}", quoted,
-		"{now}", "(clock_timestamp() + (SELECT c.shift FROM "+quoted+".clock c))",
+		"{now}", now,
 		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
 }
 
@@ -68,12 +73,14 @@ var (
 
 // Texts returns the SQL of every verb in a schema, for tests and for the
 // curious: x as it runs alone, x.fast for one caller, x.group for several.
-func Texts(schema string) (store.Texts, error) {
-	texts, err := store.LoadTexts(files, "sql", tokens(schema, aloneForm))
+func Texts(schema string) (store.Texts, error) { return texts(schema, true) }
+
+func texts(schema string, movable bool) (store.Texts, error) {
+	texts, err := store.LoadTexts(files, "sql", tokens(schema, movable, aloneForm))
 	if err != nil {
 		return nil, err
 	}
-	grouped, err := store.LoadTexts(files, "sql", tokens(schema, groupForm))
+	grouped, err := store.LoadTexts(files, "sql", tokens(schema, movable, groupForm))
 	for _, d := range store.Decls() {
 		if d.Group {
 			texts[d.Name+".group"] = grouped[d.Name]
@@ -85,7 +92,11 @@ func Texts(schema string) (store.Texts, error) {
 // prepare takes the verbs' SQL and has the server parse every statement: a
 // schema that lost a table or a column shows here, and not at the first call.
 func (s *Store) prepare(ctx context.Context) error {
-	texts, err := Texts(s.schema)
+	movable, err := s.movable(ctx)
+	if err != nil {
+		return err
+	}
+	texts, err := texts(s.schema, movable)
 	if err != nil {
 		return err
 	}
@@ -97,6 +108,15 @@ func (s *Store) prepare(ctx context.Context) error {
 		s.verbs[d.Name] = verb{text: texts[d.Name], fast: texts[d.Name+".fast"], group: texts[d.Name+".group"]}
 	}
 	return store.Retry(ctx, func() error { return s.parse(ctx, texts) })
+}
+
+// movable says whether tests may move this database's time.
+func (s *Store) movable(ctx context.Context) (yes bool, err error) {
+	err = store.Retry(ctx, func() error {
+		text := "SELECT movable FROM " + pgx.Identifier{s.schema, "clock"}.Sanitize()
+		return s.fault(s.pool.QueryRow(ctx, text).Scan(&yes))
+	})
+	return yes, err
 }
 
 func (s *Store) parse(ctx context.Context, texts store.Texts) error {

@@ -145,3 +145,14 @@ func isInUse(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "55006"
 }
+
+// Exec runs one statement on a database.
+func Exec(ctx context.Context, url, text string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, text)
+	return err
+}

@@ -1,11 +1,13 @@
--- Moves the database's time, for tests.
+-- Moves the database's time, for tests, where it may be moved.
 -- $4 by how many milliseconds
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::bigint[])
              WITH ORDINALITY AS m(shard, workspace, command, by, member)
 ), moved AS (
     UPDATE {schema}.clock c SET shift = c.shift + m.by * interval '1 ms'
-      FROM m WHERE c.one
+      FROM m WHERE c.one AND c.movable
     RETURNING m.member, c.shift
 )
-SELECT moved.member, 1, (extract(epoch FROM moved.shift) * 1000)::bigint FROM moved
+SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END,
+       coalesce((extract(epoch FROM moved.shift) * 1000)::bigint, 0)
+  FROM m LEFT JOIN moved ON moved.member = m.member
