@@ -131,6 +131,11 @@ func (e *Engine) Place(ctx context.Context, lane store.Lane) (store.Place, error
 	return e.port.Places.Resolve(ctx, e, lane)
 }
 
+// Registry is for the verbs, and of no use outside this module.
+func (e *Engine) Registry(ctx context.Context, at store.Place, fresh bool) (*store.Registry, error) {
+	return e.port.Places.Registry(ctx, e, at, fresh)
+}
+
 // Port is for the adapters' Join, and of no use outside this module.
 func (e *Engine) Port() *store.Port { return e.port }
 

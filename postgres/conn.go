@@ -69,7 +69,7 @@ func (s *Store) run(ctx context.Context, q querier, c store.Command) error {
 		_, err = scanRows(rows, c)
 		return err
 	}
-	if v.fast != "" && !s.plain {
+	if _, marks, _ := c.Known(); v.fast != "" && marks == "" && !s.plain {
 		if won, err := s.runFast(ctx, q, v, c, &args); won || err != nil {
 			return err
 		}

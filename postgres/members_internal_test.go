@@ -212,3 +212,11 @@ func wantCodes(t *testing.T, errs []error, codes ...fault.Code) {
 		}
 	}
 }
+
+func (g *gathering) Registry(context.Context, store.Place, bool) (*store.Registry, error) {
+	return &store.Registry{}, nil
+}
+
+func (solo) Registry(context.Context, store.Place, bool) (*store.Registry, error) {
+	return &store.Registry{}, nil
+}

@@ -60,10 +60,11 @@ func scanRows(rows pgx.Rows, c store.Command) (n int, err error) {
 	return n, rows.Err()
 }
 
-// scanMembers gives each member its row and returns those that must ask again.
+// scanMembers gives each member its row and returns those that must ask again. A
+// member whose registry is stale has no row.
 func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, err error) {
 	defer rows.Close()
-	seen := 0
+	seen := make([]bool, len(members))
 	for rows.Next() {
 		m := &member{rows: rows}
 		if err := m.peek(); err != nil {
@@ -72,7 +73,7 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 		if m.ordinal < 1 || m.ordinal > int64(len(members)) {
 			return nil, fault.New(fault.Internal, "a statement answered for member %d of %d", m.ordinal, len(members))
 		}
-		seen++
+		seen[m.ordinal-1] = true
 		c := members[m.ordinal-1]
 		if m.outcome == again {
 			asks = append(asks, c)
@@ -86,8 +87,14 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	if seen != len(members) {
-		return nil, fault.New(fault.Internal, "%s answered %d rows for %d members", members[0].Decl().Name, seen, len(members))
+	for i, c := range members {
+		if seen[i] {
+			continue
+		}
+		if _, _, knows := c.Known(); !knows {
+			return nil, fault.New(fault.Internal, "%s did not answer for member %d of %d", c.Decl().Name, i+1, len(members))
+		}
+		c.Refuse() // it goes by a registry that has changed
 	}
 	return asks, nil
 }

@@ -61,7 +61,21 @@ func tokens(schema string, movable bool, form form) *strings.Replacer {
 	return strings.NewReplacer(
 		"{schema}", quoted,
 		"{now}", now,
+		"{known}", "m.revision = coalesce((SELECT g.revision FROM "+quoted+".registry g WHERE g.shard = m.shard AND g.workspace = m.workspace), 0)",
+		"{mark}", mark(quoted),
 		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
+}
+
+// mark adds the marks of the reactions that want what a statement has written.
+// They are only ever inserted, so nobody waits for anybody here.
+func mark(schema string) string {
+	return `, marked AS (
+    INSERT INTO ` + schema + `.due (shard, reaction, workspace, stream, version)
+    SELECT w.shard, r.reaction, w.workspace, w.stream, max(w.version)
+      FROM written w JOIN m ON m.shard = w.shard AND m.workspace = w.workspace AND m.command = w.id
+     CROSS JOIN LATERAL jsonb_array_elements_text(m.marks::jsonb) AS r(reaction)
+     GROUP BY w.shard, r.reaction, w.workspace, w.stream
+)`
 }
 
 type form struct{ skip, enter, entered string }

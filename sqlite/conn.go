@@ -24,6 +24,8 @@ type conn struct {
 	failed error
 	// exposed says that the user has the transaction too, through Raw.
 	exposed bool
+	// revisions of registries, as this transaction has read them.
+	revisions map[store.Place]int64
 	// ended says that the transaction is over: the statements are those of
 	// the connection, which by then serves somebody else.
 	ended atomic.Bool
@@ -52,6 +54,13 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		return c.failed
 	}
 	err := c.run(ctx, cmd)
+	if cmd.Decl().Name == store.RaiseVerb {
+		c.revisions = nil
+	}
+	if errors.Is(err, errStale) { // before anything was written
+		cmd.Refuse()
+		return nil
+	}
 	if err != nil && cmd.Decl().Lane != store.Read {
 		c.failed = err
 		_ = c.tx.Rollback() // what the closure still writes by itself must not be kept
@@ -98,6 +107,10 @@ func (c *conn) guarded(ctx context.Context, cmd store.Command) (err error, lost 
 		return c.store.fault(err), true
 	}
 	err = c.run(ctx, cmd)
+	if errors.Is(err, errStale) {
+		cmd.Refuse()
+		err = nil
+	}
 	if err != nil {
 		if _, undo := c.tx.ExecContext(ctx, "ROLLBACK TO holdfast"); undo != nil {
 			return err, true
@@ -120,6 +133,9 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 	var args store.Args
 	cmd.Bind(&args)
 	values := native(args.Values(0))
+	if err := c.known(ctx, cmd); err != nil {
+		return err
+	}
 	if sc.reads {
 		_, err := c.query(ctx, &sc.do, values, cmd, true)
 		return err
@@ -141,7 +157,10 @@ func (c *conn) decide(ctx context.Context, sc *script, values []any, children []
 	if err != nil || n == 0 {
 		return false, err
 	}
-	return true, c.won(ctx, sc, values, children, cmd)
+	if err := c.won(ctx, sc, values, children, cmd); err != nil {
+		return true, err
+	}
+	return true, c.mark(ctx, cmd)
 }
 
 func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) error {

@@ -73,6 +73,11 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, text := range ownTexts() {
+		if err := s.prepareScript(ctx, &script{name: "registry.read", do: statement{text: text}}); err != nil {
+			return err
+		}
+	}
 	for name, sc := range s.scripts {
 		sc.fast = s.scripts[name+".fast"]
 	}

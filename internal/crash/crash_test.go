@@ -104,29 +104,29 @@ func TestFaults(t *testing.T) {
 		events  int
 		dead    bool
 	}{
-		// the first point is the workspace's place
-		{"2:before", true, crash.ErrCrashed, 0, true},
-		{"2:after", true, crash.ErrCrashed, 1, true},
-		{"2:error", true, nil, 1, false},
-		{"2:lost", true, nil, 1, false},
-		{"2:cancel", true, context.Canceled, 0, false},
-		{"2:error!", true, holdfast.ErrOutcomeUnknown, 1, true},
-		{"2:lost!", true, holdfast.ErrOutcomeUnknown, 0, true},
-		{"2:cancel!", true, context.Canceled, 0, false},
-
-		{"3:before", false, crash.ErrCrashed, 0, true},
-		{"3:after", false, crash.ErrCrashed, 0, true},
-		{"3:error", false, holdfast.ErrUnavailable, 0, false},
-		{"3:lost", false, nil, 1, false},
-		{"3:cancel", false, context.Canceled, 0, false},
-		{"3:lost!", false, crash.ErrCrashed, 0, true},
-		{"3:cancel!", false, context.Canceled, 0, false},
+		// the first points are the workspace's place and its registry
+		{"3:before", true, crash.ErrCrashed, 0, true},
+		{"3:after", true, crash.ErrCrashed, 1, true},
+		{"3:error", true, nil, 1, false},
+		{"3:lost", true, nil, 1, false},
+		{"3:cancel", true, context.Canceled, 0, false},
+		{"3:error!", true, holdfast.ErrOutcomeUnknown, 1, true},
+		{"3:lost!", true, holdfast.ErrOutcomeUnknown, 0, true},
+		{"3:cancel!", true, context.Canceled, 0, false},
 
 		{"4:before", false, crash.ErrCrashed, 0, true},
-		{"4:after", false, crash.ErrCrashed, 1, true},
-		{"4:error", false, nil, 1, false},
+		{"4:after", false, crash.ErrCrashed, 0, true},
+		{"4:error", false, holdfast.ErrUnavailable, 0, false},
 		{"4:lost", false, nil, 1, false},
 		{"4:cancel", false, context.Canceled, 0, false},
+		{"4:lost!", false, crash.ErrCrashed, 0, true},
+		{"4:cancel!", false, context.Canceled, 0, false},
+
+		{"5:before", false, crash.ErrCrashed, 0, true},
+		{"5:after", false, crash.ErrCrashed, 1, true},
+		{"5:error", false, nil, 1, false},
+		{"5:lost", false, nil, 1, false},
+		{"5:cancel", false, context.Canceled, 0, false},
 	} {
 		t.Run(fmt.Sprintf("%s alone %v", c.strikes, c.alone), func(t *testing.T) {
 			s := shared
@@ -180,7 +180,7 @@ func TestSwallowedFault(t *testing.T) {
 	s := newScene(t)
 	for _, f := range []crash.Fault{crash.Before, crash.After, crash.Error} {
 		s.ctx = holdfast.InWorkspace(context.Background(), f.String())
-		s.plan.Arm(crash.Strike{At: 3, Fault: f})
+		s.plan.Arm(crash.Strike{At: 4, Fault: f})
 		err := s.hf.Update(s.ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			_ = one(ctx, tx, "a")
 			_ = one(ctx, tx, "b")
@@ -207,18 +207,18 @@ func TestNumbering(t *testing.T) {
 
 	s.plan.Arm()
 	do("w1")
-	if got, want := s.points(), []string{"do workspaces.place", "do events.append"}; !slices.Equal(got, want) {
+	if got, want := s.points(), []string{"do workspaces.place", "do registry.read", "do events.append"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s.plan.Arm(crash.Strike{At: 2, Fault: crash.Lost}, crash.Strike{At: 2, Fault: crash.After})
+	s.plan.Arm(crash.Strike{At: 3, Fault: crash.Lost}, crash.Strike{At: 2, Fault: crash.After})
 	do("w2")
-	if got, want := s.points(), []string{"do workspaces.place", "do events.append lost", "do events.void", "do events.append after"}; !slices.Equal(got, want) {
+	if got, want := s.points(), []string{"do workspaces.place", "do registry.read", "do events.append lost", "do events.void", "do events.append after"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.reopen()
-	s.plan.Arm(crash.Strike{At: 2, Fault: crash.Lost, ForGood: true})
+	s.plan.Arm(crash.Strike{At: 3, Fault: crash.Lost, ForGood: true})
 	do("w3")
-	want := []string{"do workspaces.place", "do events.append lost", "do events.void lost", "do events.void lost", "do events.void before"}
+	want := []string{"do workspaces.place", "do registry.read", "do events.append lost", "do events.void lost", "do events.void lost", "do events.void before"}
 	if got := s.points(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -49,6 +49,8 @@ type Event struct {
 	Version int64
 	Name    string
 	Data    []byte // JSON
+	// Subject is whose key the data is encrypted under, if it is.
+	Subject string
 	At      time.Time
 	Meta
 }
@@ -66,6 +68,7 @@ type AppendArgs struct {
 type AppendResult struct {
 	Applied bool
 	Last    int64
+	Closed  bool // refused, because the stream takes no more events
 }
 
 var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Marks: store.EventMarks},
@@ -79,14 +82,21 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Ma
 			c.Int(int64(n))
 			c.Text(e.Name)
 			c.Text(string(e.Data))
+			c.MaybeText(e.Subject)
 			BindMeta(c, e.Meta)
 		}
 	},
 	func(r *AppendResult, row store.Row) error {
 		r.Applied = row.Applied()
-		return row.Scan(&r.Last)
+		return row.Scan(&r.Last, &r.Closed)
 	}).Told(func(_ AppendArgs, m store.Mark) AppendResult {
 	return AppendResult{Applied: true, Last: m.Version}
+}).Emitting(func(a AppendArgs) store.Emission {
+	e := store.Emission{Stream: a.Stream}
+	for i := range a.Events {
+		e.Names = append(e.Names, a.Events[i].Name)
+	}
+	return e
 })
 
 // BindMeta adds the three columns of an event's origin.
@@ -107,10 +117,20 @@ func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.Closed {
+		return r.Last, Closed(a.Stream, r.Last)
+	}
 	if !r.Applied {
 		return r.Last, Moved("stream "+a.Stream, *a.Want, r.Last)
 	}
 	return r.Last, nil
+}
+
+// Closed is the refusal of an append to a stream whose books are closed, or are
+// being closed.
+func Closed(stream string, last int64) *fault.Error {
+	return fault.New(fault.StreamClosed, "the stream %s is closed at version %d and takes no more events", stream, last).
+		With("lastVersion", last)
 }
 
 // Moved is the refusal of a write that expected another version.

@@ -70,14 +70,16 @@ var (
 			args.MaybeInt(a.Want)
 			args.Text(string(a.State))
 			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) })
+		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
+		Emitting(func(a PutArgs) store.Emission { return emits("put", a.Kind, a.ID) })
 	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
 		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a DeleteArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
 			args.MaybeInt(a.Want)
 			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) })
+		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
+		Emitting(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
 	incVerb = store.NewVerb(store.Decl{Name: "scopes.inc", Group: true, Combine: true, Marks: store.HistoryMarks},
 		func(a IncArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a IncArgs, args *store.Args) {
@@ -89,8 +91,13 @@ var (
 		func(r *result, row store.Row) error {
 			r.applied = row.Applied()
 			return row.Scan(&r.sum.Version, &r.sum.State, &r.sum.Value)
-		}).Told(toldInc)
+		}).Told(toldInc).
+		Emitting(func(a IncArgs) store.Emission { return emits("inc", a.Kind, a.ID) })
 )
+
+func emits(name, kind, id string) store.Emission {
+	return store.Emission{Stream: Stream(kind, id), Names: []string{name}}
+}
 
 func told(m store.Mark, state []byte) result {
 	return result{true, Sum{Scope: Scope{Version: m.Version, State: state}}}

@@ -17,6 +17,9 @@ type Doer interface {
 	// Place returns where the workspace of the context lives. Only for a
 	// write is a workspace given a place that has none.
 	Place(context.Context, Lane) (Place, error)
+	// Registry returns which reactions a workspace has: as remembered, or as
+	// it is now.
+	Registry(ctx context.Context, at Place, fresh bool) (*Registry, error)
 }
 
 // Host is an engine as an adapter sees it, when a transaction of the user's own
@@ -33,10 +36,33 @@ type Tx struct {
 	// fresh holds places that this transaction may have made itself. They
 	// are not shared before it commits.
 	fresh map[string]int16
+	// read holds registries that this transaction has read itself: it may
+	// have changed them.
+	read map[Place]*Registry
 }
 
 // NewTx wraps an adapter's transaction.
 func NewTx(conn Conn, places *Places) *Tx { return &Tx{conn: conn, places: places} }
+
+// Registry returns which reactions a workspace has, read through the transaction
+// itself where it must be read.
+func (t *Tx) Registry(ctx context.Context, at Place, fresh bool) (*Registry, error) {
+	if g := t.read[at]; g != nil && !fresh {
+		return g, nil
+	}
+	if g := t.places.registries.known(at); g != nil && !fresh {
+		return g, nil
+	}
+	g, err := loadRegistry(ctx, t, at)
+	if err != nil {
+		return nil, err
+	}
+	if t.read == nil {
+		t.read = make(map[Place]*Registry)
+	}
+	t.read[at] = g
+	return g, nil
+}
 
 // Do runs a command inside the transaction.
 func (t *Tx) Do(ctx context.Context, c Command) error { return t.conn.Run(ctx, c) }
@@ -88,7 +114,8 @@ func WorkspaceOf(ctx context.Context) string {
 // workspace keeps the shard it was first given, whatever the number of shards
 // is later. Safe for concurrent use.
 type Places struct {
-	shards int
+	shards     int
+	registries Registries
 
 	mu    sync.RWMutex
 	cache map[string]int16
@@ -115,6 +142,11 @@ func (p *Places) Resolve(ctx context.Context, d Doer, lane Lane) (Place, error) 
 	p.cache[name] = at.Shard
 	p.mu.Unlock()
 	return at, nil
+}
+
+// Registry returns which reactions a workspace has.
+func (p *Places) Registry(ctx context.Context, d Doer, at Place, fresh bool) (*Registry, error) {
+	return p.registries.Resolve(ctx, d, at, fresh)
 }
 
 func (p *Places) known(name string) (int16, bool) {

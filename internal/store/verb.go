@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/fault"
 )
 
 // ID is the key of a command and of the history event that it writes. It is
@@ -112,6 +115,12 @@ type Command interface {
 	// Recover makes the answer from the event that the command wrote, where
 	// the database's own answer was lost.
 	Recover(Mark)
+	// Known returns the revision of the registry that the command goes by,
+	// and the reactions to mark as a JSON list, "" for none; ok is false for
+	// a verb that writes no events.
+	Known() (revision int64, marks string, ok bool)
+	// Refuse says that the revision is another by now: nothing was written.
+	Refuse()
 	sealed()
 }
 
@@ -124,6 +133,7 @@ type Verb[A, R any] struct {
 	scan func(*R, Row) error
 	told func(A, Mark) R
 	wake func(A) []string
+	emit func(A) Emission
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -148,6 +158,12 @@ func (v *Verb[A, R]) Waking(f func(A) []string) *Verb[A, R] {
 	return v
 }
 
+// Emitting sets what events a command writes, and returns the verb.
+func (v *Verb[A, R]) Emitting(f func(A) Emission) *Verb[A, R] {
+	v.emit = f
+	return v
+}
+
 // Do runs the verb in the workspace of the context and returns its answer.
 func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 	at, err := d.Place(ctx, v.decl.Lane)
@@ -164,11 +180,43 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error)
 	if v.decl.Lane == Write {
 		c.id = NewID()
 	}
-	if err := d.Do(ctx, c); err != nil {
-		var none R
-		return none, fmt.Errorf("%s: %w", v.decl.Name, err)
+	for try := 0; ; try++ {
+		if err := c.know(ctx, d, try > 0); err != nil {
+			var none R
+			return none, err
+		}
+		if err := d.Do(ctx, c); err != nil {
+			var none R
+			return none, fmt.Errorf("%s: %w", v.decl.Name, err)
+		}
+		if !c.stale {
+			return c.out, nil
+		}
+		if try == mostReloads {
+			var none R
+			return none, fault.New(fault.Unavailable, "%s: reactions were registered each time it was tried", v.decl.Name).Repeatable()
+		}
 	}
-	return c.out, nil
+}
+
+// mostReloads is how often a command is tried whose node's registry is stale
+// each time.
+const mostReloads = 20
+
+// know tells the command which reactions want what it writes.
+func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
+	if c.verb.emit == nil {
+		return nil
+	}
+	g, err := d.Registry(ctx, c.at, fresh)
+	if err != nil {
+		return err
+	}
+	c.revision, c.marks, c.stale = g.Revision, nil, false
+	if len(g.Reactions) > 0 {
+		c.marks = g.match(c.verb.decl.Marks, c.verb.emit(c.args))
+	}
+	return nil
 }
 
 // command is a [Verb] with its arguments and, once run, its answer.
@@ -180,7 +228,10 @@ type command[A, R any] struct {
 	out  R
 	keys []Key // once asked for
 
-	applied bool
+	applied  bool
+	stale    bool // refused, because the registry has another revision
+	revision int64
+	marks    []string
 }
 
 func (c *command[A, R]) Decl() Decl   { return c.verb.decl }
@@ -201,7 +252,8 @@ func (c *command[A, R]) Keys() []Key {
 }
 
 // Bind puts shard and workspace first, then, for a writer, its id: the same
-// three for every verb, so that no binder can forget them.
+// three for every verb, so that no binder can forget them. A verb that writes
+// events has two more behind its own, the registry's revision and the marks.
 func (c *command[A, R]) Bind(a *Args) {
 	a.begin()
 	a.put(kindShard, int64(c.at.Shard))
@@ -210,12 +262,26 @@ func (c *command[A, R]) Bind(a *Args) {
 		a.put(kindID, c.id)
 	}
 	c.verb.bind(c.args, a)
+	if revision, marks, ok := c.Known(); ok {
+		a.Int(revision)
+		a.MaybeText(marks)
+	}
 	a.end()
 }
 
+func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {
+	if len(c.marks) > 0 {
+		list, _ := json.Marshal(c.marks) // of strings, it does not fail
+		marks = string(list)
+	}
+	return c.revision, marks, c.verb.emit != nil
+}
+
+func (c *command[A, R]) Refuse() { c.stale = true }
+
 func (c *command[A, R]) Reset() {
 	var none R
-	c.out, c.applied = none, false
+	c.out, c.applied, c.stale = none, false, false
 }
 
 func (c *command[A, R]) Scan(r Row) error {
@@ -227,10 +293,17 @@ func (c *command[A, R]) Applied() bool { return c.applied }
 func (c *command[A, R]) Renew()        { c.id = NewID() }
 
 func (c *command[A, R]) Wakes() []string {
-	if c.verb.wake == nil || !c.applied {
+	if !c.applied {
 		return nil
 	}
-	return c.verb.wake(c.args)
+	var topics []string
+	if c.verb.wake != nil {
+		topics = c.verb.wake(c.args)
+	}
+	for _, name := range c.marks {
+		topics = append(topics, MarkTopic(name))
+	}
+	return topics
 }
 
 func (c *command[A, R]) Recover(m Mark) {

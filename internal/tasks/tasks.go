@@ -109,7 +109,8 @@ var (
 			args.Text(string(a.Input))
 			args.Int(a.Delay.Milliseconds())
 		}, scan).Told(func(AddArgs, store.Mark) result { return result{true, Task{State: "due"}} }).
-		Waking(func(a AddArgs) []string { return []string{Topic(a.Queue)} })
+		Waking(func(a AddArgs) []string { return []string{Topic(a.Queue)} }).
+		Emitting(func(a AddArgs) store.Emission { return emits("added", a.Queue, a.ID) })
 	getVerb = store.NewVerb(store.Decl{Name: "tasks.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
 	takeVerb = store.NewVerb(store.Decl{Name: "tasks.take", Lane: store.Work}, nil, bindTake, scanTaken)
@@ -129,7 +130,8 @@ var (
 		})
 	endVerb = store.NewVerb(store.Decl{Name: "tasks.end", Group: true, Marks: store.HistoryMarks},
 		func(a endArgs) []string { return []string{key(a.queue, a.id)} }, bindEnd, scan).Told(toldEnd).
-		Waking(func(a endArgs) []string { return []string{Topic(a.queue)} })
+		Waking(func(a endArgs) []string { return []string{Topic(a.queue)} }).
+		Emitting(func(a endArgs) store.Emission { return emits(ended[a.how], a.queue, a.id) })
 	expiredVerb = store.NewVerb(store.Decl{Name: "tasks.expired", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]expired, row store.Row) error {
@@ -146,8 +148,16 @@ var (
 			args.Int(a.epoch)
 			args.Int(int64(a.allowed))
 		}, scan).Told(func(a freeArgs, m store.Mark) result { return result{true, Task{Version: m.Version}} }).
-		Waking(func(a freeArgs) []string { return []string{Topic(a.queue)} })
+		Waking(func(a freeArgs) []string { return []string{Topic(a.queue)} }).
+		Emitting(func(a freeArgs) store.Emission { return emits("died", a.queue, a.id) })
 )
+
+// ended names the events by how a hold ends.
+var ended = map[string]string{"done": "settled", "fail": "failed", "release": "released"}
+
+func emits(name, queue, id string) store.Emission {
+	return store.Emission{Stream: Stream(queue, id), Names: []string{name}}
+}
 
 func key(queue, id string) string { return "task/" + queue + "/" + id }
 

@@ -1,11 +1,13 @@
 -- Creates entities, each with its first event, unless there is one.
 -- $4 lifecycle, $5 entity, $6 status, $7 data, $8 correlation, $9 causation,
 -- $10 actor
+-- $11 revision, $12 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
-                         $8::text[], $9::text[], $10::text[])
+                         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
              WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, status, data,
-                                  correlation, causation, actor, member)
+                                  correlation, causation, actor, revision, marks, member)
+     WHERE {known}
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), made AS (
@@ -27,7 +29,8 @@ WITH m AS (
            json_build_object('to', made.status), m.correlation, m.causation, m.actor, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace
                       AND made.lifecycle = m.lifecycle AND made.id = m.entity
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN made.id IS NOT NULL THEN 1 WHEN e.id IS NOT NULL THEN 0 ELSE 2 END,
        coalesce(made.status, e.status, ''), coalesce(made.version, e.version, -1),

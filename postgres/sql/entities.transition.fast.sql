@@ -7,6 +7,8 @@ WITH moved AS (
        AND e.status = $6::text
        AND ($9::bigint IS NULL OR e.version = $9)
        AND $7::text IS NOT NULL
+       AND $16::bigint = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = $1 AND g.workspace = $2), 0)
+       AND $17::text IS NULL
     RETURNING e.status, e.version, e.data, e.created_at, e.updated_at
 ), written AS (
     INSERT INTO {schema}.history

@@ -5,11 +5,13 @@
 -- $4 lifecycle, $5 entity, $6 from (NULL where there are several), $7 froms as a
 -- JSON list, $8 to, $9 want, $10 data, $11 event, $12 note, $13 correlation,
 -- $14 causation, $15 actor
+-- $16 revision, $17 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
+                         $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bigint[], $17::text[])
              WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, one, froms, target,
-                                  want, data, event, note, correlation, causation, actor, member)
+                                  want, data, event, note, correlation, causation, actor, revision, marks, member)
+     WHERE {known}
 ), cur AS (
     SELECT e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at,
            m.member, m.command, m.one, m.froms, m.target, m.want, m.data AS replacement, m.event, m.note,
@@ -34,7 +36,8 @@ WITH m AS (
            json_build_object('from', moved.was, 'to', moved.status, 'note', moved.note::json),
            moved.correlation, moved.causation, moved.actor, moved.updated_at
       FROM moved
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace

@@ -2,24 +2,28 @@
 -- The row of each stream is locked first, in key order, so that a loser is told
 -- the true head, also when it lost by waiting for the lock. A stream is made
 -- only under an advisory lock on its name, so that a group need not wait for
--- somebody else's unfinished insert.
--- $4 stream, $5 want (NULL any, -1 none), $6 number of events; events: $7 owner,
--- $8 n, $9 name, $10 data, $11 correlation, $12 causation, $13 actor
+-- somebody else's unfinished insert. A closed stream takes nothing; one that
+-- was being closed when its closer died is opened again.
+-- $4 stream, $5 want (NULL any, -1 none), $6 number of events, $7 revision,
+-- $8 marks; events: $9 owner, $10 n, $11 name, $12 data, $13 subject,
+-- $14 correlation, $15 causation, $16 actor
 WITH m AS (
-    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::bigint[])
-             WITH ORDINALITY AS m(shard, workspace, command, stream, want, size, member)
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, stream, want, size, revision, marks, member)
+     WHERE {known}
 ), cur AS (
-    SELECT s.shard, s.workspace, s.name, s.head, m.member, m.command, m.want, m.size
+    SELECT s.shard, s.workspace, s.name, s.head, s.state, s.until, m.member, m.command, m.want, m.size
       FROM m JOIN {schema}.stream s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
      ORDER BY s.shard, s.workspace, s.name
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.stream s
-       SET head = cur.head + cur.size
+       SET head = cur.head + cur.size, state = 'open', holder = NULL, until = NULL
       FROM cur
      WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
        AND (cur.want IS NULL OR cur.want = cur.head)
+       AND (cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now}))
     RETURNING s.shard, s.workspace, s.name, s.head, cur.member, cur.command, cur.size, {now} AS at -- after the lock
 ), gone AS MATERIALIZED (
     SELECT m.shard, m.workspace, m.stream, m.size
@@ -43,19 +47,21 @@ WITH m AS (
       FROM made JOIN m ON m.shard = made.shard AND m.workspace = made.workspace AND m.stream = made.name
 ), written AS (
     INSERT INTO {schema}.event
-        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+        (shard, id, n, workspace, stream, version, name, data, subject, correlation, causation, actor, at)
     SELECT won.shard, won.command, c.n, won.workspace, won.name, won.head - won.size + 1 + c.n,
-           c.name, c.data::json, c.correlation, c.causation, c.actor, won.at
-      FROM won JOIN unnest($7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
-                    AS c(owner, n, name, data, correlation, causation, actor) ON c.owner = won.member
-)
+           c.name, c.data::json, c.subject, c.correlation, c.causation, c.actor, won.at
+      FROM won JOIN unnest($9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[])
+                    AS c(owner, n, name, data, subject, correlation, causation, actor) ON c.owner = won.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN cur.name IS NOT NULL THEN 0
             WHEN EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream) THEN 2
             WHEN m.want >= 0 THEN 0
             ELSE 2 END,
-       coalesce(won.head, cur.head, -1)
+       coalesce(won.head, cur.head, -1),
+       won.member IS NULL AND (coalesce(cur.state, 'open') = 'closed' OR (coalesce(cur.state, 'open') = 'closing' AND cur.until > {now}))
   FROM m
   LEFT JOIN won ON won.member = m.member
   LEFT JOIN cur ON cur.member = m.member

@@ -1,13 +1,15 @@
 -- Reads a stream forward from a version on. A name that begins with '$' is
 -- found in the history, any other among the events; a name is in one of them.
+-- What is below the first version kept is gone, also where it is not yet deleted.
 -- $1 shard, $2 workspace, $3 stream, $4 first version, $5 limit
-SELECT a.id, a.version, a.name, a.data::text, coalesce(a.correlation, ''), coalesce(a.causation, ''), coalesce(a.actor, ''), a.at
-  FROM ((SELECT e.id, e.version, e.name, e.data, e.correlation, e.causation, e.actor, e.at
+SELECT a.id, a.version, a.name, a.data::text, coalesce(a.correlation, ''), coalesce(a.causation, ''), coalesce(a.actor, ''), a.at, coalesce(a.subject, '')
+  FROM ((SELECT e.id, e.version, e.name, e.data, e.correlation, e.causation, e.actor, e.at, e.subject
            FROM {schema}.event e
           WHERE e.shard = $1 AND e.workspace = $2 AND e.stream = $3 AND e.version >= $4
+            AND e.version >= (SELECT s.first FROM {schema}.stream s WHERE s.shard = $1 AND s.workspace = $2 AND s.name = $3)
           ORDER BY e.version LIMIT $5)
         UNION ALL
-        (SELECT h.id, h.version, h.name, h.data, h.correlation, h.causation, h.actor, h.at
+        (SELECT h.id, h.version, h.name, h.data, h.correlation, h.causation, h.actor, h.at, NULL AS subject
            FROM {schema}.history h
           WHERE h.shard = $1 AND h.workspace = $2 AND h.stream = $3 AND h.version >= $4
           ORDER BY h.version LIMIT $5)) a

@@ -1,10 +1,12 @@
 -- Deletes scopes, each if it is at the expected version. The row stays as a
 -- tombstone, so that a version is never used again.
 -- $4 kind, $5 scope, $6 want (NULL any), $7 correlation, $8 causation, $9 actor
+-- $10 revision, $11 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[],
-                         $7::text[], $8::text[], $9::text[])
-             WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, correlation, causation, actor, member)
+                         $7::text[], $8::text[], $9::text[], $10::bigint[], $11::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, correlation, causation, actor, revision, marks, member)
+     WHERE {known}
 ), cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state
       FROM m JOIN {schema}.scope s
@@ -25,7 +27,8 @@ WITH m AS (
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, moved.version, 'deleted', '{}',
            m.correlation, m.causation, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
                                                                             AND s.kind = m.kind AND s.id = m.scope) THEN 2

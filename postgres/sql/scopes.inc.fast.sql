@@ -8,6 +8,8 @@ WITH moved AS (
      WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.kind = $4::text AND s.id = $5::text
        AND CASE WHEN jsonb_typeof(s.state -> $6::text) = 'number' THEN s.state ->> $6::text ~ '^-?[0-9]{1,18}$' END
        AND $7::bigint BETWEEN -999999999999999999 AND 999999999999999999
+       AND $11::bigint = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = $1 AND g.workspace = $2), 0)
+       AND $12::text IS NULL
     RETURNING s.version, s.state, s.updated_at
 ), written AS (
     INSERT INTO {schema}.history

@@ -7,11 +7,13 @@
 -- none of them is served here (outcome 2): the order of refusals is told apart
 -- one by one.
 -- $4 kind, $5 scope, $6 field, $7 by, $8 correlation, $9 causation, $10 actor
+-- $11 revision, $12 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[],
-                         $8::text[], $9::text[], $10::text[])
+                         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
              WITH ORDINALITY AS m(shard, workspace, command, kind, scope, field, by,
-                                  correlation, causation, actor, member)
+                                  correlation, causation, actor, revision, marks, member)
+     WHERE {known}
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), k AS (
@@ -90,7 +92,8 @@ WITH m AS (
            json_build_object('field', m.field, 'by', m.by, 'value', won.value),
            m.correlation, m.causation, m.actor, t.now
       FROM t, m JOIN won ON won.member = m.member
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1 WHEN fits.members = 1 AND NOT fits.yes THEN 0 ELSE 2 END,
        coalesce(won.version, base.version, -1),

@@ -6,6 +6,8 @@ WITH moved AS (
      WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.kind = $4::text AND s.id = $5::text
        AND s.state IS NOT NULL
        AND ($6::bigint IS NULL OR s.version = $6)
+       AND $11::bigint = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = $1 AND g.workspace = $2), 0)
+       AND $12::text IS NULL
     RETURNING s.version, s.state, s.updated_at
 ), written AS (
     INSERT INTO {schema}.history

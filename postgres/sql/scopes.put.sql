@@ -1,11 +1,13 @@
 -- Replaces the state of scopes, each if it is at the expected version.
 -- $4 kind, $5 scope, $6 want (NULL any, -1 none), $7 state, $8 correlation,
 -- $9 causation, $10 actor
+-- $11 revision, $12 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                         $8::text[], $9::text[], $10::text[])
+                         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
              WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, state,
-                                  correlation, causation, actor, member)
+                                  correlation, causation, actor, revision, marks, member)
+     WHERE {known}
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), cur AS (
@@ -48,7 +50,8 @@ WITH m AS (
     SELECT won.shard, won.command, 0, won.workspace, '$scope/' || won.kind || '/' || won.scope, won.version, 'put', '{}',
            won.correlation, won.causation, won.actor, won.updated_at
       FROM won
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN cur.id IS NOT NULL THEN 0

@@ -1,8 +1,10 @@
 -- Adds tasks, each with its first event, unless there is one.
 -- $4 queue, $5 task, $6 input, $7 delay in ms
+-- $8 revision, $9 marks
 WITH m AS (
-    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[])
-             WITH ORDINALITY AS m(shard, workspace, command, queue, task, input, delay, member)
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, queue, task, input, delay, revision, marks, member)
+     WHERE {known}
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), made AS (
@@ -24,7 +26,8 @@ WITH m AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT won.shard, won.command, 0, won.workspace, '$task/' || won.queue || '/' || won.task, 0, 'added', '{}', won.created_at
       FROM won
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member, CASE WHEN won.member IS NOT NULL THEN 1 WHEN k.id IS NOT NULL THEN 0 ELSE 2 END,
        coalesce(k.state, 'due'), coalesce(k.version, 0), coalesce(k.epoch, 0), coalesce(k.failures, 0), coalesce(k.deaths, 0),
        coalesce(k.output::text, ''), coalesce(k.error, '')

@@ -5,10 +5,12 @@
 -- past its end has lost.
 -- $4 queue, $5 task, $6 how, $7 epoch, $8 output, $9 error, $10 delay in ms,
 -- $11 retries
+-- $12 revision, $13 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[],
-                         $8::text[], $9::text[], $10::bigint[], $11::bigint[])
-             WITH ORDINALITY AS m(shard, workspace, command, queue, task, how, epoch, output, error, delay, retries, member)
+                         $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, queue, task, how, epoch, output, error, delay, retries, revision, marks, member)
+     WHERE {known}
 ), cur AS (
     SELECT k.shard, k.workspace, k.queue, k.id, k.state, k.version, k.epoch, k.until, k.failures, k.deaths, k.output, k.error
       FROM m JOIN {schema}.task k
@@ -34,7 +36,8 @@ WITH m AS (
            CASE m.how WHEN 'done' THEN 'settled' WHEN 'fail' THEN 'failed' ELSE 'released' END,
            json_build_object('epoch', m.epoch, 'state', moved.state, 'failures', moved.failures), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.task k WHERE k.shard = m.shard AND k.workspace = m.workspace

@@ -1,9 +1,11 @@
 -- Frees holds that have run out, and counts the death of each holder; the last
 -- one allowed ends the task.
 -- $4 queue, $5 task, $6 epoch, $7 deaths allowed
+-- $8 revision, $9 marks
 WITH m AS (
-    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-             WITH ORDINALITY AS m(shard, workspace, command, queue, task, epoch, allowed, member)
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, queue, task, epoch, allowed, revision, marks, member)
+     WHERE {known}
 ), cur AS (
     SELECT k.shard, k.workspace, k.queue, k.id, k.state, k.version, k.epoch, k.until, k.holder, k.failures, k.deaths, k.output, k.error
       FROM m JOIN {schema}.task k
@@ -26,7 +28,8 @@ WITH m AS (
     SELECT m.shard, m.command, 0, m.workspace, '$task/' || m.queue || '/' || m.task, moved.version, 'died',
            json_build_object('epoch', m.epoch, 'state', moved.state, 'deaths', moved.deaths), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-)
+    RETURNING shard, id, workspace, stream, version
+){mark}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.task k WHERE k.shard = m.shard AND k.workspace = m.workspace

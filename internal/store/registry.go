@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+)
+
+// Registry is which reactions a workspace has, as known at a revision. It is a
+// value that is never changed.
+//
+// Whoever writes events also writes the marks by which reactions find them, and
+// so must know the reactions. A node keeps what it has read; each command says
+// which revision that is, and is refused where the workspace has another by now:
+// then the node reads again. So no node misses a reaction, and no commit waits
+// for a lock that all share.
+type Registry struct {
+	Revision  int64
+	Reactions []Reaction
+}
+
+// Reaction is what is needed to know whether a reaction wants an event.
+type Reaction struct {
+	Name    string
+	Source  Marks
+	Events  []string // none: every name
+	Streams *regexp.Regexp
+}
+
+// Wants says whether a reaction follows a stream.
+func (r *Reaction) Wants(source Marks, stream string) bool {
+	return r.Source == source && (r.Streams == nil || r.Streams.MatchString(stream))
+}
+
+// named says whether a reaction wants one of the events.
+func (r *Reaction) named(names []string) bool {
+	return len(r.Events) == 0 || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(r.Events, n) })
+}
+
+// Emission is what a command is about to write: events with these names, on this
+// stream.
+type Emission struct {
+	Stream string
+	Names  []string
+}
+
+// match returns the names of the reactions that want what a command writes.
+func (g *Registry) match(source Marks, e Emission) (names []string) {
+	for i := range g.Reactions {
+		if r := &g.Reactions[i]; r.Wants(source, e.Stream) && r.named(e.Names) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// Registries remembers the registries of workspaces. Safe for concurrent use.
+type Registries struct {
+	mu    sync.RWMutex
+	cache map[Place]*Registry
+}
+
+// known returns what is remembered, if anything is.
+func (r *Registries) known(at Place) *Registry {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.cache[at]
+}
+
+// Resolve returns a workspace's registry: the one remembered, or a fresh one.
+func (r *Registries) Resolve(ctx context.Context, d Doer, at Place, fresh bool) (*Registry, error) {
+	if g := r.known(at); g != nil && !fresh {
+		return g, nil
+	}
+	g, err := loadRegistry(ctx, d, at)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old := r.cache[at]; old != nil && old.Revision > g.Revision {
+		return old, nil // somebody read later, and was here first
+	}
+	if r.cache == nil {
+		r.cache = make(map[Place]*Registry)
+	}
+	r.cache[at] = g
+	return g, nil
+}
+
+func loadRegistry(ctx context.Context, d Doer, at Place) (*Registry, error) {
+	g, err := registryVerb.DoAt(ctx, d, at, struct{}{})
+	return &g, err
+}
+
+// registryVerb reads the revision and the reactions in one statement, so that
+// they belong together.
+var registryVerb = NewVerb(Decl{Name: "registry.read", Lane: Read}, nil,
+	func(struct{}, *Args) {},
+	func(g *Registry, row Row) error {
+		var name, source, events, streams string
+		if err := row.Scan(&g.Revision, &name, &source, &events, &streams); err != nil || name == "" {
+			return err
+		}
+		r, err := ParseReaction(name, source, events, streams)
+		g.Reactions = append(g.Reactions, r)
+		return err
+	})
+
+// ParseReaction makes a reaction of its stored form: a JSON list of names, of
+// which "*" is any, and a pattern, of which "" is any.
+func ParseReaction(name, source, events, streams string) (r Reaction, err error) {
+	r = Reaction{Name: name, Source: Marks(source)}
+	if err := json.Unmarshal([]byte(events), &r.Events); err != nil {
+		return r, fmt.Errorf("the events of the reaction %s: %w", name, err)
+	}
+	if slices.Contains(r.Events, "*") {
+		r.Events = nil
+	}
+	if streams != "" {
+		r.Streams, err = regexp.Compile(streams)
+	}
+	return r, err
+}
+
+// RaiseVerb is the name of the verb that raises the revision.
+const RaiseVerb = "registry.raise"
+
+// MarkTopic is what the workers of a reaction are woken by.
+func MarkTopic(reaction string) string { return "reaction/" + reaction }

@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// errStale says that a command goes by a registry that has changed. Nothing of
+// it was written.
+var errStale = errors.New("the registry has another revision")
+
+// known compares the revision that a command goes by with the workspace's. The
+// transaction holds the write lock, so that what it reads stays true until it
+// ends. A transaction of the user's need not hold it yet, and must write before
+// it reads: SQLite refuses to make a reader a writer where others wrote in
+// between. There the write is a part of the savepoint, and of no effect.
+func (c *conn) known(ctx context.Context, cmd store.Command) error {
+	revision, _, ok := cmd.Known()
+	if !ok {
+		return nil
+	}
+	at := cmd.Place()
+	have, seen := c.revisions[at]
+	if !seen {
+		if c.joined {
+			if _, err := c.tx.ExecContext(ctx, lockText); err != nil {
+				return c.store.fault(err)
+			}
+		}
+		if err := c.revision(ctx, at, &have); err != nil {
+			return err
+		}
+		if c.revisions == nil {
+			c.revisions = make(map[store.Place]int64)
+		}
+		c.revisions[at] = have
+	}
+	if have != revision {
+		return errStale
+	}
+	return nil
+}
+
+func (c *conn) revision(ctx context.Context, at store.Place, into *int64) error {
+	st := &statement{text: revisionText}
+	rows, err := c.rows(ctx, st, []any{int64(at.Shard), at.Workspace})
+	if err != nil {
+		return c.store.fault(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(into); err != nil {
+			return c.store.fault(err)
+		}
+	}
+	return c.store.fault(rows.Err())
+}
+
+// mark notes for the reactions that want it what a command has written. There is
+// one writer, so the mark goes where PostgreSQL gathers it to: the row of the
+// reaction on the stream.
+func (c *conn) mark(ctx context.Context, cmd store.Command) error {
+	_, marks, _ := cmd.Known()
+	if marks == "" {
+		return nil
+	}
+	id, at := cmd.ID(), cmd.Place()
+	text := markTexts[cmd.Decl().Marks]
+	_, err := c.exec(ctx, &text, []any{int64(at.Shard), at.Workspace, id[:], marks})
+	return c.store.fault(err)
+}
+
+// lockText takes the write lock and changes nothing.
+const lockText = `DELETE FROM holdfast_registry WHERE shard = -1 AND workspace = ''`
+
+// revisionText reads the revision of a workspace's registry: ?1 shard, ?2
+// workspace.
+const revisionText = `SELECT coalesce((SELECT g.revision FROM holdfast_registry AS g WHERE g.shard = ?1 AND g.workspace = ?2), 0)`
+
+// markTexts are the statements that mark what a command has written to one of
+// the two tables of events: ?1 shard, ?2 workspace, ?3 command, ?4 reactions as
+// a JSON list.
+var markTexts = map[store.Marks]statement{
+	store.EventMarks:   markText("holdfast_event"),
+	store.HistoryMarks: markText("holdfast_history"),
+}
+
+func markText(table string) statement {
+	st := statement{text: `INSERT INTO holdfast_follow AS f
+    (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
+SELECT ?1, ?2, r.name, w.stream, -1, w.version, ` + now + `, ` + now + ` - r.priority * 1000, r.base, ` + now + `
+  FROM (SELECT e.stream, max(e.version) AS version FROM ` + table + ` AS e
+         WHERE e.shard = ?1 AND e.workspace = ?2 AND e.id = ?3 GROUP BY e.stream) AS w
+  JOIN json_each(?4) AS j
+  JOIN holdfast_reaction AS r ON r.shard = ?1 AND r.workspace = ?2 AND r.name = j.value
+ WHERE true
+ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
+   SET due = max(f.due, excluded.due),
+       due_at = CASE WHEN f.due > f.watermark THEN f.due_at ELSE excluded.due_at END,
+       rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END`}
+	st.numbered()
+	return st
+}
+
+// ownTexts are the statements that belong to no verb.
+func ownTexts() []string {
+	texts := []string{revisionText}
+	for _, st := range markTexts {
+		texts = append(texts, st.text)
+	}
+	return texts
+}
