@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -40,6 +41,12 @@ type Config struct {
 	// SweepEvery is how often a running engine looks for what a crash left
 	// held; the default is 10 seconds.
 	SweepEvery time.Duration
+	// Node names this node in what it holds; the default is the machine's
+	// name with a random part.
+	Node string
+	// Parallel is how many reactions' events are handled at once; the default
+	// is 16.
+	Parallel int
 }
 
 // Part is a capability, or a piece of a program's own, that an engine starts
@@ -55,6 +62,8 @@ type Engine struct {
 	port    *store.Port
 	hub     *wake.Hub
 	janitor *hold.Janitor
+	follow  *reactions.Worker
+	loops   []func(context.Context)
 	running atomic.Bool
 }
 
@@ -75,6 +84,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub()}
 	e.port.Wake = e.hub.Wake
 	e.janitor = e.newJanitor(c.SweepEvery)
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {
 			_ = e.Close()

@@ -36,3 +36,7 @@ var (
 	// was written, and what was acknowledged before is intact.
 	ErrStorageFull = fault.Of(fault.StorageFull)
 )
+
+// NonRetryable says of an error that trying again does not mend it: what fails
+// with it is not tried again.
+func NonRetryable(err error) error { return fault.NonRetryable(err) }

@@ -2,10 +2,14 @@ package holdfast
 
 import (
 	"context"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -33,8 +37,34 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
+	var loops sync.WaitGroup
+	for _, f := range e.loops {
+		loops.Go(func() { f(ctx) })
+	}
+	defer loops.Wait()
+	e.follow.Run(ctx)
 	<-ctx.Done()
 	return nil
+}
+
+// Background adds a loop that Run runs until its context ends, and waits for.
+// Parts call it when they are started.
+func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
+
+// Reactions is the worker that serves the reactions of this program. It is for
+// the packages of this module, and of no use outside it.
+func (e *Engine) Reactions() *reactions.Worker { return e.follow }
+
+// nodeName makes up the name of a node that has none.
+func nodeName(given string) string {
+	if given != "" {
+		return given
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	return host + "-" + store.NewID().String()[24:]
 }
 
 // Hub is where the engine's commits wake those who wait. It is for the packages
@@ -48,6 +78,10 @@ func (e *Engine) newJanitor(every time.Duration) *hold.Janitor {
 	}
 	return &hold.Janitor{Every: every, Log: e.log, Sweeps: []hold.Sweep{{
 		Name: "tasks", Run: func(ctx context.Context) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
+	}, {
+		Name: "reactions", Run: func(ctx context.Context) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
+	}, {
+		Name: "books", Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
 	}}}
 }
 

@@ -36,6 +36,8 @@ type config struct {
 	writers  int
 	dir      string
 	profile  string
+
+	drainEvents, drainStreams int
 }
 
 func main() {
@@ -66,14 +68,23 @@ func parse(args []string) (c config, err error) {
 	flags.IntVar(&c.conns, "conns", 16, "connections of a system by hand on PostgreSQL")
 	flags.IntVar(&c.writers, "writers", 2, "writers of sql-best on PostgreSQL, for each kind of call")
 	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
+	var backlog string
+	flags.StringVar(&backlog, "drain", "", "measure only how fast a reaction works off a backlog: events/streams, 10000/1000")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
+	if backlog != "" {
+		if _, err := fmt.Sscanf(backlog, "%d/%d", &c.drainEvents, &c.drainStreams); err != nil || c.drainStreams < 1 || c.drainEvents%c.drainStreams != 0 {
+			return c, fmt.Errorf("-drain is events/streams, of which one divides the other, not %q", backlog)
+		}
+	}
 	if quick {
 		c.rounds, c.slice, c.patience = 6, 150*time.Millisecond, 0
 	}
-	c.rounds = max(c.rounds, 2)
+	if c.drainEvents == 0 {
+		c.rounds = max(c.rounds, 2)
+	}
 	if c.run, err = regexp.Compile(run); err == nil {
 		c.systems, err = regexp.Compile(systems)
 	}
@@ -95,6 +106,10 @@ func bench(ctx context.Context, c config) error {
 			return err
 		}
 		defer pprof.StopCPUProfile()
+	}
+	if c.drainEvents > 0 {
+		_, err := drain(ctx, c)
+		return err
 	}
 	var all []result
 	for _, open := range []func(context.Context, config) (*place, error){openPostgres, openSQLite} {

@@ -91,8 +91,9 @@ func markText(table string) statement {
 	st := statement{text: `INSERT INTO holdfast_follow AS f
     (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
 SELECT ?1, ?2, r.name, w.stream, -1, w.version, ` + now + `, ` + now + ` - r.priority * 1000, r.base, ` + now + `
-  FROM (SELECT e.stream, max(e.version) AS version FROM ` + table + ` AS e
-         WHERE e.shard = ?1 AND e.workspace = ?2 AND e.id = ?3 GROUP BY e.stream) AS w
+  FROM (SELECT e.stream, e.version FROM ` + table + ` AS e
+         WHERE e.shard = ?1 AND e.id = ?3 AND +e.workspace = ?2 -- by its key, not by its stream
+         ORDER BY e.n DESC LIMIT 1) AS w
   JOIN json_each(?4) AS j
   JOIN holdfast_reaction AS r ON r.shard = ?1 AND r.workspace = ?2 AND r.name = j.value
  WHERE true

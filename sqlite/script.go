@@ -85,7 +85,7 @@ func parseScript(name, text string) (*script, error) {
 	if sc.do.text == "" {
 		return nil, fmt.Errorf("sqlite: %s.sql has no section \"-- do\"", name)
 	}
-	sc.reads = strings.HasPrefix(sc.do.text, "SELECT") && len(marks) == 1
+	sc.reads = sc.do.rows && !writes.MatchString(sc.do.text) && len(marks) == 1
 	sc.answer = &sc.do
 	for i := range sc.won {
 		if sc.won[i].rows {
@@ -115,8 +115,11 @@ func (sc *script) add(kind, text string) error {
 }
 
 func returnsRows(text string) bool {
-	return strings.HasPrefix(text, "SELECT") || strings.Contains(text, "RETURNING")
+	return !writes.MatchString(text) || strings.Contains(text, "RETURNING")
 }
+
+// writes tells a statement that writes from one that reads.
+var writes = regexp.MustCompile(`(?m)^(INSERT|UPDATE|DELETE) `)
 
 // all returns every statement of the script, to prepare them.
 func (sc *script) all() []*statement {

@@ -12,6 +12,7 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -41,7 +42,12 @@ type Event struct {
 	Correlation string
 	Causation   string
 	Actor       string
-	At          time.Time
+	// Subject is whom the data is about. Such an event is appended and read
+	// through a [Vault], which keeps its data encrypted.
+	Subject string
+	// Forgotten says that the subject is forgotten: the data is null.
+	Forgotten bool
+	At        time.Time
 }
 
 // Append adds events to a stream, all or none, and returns its last version.
@@ -53,8 +59,11 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, a
 		v := int64(want)
 		a.Want = &v
 	}
-	for _, e := range all {
-		a.Events = append(a.Events, events.Event{Name: e.Name, Data: e.Data,
+	for i, e := range all {
+		if err := checkSealed(e); err != nil {
+			return 0, fmt.Errorf("event %d: %w", i, err)
+		}
+		a.Events = append(a.Events, events.Event{Name: e.Name, Data: e.Data, Subject: e.Subject,
 			Meta: events.Meta{Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor}})
 	}
 	last, err := events.Append(ctx, d, a)
@@ -80,7 +89,7 @@ func read(ctx context.Context, d holdfast.Doer, a events.ReadArgs) ([]Event, err
 	}
 	all := make([]Event, len(found))
 	for i, e := range found {
-		all[i] = Event{Stream: e.Stream, Version: Version(e.Version), Name: e.Name, Data: e.Data,
+		all[i] = Event{Stream: e.Stream, Version: Version(e.Version), Name: e.Name, Data: e.Data, Subject: e.Subject,
 			Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
 	}
 	return all, nil

@@ -21,7 +21,8 @@ var (
 	// kind is added here.
 	inner = []string{
 		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
-		"internal/entities", "internal/scopes", "internal/tasks", "internal/check", "internal/crash",
+		"internal/entities", "internal/scopes", "internal/tasks", "internal/reactions", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
+		"internal/check", "internal/crash",
 	}
 
 	// core is what root and the capabilities may use.

@@ -47,8 +47,17 @@ var Excepted = map[string]string{
 // In each of their queries one table may stand without a shard and a workspace;
 // what is joined to it must be tied to it.
 var Wide = map[string]string{
-	"tasks.take":    "one poll serves the workers of all workspaces on a shard",
+	"tasks.take":           "one poll serves the workers of all workspaces on a shard",
+	"reactions.take":       "one poll serves the reactions of all workspaces on a shard",
+	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
+	"reactions.expired":    "one janitor frees what was left held in all workspaces on a shard",
+	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",
+	"feed.ready":           "one poll serves the feeds of all workspaces on a shard",
+
 	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
+
+	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
+	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
 
 	"check.streams":   "a check looks at the whole database",
 	"check.events":    "a check looks at the whole database",

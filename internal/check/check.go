@@ -82,6 +82,9 @@ type row struct {
 	head   int64 // the version that the row says it is at, -1 if there is none
 	events int64
 	last   int64 // the version of the last event, -1 if there is none
+
+	kept  int64  // of a stream: the first version kept
+	wrong string // of a stream: what else is wrong with its head
 }
 
 // kind is one verb of the check and the way to tell what it found.
@@ -93,7 +96,9 @@ type kind struct {
 	message func(row) string
 }
 
-func newVerb(name string, parts int) *store.Verb[row, []row] {
+func newVerb(name string, parts int) *store.Verb[row, []row] { return newVerbOf(name, parts, scan) }
+
+func newVerbOf(name string, parts int, scan func(*[]row, store.Row) error) *store.Verb[row, []row] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(after row, a *store.Args) {
 			a.Text(after.first)
@@ -111,8 +116,16 @@ func scan(all *[]row, r store.Row) error {
 	return err
 }
 
+// scanStream scans what is told of streams beyond the others.
+func scanStream(all *[]row, r store.Row) error {
+	var f row
+	err := r.Scan(&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last, &f.kept, &f.wrong)
+	*all = append(*all, f)
+	return err
+}
+
 var kinds = []kind{
-	{newVerb("check.streams", 1), "streams", "I17", named("stream "), uneven},
+	{newVerbOf("check.streams", 1, scanStream), "streams", "I17", named("stream "), unevenStream},
 	{newVerb("check.events", 1), "", "I17", named("stream "), headless},
 	{newVerb("check.entities", 2), "entities", "I42", named("entity "), uneven},
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
@@ -141,7 +154,21 @@ func uneven(f row) string {
 	if f.last != f.head {
 		return fmt.Sprintf("it is at version %d, but its last event is at %s", f.head, version(f.last))
 	}
-	return fmt.Sprintf("it is at version %d, but has %d events where there must be %d: versions are missing", f.head, f.events, f.head+1)
+	return fmt.Sprintf("it is at version %d, but has %d events where there must be %d: versions are missing", f.head, f.events, f.head-f.kept+1)
+}
+
+// wrongs tells what can be wrong with the head of a stream but its versions.
+var wrongs = map[string]string{
+	"tombstone": "it is a tombstone, and keeps events before it",
+	"hold":      "it is being closed by nobody, or held and not being closed",
+	"pruned":    "it has events below the version up to which they are said to be deleted",
+}
+
+func unevenStream(f row) string {
+	if f.wrong != "" {
+		return wrongs[f.wrong]
+	}
+	return uneven(f)
 }
 
 func headless(f row) string {

@@ -198,6 +198,21 @@ var plantedViolations = []struct{ name, damage, want string }{
 	{"a head is gone",
 		`DELETE FROM holdfast_stream WHERE workspace = 'w1'`,
 		`I17: stream orders/7 in workspace w1: it has 3 events, the last at version 2, and no row that they belong to`},
+	{"an event of what is kept is gone",
+		`UPDATE holdfast_stream SET first = 2, pruned = 2 WHERE workspace = 'w2'; DELETE FROM holdfast_event WHERE workspace = 'w2' AND version < 3`,
+		`I17: stream orders/7 in workspace w2: it is at version 2, but its last event is at none`},
+	{"an event was deleted that is kept",
+		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND version < 2; UPDATE holdfast_stream SET first = 1, pruned = 1 WHERE workspace = 'w2'`,
+		`I17: stream orders/7 in workspace w2: it is at version 2, but has 1 events where there must be 2: versions are missing`},
+	{"an event was not deleted",
+		`UPDATE holdfast_stream SET first = 2, pruned = 2 WHERE workspace = 'w2'`,
+		`I17: stream orders/7 in workspace w2: it has events below the version up to which they are said to be deleted`},
+	{"more is deleted than was dropped",
+		`UPDATE holdfast_stream SET pruned = 1 WHERE workspace = 'w2'; DELETE FROM holdfast_event WHERE workspace = 'w2' AND version = 7`,
+		`I17: stream orders/7 in workspace w2: it has events below the version up to which they are said to be deleted`},
+	{"a tombstone keeps events",
+		`UPDATE holdfast_stream SET state = 'closed', closed = 'tombstone' WHERE workspace = 'w2'`,
+		`I17: stream orders/7 in workspace w2: it is a tombstone, and keeps events before it`},
 	{"an entity's version was changed",
 		`UPDATE holdfast_entity SET version = 7 WHERE workspace = 'w3'`,
 		`I42: entity invoice/a/b in workspace w3: it is at version 7, but its last event is at 2`},
@@ -238,6 +253,38 @@ func TestOverdueHolds(t *testing.T) {
 				s.Errorf("%d holds are overdue, want %d\n%s", r.OverdueHolds, want, r)
 			}
 			holdfasttest.Advance(s, s.hf, 80*time.Second)
+		}
+	})
+}
+
+// TestDroppedEventsAreNoViolation verifies that events which were dropped and are
+// not deleted yet are left alone, and so is a stream that is closed in any way.
+func TestDroppedEventsAreNoViolation(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		s.fill("w1", "w2", "w3")
+		s.exec(`UPDATE holdfast_stream SET first = 1 WHERE workspace = 'w1'`)
+		s.exec(`UPDATE holdfast_stream SET first = 2, state = 'closed', closed = 'tombstone' WHERE workspace = 'w2'`)
+		s.exec(`UPDATE holdfast_stream SET state = 'closed', closed = 'archive' WHERE workspace = 'w3'`)
+		if r := s.check(); !r.Clean() {
+			s.Errorf("got %s", r)
+		}
+		s.exec(`UPDATE holdfast_stream SET pruned = 1 WHERE workspace = 'w1'`)
+		s.exec(`DELETE FROM holdfast_event WHERE workspace = 'w1' AND version < 1`)
+		if r := s.check(); !r.Clean() {
+			s.Errorf("got %s", r)
+		}
+	})
+}
+
+// TestOverdueClose verifies that a stream that is half closed long after its
+// closer's hold has ended is counted as a hold that nobody has freed.
+func TestOverdueClose(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		s.fill("w1")
+		past := map[bool]string{true: "1", false: "'epoch'"}[strings.HasSuffix(s.Name(), "/sqlite")]
+		s.exec(`UPDATE holdfast_stream SET state = 'closing', holder = 'me', until = ` + past + ` WHERE workspace = 'w1'`)
+		if r := s.check(); r.OverdueHolds != 1 || !r.Clean() {
+			s.Errorf("%d holds are overdue\n%s", r.OverdueHolds, r)
 		}
 	})
 }

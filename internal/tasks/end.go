@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -41,20 +40,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Task, er
 // Fail ends an attempt that its worker lived to report. The task is due again
 // after the delay, or has failed for good where the failures exceed the retries.
 func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, retries int) (Task, error) {
-	return end(ctx, d, t, endArgs{how: "fail", message: plain(message), delay: delay, retries: retries})
-}
-
-// longestMessage is how much of a failure's text is kept.
-const longestMessage = 4 << 10
-
-// plain makes any text one that both databases keep: what a body fails with may
-// hold anything.
-func plain(message string) string {
-	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD")
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + "…"
-	}
-	return message
+	return end(ctx, d, t, endArgs{how: "fail", message: hold.Plain(message), delay: delay, retries: retries})
 }
 
 // Release gives a task back untouched, due after the delay.

@@ -33,7 +33,8 @@ CREATE TABLE {schema}.registry (
 -- What each reaction follows. base is where the epochs of its holds begin, so
 -- that one made again under the same name never meets an old holder. A reaction
 -- waits until the transactions have ended that were under way when it was made:
--- they may have written without knowing of it.
+-- they may have written without knowing of it. A removed one stays until all that
+-- it left is gone.
 CREATE TABLE {schema}.reaction (
     shard      smallint    NOT NULL,
     workspace  text        COLLATE "C" NOT NULL,
@@ -45,13 +46,13 @@ CREATE TABLE {schema}.reaction (
     max_deaths integer     NOT NULL CHECK (max_deaths > 0),
     priority   integer     NOT NULL,
     base       bigint      NOT NULL CHECK (base >= 0),
-    state      text        COLLATE "C" NOT NULL CHECK (state IN ('waiting', 'live')),
-    waits      jsonb       NOT NULL,
+    state      text        COLLATE "C" NOT NULL CHECK (state IN ('waiting', 'live', 'removed')),
+    waits      jsonb,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (shard, workspace, name)
 );
-CREATE INDEX reaction_waiting ON {schema}.reaction (shard, name) WHERE state = 'waiting';
+CREATE INDEX reaction_unfinished ON {schema}.reaction (shard, workspace, name) WHERE state <> 'live';
 
 -- Marks, written with the events: this reaction has something to do on this
 -- stream, up to this version. They are only inserted and deleted, so that an

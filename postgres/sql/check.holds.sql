@@ -1,7 +1,10 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces.
+-- workspaces: of tasks, and of streams that were being closed.
 -- $3 how long ago, in ms
-SELECT count(*)
-  FROM {schema}.task k
- WHERE k.holder IS NOT NULL AND k.until <= {now} - $3::bigint * interval '1 ms'
-   AND $1::smallint IS NOT NULL AND $2::text IS NOT NULL
+SELECT (SELECT count(*)
+          FROM {schema}.task k
+         WHERE k.holder IS NOT NULL AND k.until <= {now} - $3::bigint * interval '1 ms')
+     + (SELECT count(*)
+          FROM {schema}.stream s
+         WHERE s.holder IS NOT NULL AND s.until <= {now} - $3::bigint * interval '1 ms')
+ WHERE $1::smallint IS NOT NULL AND $2::text IS NOT NULL

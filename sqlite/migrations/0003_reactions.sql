@@ -36,12 +36,13 @@ CREATE TABLE holdfast_reaction (
     max_deaths INTEGER NOT NULL CHECK (max_deaths > 0),
     priority   INTEGER NOT NULL,
     base       INTEGER NOT NULL CHECK (base >= 0),
-    state      TEXT    NOT NULL CHECK (state IN ('waiting', 'live')),
-    waits      TEXT    NOT NULL,
+    state      TEXT    NOT NULL CHECK (state IN ('waiting', 'live', 'removed')),
+    waits      TEXT,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (shard, workspace, name)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX holdfast_reaction_unfinished ON holdfast_reaction (shard, workspace, name) WHERE state <> 'live';
 
 -- Where a reaction stands on a stream: the last version handled, the last one
 -- that is known to concern it, and the hold of whoever works on it. rank is the

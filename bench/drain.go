@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// A drain is not a rate that is sampled but a backlog that is worked off, so it
+// is measured by itself: how long a reaction takes for all events that are there,
+// against how long leasing a hundred tasks and acknowledging them all at once
+// takes for as many tasks.
+
+// drainClients is how many lease and acknowledge at once, by hand.
+const drainClients = 4
+
+// drainPlace is one database for both.
+type drainPlace struct {
+	store string
+	open  func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
+	hand  best
+	close func()
+}
+
+// drain works off so many events on so many streams, in rounds, and as many
+// tasks by hand in between.
+func drain(ctx context.Context, c config) ([]result, error) {
+	var all []result
+	for _, open := range []func(context.Context, config) (*drainPlace, error){drainPostgres, drainSQLite} {
+		p, err := open(ctx, c)
+		if err != nil {
+			return all, err
+		}
+		if !c.run.MatchString(p.store + "/drain") {
+			p.close()
+			continue
+		}
+		found, err := p.measure(ctx, c)
+		p.close()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func (p *drainPlace) measure(ctx context.Context, c config) ([]result, error) {
+	var oursRates, handRates []float64
+	for round := range c.rounds {
+		if c.systems.MatchString(sqlBest) {
+			rate, err := p.byHand(ctx, min(c.drainEvents, handMost), round)
+			if err != nil {
+				return nil, err
+			}
+			handRates = append(handRates, rate)
+		}
+		rate, err := p.ours(ctx, c, round)
+		if err != nil {
+			return nil, err
+		}
+		oursRates = append(oursRates, rate)
+	}
+	name := fmt.Sprintf("drain-%d-%d", c.drainEvents, c.drainStreams)
+	mine, theirs := median(oursRates), median(handRates)
+	fmt.Printf("%s/%s: holdfast %.0f/s, lease-100-and-ack %.0f/s, ratio %.2f (rounds: %.0f | %.0f)\n", p.store, name, mine, theirs, mine/theirs, oursRates, handRates)
+	return []result{
+		{Workload: name, Store: p.store, Clients: 1, System: ours, UnitsPerSecond: mine},
+		{Workload: name, Store: p.store, Clients: drainClients, System: sqlBest, UnitsPerSecond: theirs},
+	}, nil
+}
+
+// handMost bounds how many tasks are leased by hand: their rate does not depend
+// on it.
+const handMost = 20000
+
+// byHand leases a hundred at a time and acknowledges them, until none is left.
+func (p *drainPlace) byHand(ctx context.Context, tasks, round int) (float64, error) {
+	seed, seedCtx := errgroup.WithContext(ctx)
+	seed.SetLimit(128)
+	for i := range tasks {
+		seed.Go(func() error { return p.hand.add(seedCtx, fmt.Sprintf("drain-%d-%d", round, i)) })
+	}
+	if err := seed.Wait(); err != nil {
+		return 0, err
+	}
+	begun := clock.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	var done atomic.Int64
+	for range drainClients {
+		group.Go(func() error {
+			for {
+				n, err := p.hand.leaseAll(ctx)
+				if err != nil || n == 0 {
+					return err
+				}
+				done.Add(int64(n))
+			}
+		})
+	}
+	err := group.Wait()
+	if err == nil && done.Load() != int64(tasks) {
+		err = fmt.Errorf("%d of %d tasks were acknowledged", done.Load(), tasks)
+	}
+	return float64(tasks) / clock.Since(begun).Seconds(), err
+}
+
+// ours appends the events while the reaction is registered and nobody serves it,
+// and then serves it until all are handled and acknowledged.
+func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float64, err error) {
+	var handled atomic.Int64
+	all := make(chan struct{})
+	name := fmt.Sprintf("drain-%d", round)
+	part := stream.React(name, stream.Select{Streams: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
+		if handled.Add(1) == int64(c.drainEvents) {
+			close(all)
+		}
+		return nil
+	}, stream.Options{})
+	hf, err := p.open(ctx, part)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, hf.Close()) }()
+	if err := p.fill(ctx, c, hf, round); err != nil {
+		return 0, err
+	}
+	begun := clock.Now()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- hf.Run(running) }()
+	select {
+	case <-all:
+	case <-ctx.Done():
+	}
+	stop()
+	if err := errors.Join(<-ended, ctx.Err()); err != nil {
+		return 0, err
+	}
+	rate = float64(c.drainEvents) / clock.Since(begun).Seconds()
+	progress, err := stream.ProgressOf(ctx, hf, name)
+	if err == nil && (progress.Behind > 0 || progress.Events != int64(c.drainEvents)) {
+		err = fmt.Errorf("after the drain: %+v", progress)
+	}
+	if _, removed := stream.Remove(ctx, hf, name); removed != nil {
+		err = errors.Join(err, removed)
+	}
+	return rate, err
+}
+
+func (p *drainPlace) fill(ctx context.Context, c config, hf *holdfast.Engine, round int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(128)
+	each := c.drainEvents / c.drainStreams
+	for range each {
+		for s := range c.drainStreams {
+			group.Go(func() error {
+				_, err := stream.Append(ctx, hf, fmt.Sprintf("r%d-%d", round, s), stream.Any, stream.Event{Name: "counted", Data: []byte(payload)})
+				return err
+			})
+		}
+	}
+	return group.Wait()
+}
+
+func drainPostgres(ctx context.Context, c config) (*drainPlace, error) {
+	url, drop, err := pgtest.Database(ctx, pgtest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	byHand, err := baseline.OpenPostgres(ctx, url, "baseline", c.conns)
+	if err != nil {
+		drop()
+		return nil, err
+	}
+	all := byHand.Coalesced(c.writers)
+	return &drainPlace{
+		store: "postgres",
+		open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+			return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
+		},
+		hand:  best{hand: hand{all}, AckAller: all},
+		close: func() { all.Close(); byHand.Close(); drop() },
+	}, nil
+}
+
+func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
+	dir, err := os.MkdirTemp(c.dir, ".bench-")
+	if err != nil {
+		return nil, err
+	}
+	byHand, err := baseline.OpenSQLite(ctx, filepath.Join(dir, "hand.db"))
+	if err != nil {
+		return nil, err
+	}
+	all, err := byHand.Coalesced(ctx)
+	if err != nil {
+		byHand.Close()
+		return nil, err
+	}
+	return &drainPlace{
+		store: "sqlite",
+		open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+			return holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "ours.db")), holdfast.Config{}, parts...)
+		},
+		hand:  best{hand: hand{all}, AckAller: all},
+		close: func() { all.Close(); byHand.Close(); _ = os.RemoveAll(dir) },
+	}, nil
+}

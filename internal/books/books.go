@@ -1,0 +1,306 @@
+// Package books closes the books of a stream: it ends the stream and keeps its
+// events, or removes them, or goes on from a snapshot, and loses nothing that
+// was acknowledged or that a reaction still needs.
+//
+// # The protocol
+//
+// The head row of the stream, which judges every append, also says whether its
+// books are being closed.
+//
+//  1. The guard. In one transaction the row is locked, the reactions are looked
+//     at and, where none needs anything of the stream any more, the stream is
+//     held: its state is closing, its closer has an epoch and a time. From that
+//     commit on an append is refused, and whatever was acknowledged before it is
+//     in the stream.
+//  2. The export, if one was asked for. It reads a stream that stands still,
+//     while the hold is renewed.
+//  3. The end. In one transaction, under that epoch and before that time, the
+//     reactions are looked at again and the stream is closed, or goes on from
+//     its snapshot.
+//
+// Where there is nothing to export, the guard and the end are one transaction. A
+// closer that fails opens the stream again. One that dies leaves a hold that runs
+// out: the next append, another closer or a sweep opens the stream, and by its
+// epoch and time the dead one can write nothing more.
+//
+// # Why the reactions can be looked at without locking them
+//
+// Where a reaction stands on a stream is in its own row, which those who work
+// for it lock, and not the stream's. The statement that looks at these rows
+// begins after the stream's row was locked, and what it may miss is only what is
+// committed after it began:
+//
+//   - A mark of an append is not among that, for the append locks the stream.
+//   - Somebody takes only what is lagging, and lagging is refused as held is. An
+//     ack, a failure and a repair of what is blocked change only what was refused.
+//     A mark that is being gathered moves in one transaction, and one statement
+//     sees it in one of the two places.
+//   - A reset, and the registration of a reaction, come after the close then: a
+//     reset starts at the first event kept, and a reaction that is registered
+//     waits for the transactions under way, this one included, before it looks
+//     for what there is.
+//
+// Rejected: locking the rows of the reactions too. A body that appends to the
+// stream in the transaction of its ack locks the two in the other order.
+//
+// Rejected: a guard event on the stream. Whoever appends would have to look for
+// it, and a closer that died would leave it there.
+//
+// # Removal
+//
+// Events go by one number: what is below the first version of the stream is not
+// there any more for anybody. The rows are deleted later, page by page, by
+// [Prune]. Those of a young event are kept for a while, because an append whose
+// answer was lost is asked for by its events.
+package books
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Mode is what becomes of a stream.
+type Mode string
+
+// The ways to close a stream.
+const (
+	Archive   Mode = "archive"   // takes no more events, and keeps those it has
+	Tombstone Mode = "tombstone" // takes no more events, and keeps none but a last one that says so
+	Restart   Mode = "restart"   // goes on, with a snapshot in the place of its events
+)
+
+// Names of the events that are written when a stream is closed.
+const (
+	TombstoneEvent = "$tombstone"
+	SnapshotEvent  = "$snapshot"
+)
+
+// Engine is what the books are closed on: it runs verbs, and transactions.
+type Engine interface {
+	store.Doer
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+}
+
+// Args says which stream to close, and how.
+type Args struct {
+	Stream string
+	Mode   Mode
+	// Want is the version that the stream must be at; nil takes any.
+	Want *int64
+	// Snapshot is the data of the one event that a restart leaves.
+	Snapshot []byte
+	// Export, if set, is called while the stream stands still, before
+	// anything is removed: its events are those from first to last.
+	Export func(ctx context.Context, first, last int64) error
+	// Lease is how long the hold lasts without a renewal, [hold.Lease] if not
+	// set, and Timeout how long it is renewed, [hold.Timeout] if not set.
+	Lease, Timeout time.Duration
+}
+
+// Closed is a stream whose books were closed: it has the events from First to
+// Last.
+type Closed struct {
+	Stream      string
+	Mode        Mode
+	First, Last int64
+}
+
+// Behind is a reaction that still needs something of a stream.
+type Behind struct {
+	Reaction string `json:"reaction"`
+	// Why is lagging, held, blocked or registering.
+	Why string `json:"why"`
+}
+
+// standing is the head row of a stream.
+type standing struct {
+	first, head int64
+	state       string
+	closed      Mode // how it was closed
+	holder      string
+	epoch       int64
+	until       time.Time
+	live        bool // its closer's hold has not run out
+}
+
+type behindArgs struct {
+	stream    string
+	reactions []string
+	below     int64
+}
+
+type behindResult struct {
+	revision int64
+	all      []Behind
+}
+
+type holdArgs struct {
+	stream string
+	epoch  int64
+	holder string
+	lease  time.Duration
+}
+
+type endArgs struct {
+	stream string
+	epoch  *int64 // nil: as it is open
+	mode   Mode
+	data   []byte
+}
+
+func (a endArgs) event() string {
+	if a.mode == Tombstone {
+		return TombstoneEvent
+	}
+	return SnapshotEvent
+}
+
+type openArgs struct {
+	stream string
+	epoch  int64
+	swept  bool
+}
+
+type replaced struct {
+	applied bool
+	head    int64
+}
+
+// Those that run in a transaction, or again, or run out, carry no id: only the
+// one that writes an event can be asked for.
+var (
+	lockVerb = store.NewVerb(store.Decl{Name: "books.lock", Lane: store.Work}, nil, bindText,
+		func(all *[]standing, row store.Row) error {
+			var s standing
+			err := row.Scan(&s.first, &s.head, &s.state, &s.closed, &s.holder, &s.epoch, &s.until, &s.live)
+			*all = append(*all, s)
+			return err
+		})
+	behindVerb = store.NewVerb(store.Decl{Name: "books.behind", Lane: store.Read}, nil,
+		func(a behindArgs, args *store.Args) {
+			args.Text(a.stream)
+			args.Text(list(a.reactions))
+			args.Int(a.below)
+		},
+		func(r *behindResult, row store.Row) error {
+			var b Behind
+			err := row.Scan(&r.revision, &b.Reaction, &b.Why)
+			if b.Reaction != "" {
+				r.all = append(r.all, b)
+			}
+			return err
+		})
+	takeVerb = store.NewVerb(store.Decl{Name: "books.take", Lane: store.Work}, nil,
+		func(a holdArgs, args *store.Args) {
+			args.Text(a.stream)
+			args.Text(a.holder)
+			args.Int(a.lease.Milliseconds())
+		},
+		func(all *[]hold.Hold, row store.Row) error {
+			var h hold.Hold
+			err := row.Scan(&h.Epoch, &h.Until)
+			*all = append(*all, h)
+			return err
+		})
+	renewVerb = store.NewVerb(store.Decl{Name: "books.renew", Lane: store.Vital}, nil,
+		func(a holdArgs, args *store.Args) {
+			args.Text(a.stream)
+			args.Int(a.epoch)
+			args.Int(a.lease.Milliseconds())
+		},
+		func(all *[]time.Time, row store.Row) error {
+			var t time.Time
+			err := row.Scan(&t)
+			*all = append(*all, t)
+			return err
+		})
+	openVerb = store.NewVerb(store.Decl{Name: "books.open", Lane: store.Work}, nil,
+		func(a openArgs, args *store.Args) {
+			args.Text(a.stream)
+			args.Int(a.epoch)
+			swept := int64(0)
+			if a.swept {
+				swept = 1
+			}
+			args.Int(swept)
+		}, scanInts)
+	archiveVerb = store.NewVerb(store.Decl{Name: "books.archive", Lane: store.Work}, nil,
+		func(a endArgs, args *store.Args) {
+			args.Text(a.stream)
+			args.MaybeInt(a.epoch)
+		}, scanInts)
+	replaceVerb = store.NewVerb(store.Decl{Name: "books.replace", Marks: store.EventMarks},
+		func(a endArgs) []string { return []string{"stream/" + a.stream} },
+		func(a endArgs, args *store.Args) {
+			args.Text(a.stream)
+			args.MaybeInt(a.epoch)
+			args.Text(string(a.mode))
+			args.Text(a.event())
+			args.Text(string(a.data))
+		},
+		func(r *replaced, row store.Row) error {
+			r.applied = row.Applied()
+			return row.Scan(&r.head)
+		}).Told(func(_ endArgs, m store.Mark) replaced { return replaced{true, m.Version} }).
+		Emitting(func(a endArgs) store.Emission {
+			return store.Emission{Stream: a.stream, Names: []string{a.event()}}
+		})
+)
+
+func bindText(s string, args *store.Args) { args.Text(s) }
+
+func scanInts(all *[]int64, row store.Row) error {
+	var n int64
+	err := row.Scan(&n)
+	*all = append(*all, n)
+	return err
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "[]"
+	}
+	text, _ := json.Marshal(names) // of strings, it does not fail
+	return string(text)
+}
+
+// check refuses what cannot be closed as it is asked for.
+func check(a *Args) error {
+	if err := checkStream(a.Stream); err != nil {
+		return err
+	}
+	if a.Lease == 0 {
+		a.Lease = hold.Lease
+	}
+	switch {
+	case a.Mode != Archive && a.Mode != Tombstone && a.Mode != Restart:
+		return fault.New(fault.Validation, "a stream is closed by archive, tombstone or restart, not by %q", a.Mode)
+	case a.Mode == Restart && a.Snapshot == nil:
+		return fault.New(fault.Validation, "a restart needs the snapshot that the stream goes on from")
+	case a.Mode != Restart && a.Snapshot != nil:
+		return fault.New(fault.Validation, "only a restart takes a snapshot, not a close by %s", a.Mode)
+	case a.Lease < time.Millisecond || a.Lease > 24*time.Hour:
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+	case a.Snapshot != nil:
+		return strict.Check(a.Snapshot)
+	}
+	return nil
+}
+
+func checkStream(name string) error {
+	if err := strict.Text("stream", name, events.MaxName); err != nil {
+		return err
+	}
+	if strings.HasPrefix(name, "$") {
+		return fault.New(fault.Forbidden, "the stream %q is Holdfast's own history: its books are not closed", name)
+	}
+	return nil
+}

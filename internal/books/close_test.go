@@ -1,0 +1,386 @@
+package books_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestModes verifies what each way of closing leaves, that a repeated request has
+// the same answer and changes nothing, and that another way is refused.
+func TestModes(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		for _, c := range []struct {
+			mode  books.Mode
+			want  books.Closed
+			reads string
+		}{
+			{books.Archive, books.Closed{Stream: "archive", Mode: books.Archive, First: 0, Last: 2}, "0:a 1:a 2:a"},
+			{books.Tombstone, books.Closed{Stream: "tombstone", Mode: books.Tombstone, First: 3, Last: 3}, "3:$tombstone"},
+			{books.Restart, books.Closed{Stream: "restart", Mode: books.Restart, First: 3, Last: 3}, "3:$snapshot"},
+		} {
+			name := string(c.mode)
+			add(t, hf, name, 3)
+			for range 3 {
+				if got, err := closeAt(hf, name, c.mode, nil); err != nil || got != c.want {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+				reads(t, hf, name, c.reads)
+			}
+			if got, err := closeAt(hf, name, c.mode, func(context.Context, int64, int64) error {
+				return errors.New("exported again")
+			}); err != nil || got != c.want {
+				t.Errorf("%s in steps: %+v, %v", name, got, err)
+			}
+			if c.mode == books.Restart {
+				continue
+			}
+			_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "late"})
+			refused(t, err, fault.StreamClosed)
+			for _, other := range modes {
+				if other != c.mode {
+					_, err := closeAt(hf, name, other, nil)
+					refused(t, err, fault.Conflict, "closed already, by "+name)
+				}
+			}
+		}
+	})
+}
+
+// TestRestartGoesOn verifies that a restarted stream takes events behind its
+// snapshot, at the versions that follow, and can be restarted again; and that a
+// snapshot of another version is refused.
+func TestRestartGoesOn(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 3)
+		restart := func(snapshot string, want int64) error {
+			_, err := books.Close(ctx, hf, books.Args{Stream: "s", Mode: books.Restart, Snapshot: []byte(snapshot), Want: &want})
+			return err
+		}
+		refused(t, restart(`{}`, 1), fault.Concurrency)
+		reads(t, hf, "s", "0:a 1:a 2:a")
+		for range 2 {
+			if err := restart(`{"sum": 1}`, 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last, err := stream.Append(ctx, hf, "s", 3, stream.Event{Name: "b"}); err != nil || last != 4 {
+			t.Errorf("at %d, %v", last, err)
+		}
+		_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "b"})
+		refused(t, err, fault.Concurrency)
+		reads(t, hf, "s", "3:$snapshot 4:b")
+		refused(t, restart(`{"sum": 1}`, 2), fault.Concurrency)
+		if err := restart(`{"sum": 2}`, 4); err != nil {
+			t.Error(err)
+		}
+		reads(t, hf, "s", "5:$snapshot")
+		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
+// TestBadRequests verifies what is refused at the door, and that it changes
+// nothing.
+func TestBadRequests(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		for _, c := range []struct {
+			a    books.Args
+			code fault.Code
+		}{
+			{books.Args{Stream: "none", Mode: books.Archive}, fault.NotFound},
+			{books.Args{Stream: "", Mode: books.Archive}, fault.Validation},
+			{books.Args{Stream: "$task/q/1", Mode: books.Archive}, fault.Forbidden},
+			{books.Args{Stream: "s"}, fault.Validation},
+			{books.Args{Stream: "s", Mode: "burn"}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Restart}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Restart, Snapshot: []byte(`{`)}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Archive, Snapshot: []byte(`{}`)}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Archive, Lease: -1}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Archive, Want: new(int64(7))}, fault.Concurrency},
+		} {
+			_, err := books.Close(ctx, hf, c.a)
+			refused(t, err, c.code)
+		}
+		other := holdfast.InWorkspace(ctx, "other")
+		_, err := books.Close(other, hf, books.Args{Stream: "s", Mode: books.Archive})
+		refused(t, err, fault.NotFound)
+		add(t, hf, "s", 1)
+	})
+}
+
+// TestFailedExport verifies that an export that fails, panics or outlives its
+// caller leaves the stream open, and everything in it.
+func TestFailedExport(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 2)
+		full := errors.New("the disk is full")
+		if _, err := closeAt(hf, "s", books.Tombstone, func(context.Context, int64, int64) error { return full }); !errors.Is(err, full) {
+			t.Errorf("got %v", err)
+		}
+		add(t, hf, "s", 1)
+		func() {
+			defer func() {
+				if p := recover(); p != "ouch" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_, _ = closeAt(hf, "s", books.Tombstone, func(context.Context, int64, int64) error { panic("ouch") })
+		}()
+		add(t, hf, "s", 1)
+		gone, cancel := context.WithCancel(ctx)
+		_, err := books.Close(gone, hf, books.Args{Stream: "s", Mode: books.Tombstone, Export: func(ctx context.Context, _, _ int64) error {
+			cancel()
+			<-ctx.Done()
+			return nil
+		}})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		add(t, hf, "s", 1)
+		reads(t, hf, "s", "0:a 1:a 2:a 3:a 4:a")
+	})
+}
+
+// TestDeadCloser verifies that while a closer lives the stream takes nothing and
+// no other closer, who is told by whom it is held; and that after its hold has
+// run out the stream is opened by an append, another closer or a sweep, and the
+// late closer can write nothing.
+func TestDeadCloser(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		for name, c := range map[string]struct {
+			revive func(t *testing.T, name string)
+			reads  string
+		}{
+			"append": {func(t *testing.T, name string) { add(t, hf, name, 1) }, "0:a 1:a 2:a"},
+			"closer": {func(t *testing.T, name string) {
+				if got, err := closeAt(hf, name, books.Tombstone, nil); err != nil || got.Last != 2 {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}, "2:$tombstone"},
+			"closer in steps": {func(t *testing.T, name string) {
+				if got, err := closeAt(hf, name, books.Restart, func(context.Context, int64, int64) error { return nil }); err != nil || got.Last != 2 {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}, "2:$snapshot"},
+			"sweep": {func(t *testing.T, name string) {
+				if n, err := books.SweepAll(ctx, hf); n == 0 || err != nil { // those that nobody revived, too
+					t.Errorf("opened %d, %v", n, err)
+				}
+				if n, err := books.SweepAll(ctx, hf); n != 0 || err != nil {
+					t.Errorf("opened %d again, %v", n, err)
+				}
+				add(t, hf, name, 1)
+			}, "0:a 1:a 2:a"},
+			"nobody": {func(*testing.T, string) {}, "0:a 1:a"},
+		} {
+			for _, mode := range modes {
+				name := name + " after " + string(mode)
+				add(t, hf, name, 2)
+				_, err := closeAt(hf, name, mode, func(ctx context.Context, _, _ int64) error {
+					_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"})
+					refused(t, err, fault.StreamClosed)
+					_, err = closeAt(hf, name, books.Archive, nil)
+					refused(t, err, fault.Conflict, "is being closed by close-")
+					if by, ok := field(err, "holder").(string); !ok || !strings.HasPrefix(by, "close-") {
+						t.Errorf("the holder is told as %v", by)
+					}
+					refused(t, books.Truncate(ctx, hf, name, 1), fault.Conflict, "is being closed by")
+					if _, err := books.SweepAll(ctx, hf); err != nil {
+						t.Error(err)
+					}
+					_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"})
+					refused(t, err, fault.StreamClosed)
+					holdfasttest.Advance(t, hf, hold.Lease+time.Second)
+					c.revive(t, name)
+					return nil
+				})
+				refused(t, err, fault.LeaseLost)
+				reads(t, hf, name, c.reads)
+			}
+		}
+		if _, err := books.SweepAll(ctx, hf); err != nil { // what nobody revived
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateCloserMeetsANewHold verifies that a closer whose hold ran out, and whose
+// stream another closer has now, can neither end nor free it.
+func TestLateCloserMeetsANewHold(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		got, err := closeAt(hf, "s", books.Restart, func(context.Context, int64, int64) error {
+			holdfasttest.Advance(t, hf, hold.Lease+time.Second)
+			_, err := closeAt(hf, "s", books.Tombstone, func(context.Context, int64, int64) error { return nil })
+			return errors.Join(err, errors.New("failed late"))
+		})
+		if err == nil {
+			t.Errorf("closed as %+v", got)
+		}
+		reads(t, hf, "s", "1:$tombstone")
+
+		add(t, hf, "r", 1)
+		var late error
+		_, err = closeAt(hf, "r", books.Archive, func(context.Context, int64, int64) error {
+			holdfasttest.Advance(t, hf, hold.Lease+time.Second)
+			return nil
+		})
+		refused(t, err, fault.LeaseLost)
+		_, err = closeAt(hf, "r", books.Archive, func(context.Context, int64, int64) error {
+			holdfasttest.Advance(t, hf, hold.Lease+time.Second)
+			_, late = closeAt(hf, "r", books.Archive, func(context.Context, int64, int64) error { return nil })
+			return nil
+		})
+		refused(t, err, fault.LeaseLost)
+		if late != nil {
+			t.Errorf("the one who took over: %v", late)
+		}
+		reads(t, hf, "r", "0:a")
+	})
+}
+
+// TestLongExport verifies that the hold of an export is renewed.
+func TestLongExport(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		_, err := books.Close(ctx, hf, books.Args{Stream: "s", Mode: books.Archive, Lease: 1500 * time.Millisecond,
+			Export: func(ctx context.Context, _, _ int64) error {
+				var first time.Time
+				for {
+					_, err := closeAt(hf, "s", books.Archive, nil)
+					until, ok := field(err, "until").(time.Time)
+					if !ok {
+						return fmt.Errorf("the stream is not held any more: %w", err)
+					}
+					if first.IsZero() {
+						first = until
+					}
+					if until.After(first.Add(time.Second)) { // renewed twice
+						return nil
+					}
+					if err := clock.Wait(ctx, 20*time.Millisecond); err != nil {
+						return err
+					}
+				}
+			}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReactionsKeepTheBooksOpen verifies that a stream that a reaction still needs
+// is not closed nor cut, in one step or in several, that the refusal says who
+// needs it and why, and that it stays open; and that it can be closed when the
+// reaction has caught up.
+func TestReactionsKeepTheBooksOpen(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "warm", 1) // the engine knows a registry without reactions by now
+		register(t, hf, "mailer", `["a"]`, "", "live")
+		register(t, hf, "other", `["*"]`, "^x", "live")
+		register(t, hf, "late", `["*"]`, "^r", "waiting")
+		for _, c := range []struct {
+			name, why      string
+			watermark, due int
+			more           string
+		}{
+			{"s-lagging", "mailer (lagging)", 0, 2, ""},
+			{"s-held", "mailer (held)", 2, 2, "holder, until='me', NOW"},
+			{"s-blocked", "mailer (blocked)", 0, 2, "blocked=" + map[bool]string{true: "1", false: "true"}[onSQLite(t)]},
+			{"registering", "late (registering)", 2, 2, ""},
+			{"s-marked", "mailer (lagging)", math.MinInt, 0, ""},
+		} {
+			add(t, hf, c.name, 3)
+			if c.watermark != math.MinInt { // else as the appends marked it
+				follow(t, hf, "mailer", c.name, c.watermark, c.due, c.more)
+			}
+			for _, export := range []func(context.Context, int64, int64) error{nil,
+				func(context.Context, int64, int64) error { return errors.New("exported") }} {
+				for _, mode := range modes {
+					_, err := closeAt(hf, c.name, mode, export)
+					refused(t, err, fault.Conflict, "still needed by "+c.why)
+					if by, ok := field(err, "reactions").([]books.Behind); !ok || len(by) != 1 || by[0].Reaction+" ("+by[0].Why+")" != c.why {
+						t.Errorf("%s: by %+v", c.name, by)
+					}
+				}
+			}
+			if c.why != "mailer (held)" { // it has handled them
+				refused(t, books.Truncate(ctx, hf, c.name, 2), fault.Conflict, "still needed by "+c.why)
+			}
+			reads(t, hf, c.name, "0:a 1:a 2:a")
+			add(t, hf, c.name, 1)
+			follow(t, hf, "mailer", c.name, 3, 3, "")
+			if c.name != "registering" {
+				if _, err := closeAt(hf, c.name, books.Tombstone, nil); err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
+			}
+		}
+	})
+}
+
+// TestReactionComesDuringTheExport verifies that a reaction that is registered, or
+// reset, while the events are exported keeps them.
+func TestReactionComesDuringTheExport(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		register(t, hf, "mailer", `["a"]`, "", "live")
+		for name, come := range map[string]func(){
+			"new":   func() { register(t, hf, "second", `["*"]`, "^new$", "waiting") },
+			"reset": func() { follow(t, hf, "mailer", "reset", -1, 1, "") },
+		} {
+			add(t, hf, name, 2)
+			follow(t, hf, "mailer", name, 1, 1, "")
+			_, err := closeAt(hf, name, books.Tombstone, func(context.Context, int64, int64) error {
+				come()
+				return nil
+			})
+			refused(t, err, fault.Conflict, "still needed by")
+			reads(t, hf, name, "0:a 1:a")
+			add(t, hf, name, 1)
+		}
+	})
+}
+
+// TestReactionsLearnOfTheEnd verifies that the event that a close leaves is marked
+// for the reactions that want it, and for no others.
+func TestReactionsLearnOfTheEnd(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		register(t, hf, "all", `["*"]`, "", "live")
+		register(t, hf, "ends", `["$tombstone"]`, "", "live")
+		register(t, hf, "mail", `["a"]`, "", "live")
+		if _, err := closeAt(hf, "s", books.Tombstone, nil); err != nil {
+			t.Fatal(err)
+		}
+		table := "due"
+		if onSQLite(t) {
+			table = "follow"
+		}
+		if n := rows(t, hf, table, "s"); n != 2 {
+			t.Errorf("marked for %d reactions", n)
+		}
+		add(t, hf, "r", 1)
+		follow(t, hf, "all", "r", 0, 0, "")
+		follow(t, hf, "mail", "r", 0, 0, "")
+		if _, err := closeAt(hf, "r", books.Restart, nil); err != nil {
+			t.Error(err)
+		}
+		_, err := books.Close(ctx, hf, books.Args{Stream: "r", Mode: books.Restart, Snapshot: []byte(`{"sum":2}`)})
+		refused(t, err, fault.Conflict, "all (lagging)")
+	})
+}

@@ -1,0 +1,129 @@
+package books
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const (
+	// sweepLimit is how many streams one sweep of a shard looks at, at the
+	// most.
+	sweepLimit = 500
+	// sweepRows is how many events one sweep of a shard deletes, at the most.
+	sweepRows = 20_000
+	// page is how many events one statement deletes.
+	page = 1000
+	// Grace is how long the rows of a dropped event are kept after it was
+	// written: longer than it can take until somebody whose append was not
+	// answered asks for it.
+	Grace = 10 * time.Minute
+)
+
+type expired struct {
+	workspace, stream string
+	epoch             int64
+}
+
+type leftArgs struct {
+	ago   time.Duration
+	limit int
+}
+
+// leftover is what is to be deleted of a stream: versions from one to before
+// another.
+type leftover struct {
+	workspace, stream string
+	from, to          int64
+}
+
+var (
+	expiredVerb = store.NewVerb(store.Decl{Name: "books.expired", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(all *[]expired, row store.Row) error {
+			var e expired
+			err := row.Scan(&e.workspace, &e.stream, &e.epoch)
+			*all = append(*all, e)
+			return err
+		})
+	leftVerb = store.NewVerb(store.Decl{Name: "books.left", Lane: store.Read}, nil,
+		func(a leftArgs, args *store.Args) {
+			args.Int(a.ago.Milliseconds())
+			args.Int(int64(a.limit))
+		},
+		func(all *[]leftover, row store.Row) error {
+			var l leftover
+			err := row.Scan(&l.workspace, &l.stream, &l.from, &l.to)
+			*all = append(*all, l)
+			return err
+		})
+	dropEventsVerb    = store.NewVerb(store.Decl{Name: "books.dropevents", Lane: store.Work}, nil, bindLeftover, scanInts)
+	dropFeedVerb      = store.NewVerb(store.Decl{Name: "books.dropfeed", Lane: store.Work}, nil, bindLeftover, scanInts)
+	prunedVerb        = store.NewVerb(store.Decl{Name: "books.pruned", Lane: store.Work}, nil, bindLeftover, scanInts)
+	dropSnapshotsVerb = store.NewVerb(store.Decl{Name: "books.dropsnapshots", Lane: store.Work}, nil, bindText, scanInts)
+)
+
+func bindLeftover(l leftover, args *store.Args) {
+	args.Text(l.stream)
+	args.Int(l.from)
+	args.Int(l.to)
+}
+
+// SweepAll opens the streams whose closer died, and deletes what was dropped, on
+// every shard that is in use. It returns how many it opened.
+func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
+	shards, err := store.Shards(ctx, d)
+	for _, shard := range shards {
+		n, failed := Sweep(ctx, d, shard)
+		_, left := Prune(ctx, d, shard, sweepRows)
+		opened, err = opened+n, errors.Join(err, failed, left)
+	}
+	return opened, err
+}
+
+// Sweep opens the streams on a shard whose closer's hold has run out, and returns
+// how many. It may run on every node at once: what another has opened, or an
+// append, is left alone.
+func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+	for _, e := range all {
+		at := store.Place{Shard: shard, Workspace: e.workspace}
+		done, failed := openVerb.DoAt(ctx, d, at, openArgs{stream: e.stream, epoch: e.epoch, swept: true})
+		opened, err = opened+len(done), errors.Join(err, failed)
+	}
+	return opened, err
+}
+
+// Prune deletes the rows of events that were dropped, about as many as limit on a
+// shard, and returns for how many it did. An index has just the streams of which
+// there is something to delete, so that there is nothing to search. What a page
+// deletes is noted afterwards: where that is lost, or two do the same, the page is
+// deleted again, which changes nothing.
+func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted int64, err error) {
+	all, err := leftVerb.DoAt(ctx, d, store.Place{Shard: shard}, leftArgs{Grace, sweepLimit})
+	for _, l := range all {
+		for err == nil && l.from < l.to && deleted < limit {
+			part := l
+			part.to = min(l.to, l.from+page)
+			err = prune(ctx, d, store.Place{Shard: shard, Workspace: l.workspace}, part)
+			deleted += part.to - part.from
+			l.from = part.to
+		}
+	}
+	return deleted, err
+}
+
+func prune(ctx context.Context, d store.Doer, at store.Place, l leftover) error {
+	for _, verb := range []*store.Verb[leftover, []int64]{dropFeedVerb, dropEventsVerb} {
+		if _, err := verb.DoAt(ctx, d, at, l); err != nil {
+			return err
+		}
+	}
+	if _, err := dropSnapshotsVerb.DoAt(ctx, d, at, l.stream); err != nil {
+		return err
+	}
+	_, err := prunedVerb.DoAt(ctx, d, at, l)
+	return err
+}

@@ -1,0 +1,354 @@
+// Package reactions follows streams with named code: each event of each stream
+// that a reaction wants, in order, at least once, and its writes with the
+// acknowledgement once.
+//
+// Where a reaction stands on a stream is one row: the last version handled (the
+// watermark), the last version that concerns it (due), and a hold. Who writes
+// events writes a mark for each reaction that wants them, in the same
+// transaction; so there is nothing to scan for, and nothing that a later commit
+// with a smaller number could be hidden behind. On PostgreSQL a mark is a row
+// that is only inserted, and gathered into the reaction's row before a take: an
+// append never waits for somebody who works on the stream, nor the other way
+// round.
+//
+// Rejected: a global number for events and a watermark over it (a transaction
+// that commits late is skipped), one mark a stream that is written only when
+// there is none (the ack that removes it does not see the append that relied on
+// it), and marks in the row itself on PostgreSQL (two reactions that append to
+// each other's streams deadlock).
+package reactions
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Definition is what a reaction follows and how it is served. It is kept in the
+// database, so that every node knows it.
+type Definition struct {
+	Name string
+	// Events are the names that it wants; none, or "*", is every name.
+	Events []string
+	// Streams is a pattern (RE2) of the streams that it follows; "" is every
+	// stream of the user's. A pattern that begins with ^\$ follows histories
+	// instead.
+	Streams string
+	// FromNow leaves out what is there when it is registered.
+	FromNow bool
+	Options
+}
+
+// Options is how a reaction is served.
+type Options struct {
+	MaxRetries   int           `json:"maxRetries"`
+	MaxDeaths    int           `json:"maxDeaths"`
+	BlockOnError bool          `json:"blockOnError"`
+	Backoff      Backoff       `json:"backoff"`
+	Lease        time.Duration `json:"lease"`
+	Priority     int           `json:"priority"`
+	Handler      string        `json:"handler,omitempty"`
+	FromNow      bool          `json:"fromNow"` // as it was registered
+}
+
+// Backoff is the pause before an event is tried again.
+type Backoff struct {
+	Kind string        `json:"kind"` // fixed, linear, exponential
+	Base time.Duration `json:"base"`
+	Max  time.Duration `json:"max"`
+	// Steady leaves out the jitter that keeps those who failed together from
+	// coming back together.
+	Steady bool `json:"steady,omitempty"`
+}
+
+// Pause is the pause after so many failures in a row.
+func (b Backoff) Pause(failures int) time.Duration {
+	pause := b.Base
+	switch b.Kind {
+	case "linear":
+		pause = b.Base * time.Duration(min(failures, 1_000_000))
+	case "exponential":
+		for range min(failures-1, 62) {
+			if pause *= 2; pause >= b.Max || pause <= 0 {
+				pause = b.Max
+				break
+			}
+		}
+	}
+	pause = min(pause, b.Max)
+	if b.Steady {
+		return pause
+	}
+	return clock.Jitter(pause)
+}
+
+// Limits and defaults.
+const (
+	DefaultRetries = 3
+	DefaultDeaths  = 5
+	DefaultLease   = 10 * time.Second
+	maxPriority    = 1000
+	// Own begins the patterns that follow histories.
+	Own = `^\$`
+)
+
+// DefaultOptions are those of a reaction that sets none.
+func DefaultOptions() Options {
+	return Options{MaxRetries: DefaultRetries, MaxDeaths: DefaultDeaths, BlockOnError: true,
+		Backoff: Backoff{Kind: "exponential", Base: time.Second, Max: 5 * time.Minute}, Lease: DefaultLease}
+}
+
+// Source is which events a definition follows.
+func (d *Definition) Source() store.Marks {
+	if strings.HasPrefix(d.Streams, Own) {
+		return store.HistoryMarks
+	}
+	return store.EventMarks
+}
+
+// Check refuses a definition that makes no sense.
+func (d *Definition) Check() error {
+	if err := strict.Text("reaction", d.Name, events.MaxName); err != nil {
+		return err
+	}
+	if strings.Contains(d.Name, "/") || d.Name == "*" {
+		return fault.New(fault.Validation, "a reaction's name has no slash and is not \"*\": %q", d.Name)
+	}
+	for _, e := range d.Events {
+		if err := strict.Text("event", e, events.MaxName); err != nil {
+			return err
+		}
+	}
+	if _, err := regexp.Compile(d.Streams); err != nil {
+		return fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", d.Streams, err)
+	}
+	return d.Options.check()
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.MaxRetries < 0 || o.MaxRetries > 1_000_000:
+		return fault.New(fault.Validation, "maxRetries is %d: it is 0 to 1000000", o.MaxRetries)
+	case o.MaxDeaths < 1 || o.MaxDeaths > 1_000_000:
+		return fault.New(fault.Validation, "maxDeaths is %d: it is 1 to 1000000", o.MaxDeaths)
+	case o.Lease < time.Millisecond || o.Lease > 24*time.Hour:
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", o.Lease)
+	case o.Priority < -maxPriority || o.Priority > maxPriority:
+		return fault.New(fault.Validation, "a priority is -%d to %d, not %d", maxPriority, maxPriority, o.Priority)
+	case !slices.Contains([]string{"fixed", "linear", "exponential"}, o.Backoff.Kind):
+		return fault.New(fault.Validation, "a backoff is fixed, linear or exponential, not %q", o.Backoff.Kind)
+	case o.Backoff.Base < 0 || o.Backoff.Max < o.Backoff.Base || o.Backoff.Max > 365*24*time.Hour:
+		return fault.New(fault.Validation, "a backoff grows from its base to its max, a year at the most, not from %s to %s", o.Backoff.Base, o.Backoff.Max)
+	}
+	return nil
+}
+
+// Info is a reaction as it is registered.
+type Info struct {
+	Definition
+	// Settled says that whatever was under way when it was registered has
+	// ended; it is served before that too.
+	Settled   bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+
+	state, waits string
+	base         int64
+}
+
+// eventsJSON is the stored form of the names.
+func (d *Definition) eventsJSON() string {
+	if len(d.Events) == 0 || slices.Contains(d.Events, "*") {
+		return `["*"]`
+	}
+	names := slices.Sorted(slices.Values(d.Events))
+	list, _ := json.Marshal(slices.Compact(names)) // of strings, it does not fail
+	return string(list)
+}
+
+func (o Options) json() string {
+	text, _ := json.Marshal(o) // plain fields, it does not fail
+	return string(text)
+}
+
+// same says whether two definitions follow the same.
+func (d *Definition) same(o *Definition) bool {
+	return d.eventsJSON() == o.eventsJSON() && d.Streams == o.Streams
+}
+
+type putArgs struct {
+	Definition
+	base int64
+}
+
+type seedArgs struct {
+	reaction string
+	streams  [][2]any
+	skip     bool
+}
+
+type behindArgs struct {
+	reaction, after string
+	limit           int
+}
+
+type head struct {
+	stream  string
+	version int64
+}
+
+var (
+	raiseVerb = store.NewVerb(store.Decl{Name: store.RaiseVerb}, func(struct{}) []string { return []string{"registry"} },
+		func(struct{}, *store.Args) {},
+		func(revision *int64, row store.Row) error { return row.Scan(revision) })
+	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil,
+		func(name string, args *store.Args) { args.Text(name) }, scanInfo)
+	putVerb = store.NewVerb(store.Decl{Name: "reactions.put"},
+		func(a putArgs) []string { return []string{"reaction/" + a.Name} },
+		func(a putArgs, args *store.Args) {
+			args.Text(a.Name)
+			args.Text(string(a.Source()))
+			args.Text(a.eventsJSON())
+			args.Text(a.Streams)
+			args.Text(a.Options.json())
+			args.Int(int64(a.MaxDeaths))
+			args.Int(int64(a.Priority))
+			args.Int(a.base)
+		}, scanApplied)
+	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Repeat: true},
+		func(d Definition) []string { return []string{"reaction/" + d.Name} },
+		func(d Definition, args *store.Args) {
+			args.Text(d.Name)
+			args.Text(d.Options.json())
+			args.Int(int64(d.MaxDeaths))
+			args.Int(int64(d.Priority))
+		}, scanApplied)
+	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
+		func(name string) []string { return []string{"reaction/" + name} },
+		func(name string, args *store.Args) { args.Text(name) }, scanApplied)
+	behindVerb    = store.NewVerb(store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, bindBehind, scanHead)
+	behindOwnVerb = store.NewVerb(store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, bindBehind, scanHead)
+	seedVerb      = store.NewVerb(store.Decl{Name: "reactions.seed", Repeat: true}, nil,
+		func(a seedArgs, args *store.Args) {
+			list, _ := json.Marshal(a.streams) // of strings and numbers, it does not fail
+			args.Text(a.reaction)
+			args.Text(string(list))
+			args.Int(boolean(a.skip))
+		},
+		func(n *int64, row store.Row) error { return row.Scan(n) }).
+		Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
+	awaitVerb = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil,
+		func(name string, args *store.Args) { args.Text(name) }, scanTexts)
+	endedVerb = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil,
+		func(name string, args *store.Args) { args.Text(name) },
+		func(w *waiting, row store.Row) error {
+			return row.Scan(&w.left, &w.waits)
+		})
+	liveVerb = store.NewVerb(store.Decl{Name: "reactions.live", Lane: store.Work}, nil,
+		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanCount)
+	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(all *[][3]string, row store.Row) error {
+			var u [3]string
+			err := row.Scan(&u[0], &u[1], &u[2])
+			*all = append(*all, u)
+			return err
+		})
+	dropVerb = store.NewVerb(store.Decl{Name: "reactions.drop", Lane: store.Work}, nil,
+		func(name string, args *store.Args) { args.Text(name); args.Int(dropPage) }, scanCount)
+	forgetVerb = store.NewVerb(store.Decl{Name: "reactions.forget", Lane: store.Work}, nil,
+		func(name string, args *store.Args) { args.Text(name) }, scanCount)
+)
+
+type waiting struct {
+	left  int64
+	waits string
+}
+
+const dropPage = 5000
+
+func boolean(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func bindBehind(a behindArgs, args *store.Args) {
+	args.Text(a.reaction)
+	args.Text(a.after)
+	args.Int(int64(a.limit))
+}
+
+func scanHead(all *[]head, row store.Row) error {
+	var h head
+	err := row.Scan(&h.stream, &h.version)
+	*all = append(*all, h)
+	return err
+}
+
+func scanApplied(applied *bool, row store.Row) error {
+	*applied = row.Applied()
+	return nil
+}
+
+func scanCount(n *int, row store.Row) error {
+	*n++
+	return nil
+}
+
+func scanTexts(all *[]string, row store.Row) error {
+	var text *string
+	err := row.Scan(&text)
+	if text != nil {
+		*all = append(*all, *text)
+	}
+	return err
+}
+
+func scanInfo(all *[]Info, row store.Row) error {
+	var i Info
+	var source, names, options string
+	if err := row.Scan(&i.Name, &source, &names, &i.Streams, &options, &i.base, &i.state, &i.waits, &i.CreatedAt, &i.UpdatedAt); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(names), &i.Events); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(options), &i.Options); err != nil {
+		return err
+	}
+	i.FromNow = i.Options.FromNow
+	i.Settled = i.state == "live"
+	i.CreatedAt, i.UpdatedAt = i.CreatedAt.UTC(), i.UpdatedAt.UTC()
+	*all = append(*all, i)
+	return nil
+}
+
+// List returns the reactions of the context's workspace, or the one that is
+// named.
+func List(ctx context.Context, d store.Doer, name string) ([]Info, error) {
+	all, err := listVerb.Do(ctx, d, name)
+	return slices.DeleteFunc(all, func(i Info) bool { return i.state == "removed" }), err
+}
+
+// Get returns a reaction, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, name string) (Info, error) {
+	all, err := List(ctx, d, name)
+	if err != nil {
+		return Info{}, err
+	}
+	if len(all) == 0 || name == "" {
+		return Info{}, fault.New(fault.NotFound, "there is no reaction %q", name)
+	}
+	return all[0], nil
+}

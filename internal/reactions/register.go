@@ -1,0 +1,240 @@
+package reactions
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Engine is what registering needs: commands by themselves, and several in one
+// transaction.
+type Engine interface {
+	store.Doer
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+}
+
+// Register makes a reaction, or changes one, in the context's workspace, and
+// says whether it was made. Registering the same again changes nothing.
+//
+// The reaction and the raised revision of the registry are one transaction, and
+// so is the first look at the streams that are there. From its commit on, every
+// append that begins marks what concerns the reaction. Appends that began before
+// may still write without knowing of it, and be seen by no look until they
+// commit. So the transactions that were under way at the commit are noted, and
+// once they have all ended there is a second look (PostgreSQL; on SQLite there is
+// one writer). Until then the reaction is served already. If this node dies, any
+// other finishes it ([Sweep]).
+func Register(ctx context.Context, e Engine, d Definition) (created bool, err error) {
+	if err := d.Check(); err != nil {
+		return false, err
+	}
+	d.Options.FromNow = d.FromNow
+	for {
+		created, err = register(ctx, e, d)
+		if fault.CodeOf(err) != fault.OutcomeUnknown || ctx.Err() != nil {
+			break // it may be repeated: it looks at what is there first
+		}
+	}
+	if err != nil {
+		return created, err
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return created, err
+	}
+	return created, await(ctx, e, at, d.Name)
+}
+
+func register(ctx context.Context, e Engine, d Definition) (created bool, err error) {
+	old, err := listVerb.Do(ctx, e, d.Name)
+	switch {
+	case err != nil:
+		return false, err
+	case len(old) == 1 && old[0].state == "removed":
+		at, err := e.Place(ctx, store.Write)
+		if err != nil {
+			return false, err
+		}
+		if err := clear(ctx, e, at, d.Name); err != nil {
+			return false, err
+		}
+	case len(old) == 1 && old[0].same(&d):
+		d.Options.FromNow = old[0].Options.FromNow // that is over
+		if old[0].Options == d.Options {
+			return false, nil
+		}
+		_, err := tuneVerb.Do(ctx, e, d)
+		return false, err
+	case len(old) == 1 && old[0].Source() != d.Source():
+		return false, fault.New(fault.Conflict,
+			"the reaction %q follows users' streams or histories, and cannot go over to the others: remove it first, or choose another name", d.Name)
+	}
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		created, err = put(ctx, tx, d)
+		return err
+	})
+	return created, err
+}
+
+// put writes a reaction and looks for what concerns it. REQUIRES: a transaction
+func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err error) {
+	revision, err := raiseVerb.Do(ctx, tx, struct{}{})
+	if err != nil {
+		return false, err
+	}
+	old, err := listVerb.Do(ctx, tx, d.Name)
+	if err != nil {
+		return false, err
+	}
+	applied, err := putVerb.Do(ctx, tx, putArgs{d, revision << 32})
+	if err != nil {
+		return false, err
+	}
+	if !applied {
+		return false, fault.New(fault.Conflict, "the reaction %q is being removed: try again", d.Name).Repeatable()
+	}
+	return len(old) == 0, look(ctx, tx, d, d.FromNow)
+}
+
+// page is how many streams are looked at in one statement.
+const page = 2000
+
+// look notes every stream on which there is more than a reaction knows of.
+func look(ctx context.Context, d store.Doer, def Definition, skip bool) error {
+	var pattern *regexp.Regexp
+	if def.Streams != "" {
+		var err error
+		if pattern, err = regexp.Compile(def.Streams); err != nil {
+			return err
+		}
+	}
+	verb := behindVerb
+	if def.Source() == store.HistoryMarks {
+		verb = behindOwnVerb
+	}
+	for after := ""; ; {
+		heads, err := verb.Do(ctx, d, behindArgs{def.Name, after, page})
+		if err != nil || len(heads) == 0 {
+			return err
+		}
+		after = heads[len(heads)-1].stream
+		seed := seedArgs{reaction: def.Name, skip: skip}
+		for _, h := range heads {
+			if pattern == nil || pattern.MatchString(h.stream) {
+				seed.streams = append(seed.streams, [2]any{h.stream, h.version})
+			}
+		}
+		if len(seed.streams) > 0 {
+			if _, err := seedVerb.Do(ctx, d, seed); err != nil {
+				return err
+			}
+		}
+		if len(heads) < page {
+			return nil
+		}
+	}
+}
+
+// patience is how long a caller who registers waits for older transactions.
+const patience = 2 * time.Second
+
+// await gives older transactions a moment to end. What is then left to do is
+// done by whoever sweeps.
+func await(ctx context.Context, d store.Doer, at store.Place, name string) error {
+	begun := clock.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		done, err := Finish(ctx, d, at, name)
+		if err != nil || done || clock.Since(begun) > patience {
+			return err
+		}
+		if err := clock.Wait(ctx, pause); err != nil {
+			return nil // it is registered
+		}
+	}
+}
+
+// Finish takes the second look, if the transactions that a reaction waits for
+// have ended, and says whether there is nothing left to do.
+func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (bool, error) {
+	ctx = store.InWorkspace(ctx, at.Workspace)
+	if _, err := awaitVerb.DoAt(ctx, d, at, name); err != nil {
+		return false, err
+	}
+	w, err := endedVerb.DoAt(ctx, d, at, name)
+	if err != nil || w.left > 0 {
+		return false, err
+	}
+	infos, err := listVerb.DoAt(ctx, d, at, name)
+	if err != nil || len(infos) == 0 || infos[0].state != "waiting" {
+		return err == nil, err
+	}
+	if w.waits == "" { // it was changed a moment ago, and waits anew
+		return false, nil
+	}
+	if err := look(ctx, d, infos[0].Definition, false); err != nil {
+		return false, err
+	}
+	n, err := liveVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
+	return n == 1, err
+}
+
+// Remove removes a reaction and everything that is known of where it stands, and
+// says whether there was one. A worker that holds a stream for it can record
+// nothing more.
+func Remove(ctx context.Context, e Engine, name string) (bool, error) {
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return false, err
+	}
+	removed := false
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := raiseVerb.Do(ctx, tx, struct{}{}); err != nil {
+			return err
+		}
+		removed, err = removeVerb.Do(ctx, tx, name)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	return removed, clear(ctx, e, at, name)
+}
+
+// clear deletes what a removed reaction has left. A command that went by an
+// older registry may still mark something: the sweep comes again.
+func clear(ctx context.Context, d store.Doer, at store.Place, name string) error {
+	for {
+		n, err := dropVerb.DoAt(ctx, d, at, name)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	_, err := forgetVerb.DoAt(ctx, d, at, name)
+	return err
+}
+
+// finishAll finishes what registering and removing left unfinished on a shard.
+func finishAll(ctx context.Context, d store.Doer, shard int16) (done int, err error) {
+	all, err := unfinishedVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+	for _, u := range all {
+		at := store.Place{Shard: shard, Workspace: u[0]}
+		if u[2] == "removed" {
+			err = errors.Join(err, clear(ctx, d, at, u[1]))
+			continue
+		}
+		yes, failed := Finish(ctx, d, at, u[1])
+		if yes {
+			done++
+		}
+		err = errors.Join(err, failed)
+	}
+	return done, err
+}

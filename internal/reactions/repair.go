@@ -1,0 +1,257 @@
+package reactions
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Position is where a reaction stands on a stream.
+type Position struct {
+	Reaction, Stream string
+	Own              bool  // the stream is a history
+	Watermark        int64 // the last version handled, -1 for none
+	Due              int64 // the last version that is known to concern the reaction
+	Head             int64 // the last version of the stream
+	Failures, Deaths int
+	Blocked          bool
+	Error            string
+	Failing          int64 // the version that failed, -1 for none
+	Holder           string
+	Until            time.Time
+	DueAt            time.Time // when it is tried again
+	Epoch            int64
+	Generation       int64
+}
+
+// Filter chooses positions. The zero value chooses all of every reaction.
+type Filter struct {
+	Reaction string   // "" for every one
+	Streams  []string // these, if any are named
+	Pattern  string   // of streams (RE2), "" for every one
+	Own      *bool    // only histories, or only users' streams
+	Blocked  *bool
+}
+
+type positionArgs struct {
+	reaction, afterReaction, afterStream string
+	blocked                              *int64
+	limit                                int
+}
+
+type repairArgs struct{ reaction, stream, how string }
+
+type repaired struct {
+	applied   bool
+	watermark int64
+	holder    string
+}
+
+var (
+	positionsVerb = store.NewVerb(store.Decl{Name: "reactions.positions", Lane: store.Read}, nil,
+		func(a positionArgs, args *store.Args) {
+			args.Text(a.reaction)
+			args.MaybeInt(a.blocked)
+			args.Text(a.afterReaction)
+			args.Text(a.afterStream)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Position, row store.Row) error {
+			var p Position
+			var source string
+			err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Blocked, &p.Error,
+				&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation)
+			p.Own = source == string(store.HistoryMarks)
+			p.Until, p.DueAt = p.Until.UTC(), p.DueAt.UTC()
+			if p.Holder == "" {
+				p.Until = time.Time{}
+			}
+			*all = append(*all, p)
+			return err
+		})
+	repairVerb = store.NewVerb(store.Decl{Name: "reactions.repair", Group: true, Marks: store.HistoryMarks},
+		func(a repairArgs) []string { return []string{key(a.reaction, a.stream)} },
+		func(a repairArgs, args *store.Args) {
+			args.Text(a.reaction)
+			args.Text(a.stream)
+			args.Text(a.how)
+		},
+		func(r *repaired, row store.Row) error {
+			r.applied = row.Applied()
+			return row.Scan(&r.watermark, &r.holder)
+		}).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
+		Waking(func(a repairArgs) []string { return []string{store.MarkTopic(a.reaction)} }).
+		Emitting(func(a repairArgs) store.Emission {
+			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
+		})
+	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil,
+		func(name string, args *store.Args) { args.Text(name) }, scanCount)
+	fenceVerb = store.NewVerb(store.Decl{Name: "reactions.fence", Lane: store.Work}, nil,
+		func(name string, args *store.Args) { args.Text(name) }, scanTexts)
+)
+
+// repairs names the event of each repair.
+var repairs = map[string]string{"unblock": "unblocked", "reset": "reset", "skip": "skipped"}
+
+// Query returns positions, page by page, in the order of their reactions and
+// streams: those behind after, up to limit; more says that there are others.
+func Query(ctx context.Context, d store.Doer, f Filter, after Position, limit int) (all []Position, more bool, err error) {
+	var pattern *regexp.Regexp
+	if pattern, err = f.pattern(); err != nil {
+		return nil, false, err
+	}
+	a := positionArgs{reaction: f.Reaction, afterReaction: after.Reaction, afterStream: after.Stream, limit: page}
+	if f.Blocked != nil {
+		b := boolean(*f.Blocked)
+		a.blocked = &b
+	}
+	for {
+		rows, err := positionsVerb.Do(ctx, d, a)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, p := range rows {
+			if !f.chooses(p, pattern) {
+				continue
+			}
+			if len(all) == limit {
+				return all, true, nil
+			}
+			all = append(all, p)
+		}
+		if len(rows) < a.limit {
+			return all, false, nil
+		}
+		last := rows[len(rows)-1]
+		a.afterReaction, a.afterStream = last.Reaction, last.Stream
+	}
+}
+
+func (f *Filter) pattern() (*regexp.Regexp, error) {
+	if f.Pattern == "" {
+		return nil, nil
+	}
+	pattern, err := regexp.Compile(f.Pattern)
+	if err != nil {
+		return nil, fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", f.Pattern, err)
+	}
+	return pattern, nil
+}
+
+func (f *Filter) chooses(p Position, pattern *regexp.Regexp) bool {
+	return (len(f.Streams) == 0 || slices.Contains(f.Streams, p.Stream)) &&
+		(pattern == nil || pattern.MatchString(p.Stream)) && (f.Own == nil || *f.Own == p.Own)
+}
+
+// Repair repairs positions: how is unblock, reset or skip. It returns those that
+// it touched, as they stand now, and those that somebody holds, which it left
+// alone. Each is a transaction of its own, so a repair of many may be interrupted
+// and repeated.
+func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, held []Position, err error) {
+	if repairs[how] == "" {
+		return nil, nil, fault.New(fault.Validation, "a repair is unblock, reset or skip, not %q", how)
+	}
+	if how == "unblock" {
+		yes := true
+		f.Blocked = &yes
+	}
+	if f.Reaction != "" {
+		if _, err := Get(ctx, d, f.Reaction); err != nil {
+			return nil, nil, err
+		}
+	}
+	for after := (Position{}); ; {
+		all, more, err := Query(ctx, d, f, after, page)
+		if err != nil {
+			return touched, held, err
+		}
+		for _, p := range all {
+			after = p
+			r, err := repairVerb.Do(ctx, d, repairArgs{p.Reaction, p.Stream, how})
+			switch {
+			case err != nil:
+				return touched, held, err
+			case r.applied:
+				touched = append(touched, after.repaired(how))
+			case r.holder != "":
+				held = append(held, p)
+			}
+		}
+		if !more {
+			return touched, held, nil
+		}
+	}
+}
+
+// repaired is a position after a repair.
+func (p Position) repaired(how string) Position {
+	switch how {
+	case "reset":
+		p.Watermark = -1
+		p.Generation++
+	case "skip":
+		p.Watermark = max(p.Watermark, p.Failing)
+	}
+	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
+	return p
+}
+
+// Rebuild sends a reaction back to the beginning of every stream and takes all
+// its streams away from whoever holds them; then clear removes what it has
+// written. All is one transaction. It is for a projection, whose writes go with
+// its acknowledgements.
+//
+// First come the rows, then the clearing: an acknowledgement that is under way
+// has its row locked, so that its writes are either in before the clearing looks,
+// or are refused. New rows are kept away meanwhile: one that was made, handled
+// and acknowledged between the two would be cleared and never handled again.
+func Rebuild(ctx context.Context, e Engine, name string, clear func(context.Context, *store.Tx) error) (streams int, err error) {
+	if _, err := Get(ctx, e, name); err != nil {
+		return 0, err
+	}
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := fenceVerb.Do(ctx, tx, name); err != nil {
+			return err
+		}
+		if streams, err = rebuildVerb.Do(ctx, tx, name); err != nil {
+			return err
+		}
+		return clear(ctx, tx)
+	})
+	return streams, err
+}
+
+// Progress is how far a reaction has come over all its streams.
+type Progress struct {
+	Streams, Behind, Blocked int
+	Handled, Events          int64
+}
+
+// ProgressOf sums up where a reaction stands.
+func ProgressOf(ctx context.Context, d store.Doer, name string) (p Progress, err error) {
+	for after := (Position{}); ; {
+		all, more, err := Query(ctx, d, Filter{Reaction: name}, after, page)
+		if err != nil {
+			return p, err
+		}
+		for _, at := range all {
+			after = at
+			p.Streams++
+			p.Handled += min(at.Watermark, at.Due) + 1
+			p.Events += at.Due + 1
+			if at.Due > at.Watermark {
+				p.Behind++
+			}
+			if at.Blocked {
+				p.Blocked++
+			}
+		}
+		if !more {
+			return p, nil
+		}
+	}
+}

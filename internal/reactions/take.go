@@ -1,0 +1,461 @@
+package reactions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Lease is a stream in somebody's hands, for one reaction.
+type Lease struct {
+	Shard                       int16
+	Workspace, Reaction, Stream string
+	Watermark                   int64 // the last version handled
+	Due                         int64 // the last version that is known to concern the reaction
+	Failures, Deaths            int
+	Generation                  int64 // counts the resets
+	hold.Hold
+	// Events are what comes next, as far as they were read; Full says that
+	// there may be more.
+	Events []events.Event
+	Full   bool
+}
+
+// Attempt counts the tries of the first event, this one included.
+func (l *Lease) Attempt() int { return l.Failures + l.Deaths + 1 }
+
+// Handled is the version to acknowledge when all events are handled: where
+// there are no more, all that is known to concern the reaction.
+func (l *Lease) Handled() int64 {
+	last := l.Watermark
+	if n := len(l.Events); n > 0 {
+		last = l.Events[n-1].Version
+	}
+	if l.Full {
+		return last
+	}
+	return max(last, l.Due)
+}
+
+// Operation names the handling of one event by one reaction: the same for every
+// attempt, another after a reset.
+func (l *Lease) Operation(version int64) string {
+	return l.Reaction + "/" + l.Stream + "/" + strconv.FormatInt(version, 10) + "/" + strconv.FormatInt(l.Generation, 10)
+}
+
+func (l *Lease) place() store.Place { return store.Place{Shard: l.Shard, Workspace: l.Workspace} }
+
+// Wanted is a reaction that somebody serves.
+type Wanted struct {
+	Name  string
+	Lease time.Duration
+}
+
+// TakeArgs asks for streams on which there is something to do: in the context's
+// workspace or, with All, in every workspace on a shard.
+type TakeArgs struct {
+	Reactions []Wanted
+	Holder    string
+	Limit     int // of streams on which nobody has died
+	Suspects  int // of the others
+	All       bool
+	Shard     int16
+}
+
+// End is how a hold ends, or what was done under it so far.
+type End struct {
+	Lease *Lease
+	// Done is the last version that was handled.
+	Done int64
+	// Keep keeps the hold.
+	Keep bool
+	// Unfinished gives the stream back without a failure; Delay is when it is
+	// due again.
+	Unfinished bool
+	Delay      time.Duration
+	// Error counts a failure, of the version Failing.
+	Error   string
+	Failing int64
+}
+
+// Ended is what became of an [End]: nothing, if the hold was lost.
+type Ended struct {
+	Recorded bool
+	Failures int
+	DueAt    time.Time
+}
+
+// item is an end as the statement reads it.
+type item struct {
+	Workspace string `json:"w"`
+	Reaction  string `json:"r"`
+	Stream    string `json:"s"`
+	Epoch     int64  `json:"e"`
+	Done      int64  `json:"v"`
+	Keep      bool   `json:"k,omitempty"`
+	Given     bool   `json:"g,omitempty"`
+	Delay     int64  `json:"d,omitempty"`
+	Error     string `json:"x,omitempty"`
+	Failing   *int64 `json:"n,omitempty"`
+	Lease     int64  `json:"l,omitempty"`
+}
+
+func (l *Lease) item() item {
+	return item{Workspace: l.Workspace, Reaction: l.Reaction, Stream: l.Stream, Epoch: l.Epoch}
+}
+
+type readArgs struct {
+	streams []any
+	limit   int
+}
+
+type found struct {
+	nth   int
+	event events.Event
+}
+
+type stopArgs struct {
+	reaction, name string
+	epoch          int64
+	how            string // blocked, skipped, died
+	done, failing  int64
+	message        string
+	failures       int
+}
+
+// follows names a row of the table follow, on a shard.
+type follows struct{ workspace, reaction, stream string }
+
+func (l *Lease) row() follows { return follows{l.Workspace, l.Reaction, l.Stream} }
+
+type renewed struct {
+	follows
+	until time.Time
+}
+
+type acked struct {
+	follows
+	Ended
+}
+
+var (
+	gatherVerb = store.NewVerb(store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
+		func(names []string, args *store.Args) {
+			args.Text(text(names))
+			args.Int(gatherLimit)
+		},
+		func(n *[2]int, row store.Row) error { return row.Scan(&n[0], &n[1]) })
+	takeVerb = store.NewVerb(store.Decl{Name: "reactions.take", Lane: store.Work}, nil,
+		func(a TakeArgs, args *store.Args) {
+			list := make([][2]any, len(a.Reactions))
+			for i, w := range a.Reactions {
+				list[i] = [2]any{w.Name, w.Lease.Milliseconds()}
+			}
+			args.Text(text(list))
+			args.Text(a.Holder)
+			args.Int(int64(a.Limit))
+			args.Int(int64(a.Suspects))
+		},
+		func(all *[]*Lease, row store.Row) error {
+			l := new(Lease)
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Watermark, &l.Due, &l.Epoch, &l.Until, &l.Failures, &l.Deaths, &l.Generation)
+			l.Until = l.Until.UTC()
+			*all = append(*all, l)
+			return err
+		})
+	eventsVerb    = store.NewVerb(store.Decl{Name: "reactions.events", Lane: store.Read}, nil, bindRead, scanFound)
+	historiesVerb = store.NewVerb(store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, bindRead, scanFound)
+	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil,
+		func(items []item, args *store.Args) { args.Text(text(items)) },
+		func(all *[]acked, row store.Row) error {
+			a := acked{Ended: Ended{Recorded: true}}
+			err := row.Scan(&a.workspace, &a.reaction, &a.stream, &a.Failures, &a.DueAt)
+			a.DueAt = a.DueAt.UTC()
+			*all = append(*all, a)
+			return err
+		})
+	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil,
+		func(items []item, args *store.Args) { args.Text(text(items)) },
+		func(all *[]renewed, row store.Row) error {
+			var r renewed
+			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.until)
+			r.until = r.until.UTC()
+			*all = append(*all, r)
+			return err
+		})
+	stopVerb = store.NewVerb(store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
+		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
+		func(a stopArgs, args *store.Args) {
+			args.Text(a.reaction)
+			args.Text(a.name)
+			args.Int(a.epoch)
+			args.Text(a.how)
+			args.Int(a.done)
+			args.Int(a.failing)
+			args.Text(a.message)
+			args.Int(int64(a.failures))
+		},
+		func(r *stopped, row store.Row) error {
+			r.applied = row.Applied()
+			return row.Scan(&r.again)
+		}).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
+		Emitting(func(a stopArgs) store.Emission {
+			name := "blocked"
+			if a.how == "skipped" {
+				name = "skipped"
+			}
+			return store.Emission{Stream: Stream(a.reaction, a.name), Names: []string{name}}
+		})
+)
+
+type stopped struct{ applied, again bool }
+
+// gatherLimit is how many marks one statement takes away at the most.
+const gatherLimit = 2000
+
+// Stream is the name of the stream that holds the history of a reaction on a
+// stream.
+func Stream(reaction, stream string) string { return "$reaction/" + reaction + "/" + stream }
+
+func key(reaction, stream string) string { return "follow/" + reaction + "/" + stream }
+
+// text is JSON of plain values, which does not fail.
+func text(v any) string {
+	list, _ := json.Marshal(v)
+	return string(list)
+}
+
+func bindRead(a readArgs, args *store.Args) {
+	args.Text(text(a.streams))
+	args.Int(int64(a.limit))
+}
+
+func scanFound(all *[]found, row store.Row) error {
+	var f found
+	e := &f.event
+	err := row.Scan(&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject)
+	e.At = e.At.UTC()
+	*all = append(*all, f)
+	return err
+}
+
+// Gather notes the marks of some reactions on a shard where takes look for them,
+// and says whether there were any.
+func Gather(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
+	n, err := gatherVerb.DoAt(ctx, d, at, names)
+	return n[0] > 0, err
+}
+
+// Take takes streams on which there is something to do.
+func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
+	if len(a.Reactions) == 0 || a.Limit < 0 || a.Suspects < 0 || a.Limit+a.Suspects < 1 || a.Limit+a.Suspects > 1000 {
+		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
+	}
+	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
+		return nil, err
+	}
+	at := store.Place{Shard: a.Shard}
+	if !a.All {
+		var err error
+		if at, err = d.Place(ctx, store.Read); err != nil {
+			return nil, err
+		}
+	}
+	all, err := takeVerb.DoAt(ctx, d, at, a)
+	for _, l := range all {
+		l.Shard = at.Shard
+	}
+	return all, err
+}
+
+// Fill reads what comes next on the streams of leases that are of one source and
+// on one shard, up to limit events of each; names says which are wanted, none
+// for all.
+func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease, names func(*Lease) []string, limit int) error {
+	if len(leases) == 0 {
+		return nil
+	}
+	a := readArgs{limit: limit}
+	for _, l := range leases {
+		l.Events, l.Full = nil, false
+		a.streams = append(a.streams, []any{l.Workspace, l.Stream, l.Watermark, names(l)})
+	}
+	verb := eventsVerb
+	if source == store.HistoryMarks {
+		verb = historiesVerb
+	}
+	all, err := verb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, a)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		l := leases[f.nth]
+		f.event.Stream = l.Stream
+		l.Events = append(l.Events, f.event)
+		l.Full = len(l.Events) == limit
+	}
+	return nil
+}
+
+// Record records ends, on one shard, in one statement, one end of a stream at the
+// most. An end whose hold was lost is not recorded, and has changed nothing.
+func Record(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
+	if len(ends) == 0 {
+		return nil, nil
+	}
+	items := make([]item, len(ends))
+	for i, e := range ends {
+		items[i] = e.Lease.item()
+		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
+		items[i].Delay = e.Delay.Milliseconds()
+		if e.Error != "" {
+			failing := e.Failing
+			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing
+		}
+	}
+	rows, err := ackVerb.DoAt(ctx, d, store.Place{Shard: ends[0].Lease.Shard}, items)
+	recorded := make(map[follows]Ended, len(rows))
+	for _, r := range rows {
+		recorded[r.follows] = r.Ended
+	}
+	out := make([]Ended, len(ends))
+	for i, e := range ends {
+		out[i] = recorded[e.Lease.row()]
+	}
+	return out, err
+}
+
+// RecordOne records one end, or returns [fault.LeaseLost].
+func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
+	all, err := Record(ctx, d, []End{e})
+	if err != nil {
+		return Ended{}, err
+	}
+	if !all[0].Recorded {
+		return Ended{}, hold.Lost("the stream "+e.Lease.Stream+" for "+e.Lease.Reaction, e.Lease.Epoch)
+	}
+	return all[0], nil
+}
+
+// Stop blocks a stream for a reaction or, where the reaction does not block,
+// skips the version that failed; or it returns [fault.LeaseLost]. Stopping again
+// under the same epoch gives the same answer.
+func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
+	a := stopArgs{how: "blocked", done: done, failing: failing, message: hold.Plain(message), failures: failures,
+		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
+	if !block {
+		a.how, a.failures = "skipped", 0
+	}
+	r, err := stopVerb.DoAt(ctx, d, l.place(), a)
+	if err == nil && !r.applied && !r.again {
+		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	}
+	return err
+}
+
+// Renew extends holds on one shard, all by the same lease, and says of each
+// whether it is still held.
+func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]bool, error) {
+	items := make([]item, len(leases))
+	for i, l := range leases {
+		items[i] = l.item()
+		items[i].Lease = lease(l).Milliseconds()
+	}
+	rows, err := renewVerb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, items)
+	extended := make(map[follows]bool, len(rows))
+	for _, r := range rows {
+		extended[r.follows] = true
+	}
+	held := make([]bool, len(leases))
+	for i, l := range leases {
+		held[i] = extended[l.row()]
+	}
+	return held, err
+}
+
+// sweepLimit is how many things one sweep looks at.
+const sweepLimit = 500
+
+type lapsed struct {
+	Workspace string `json:"w"`
+	Reaction  string `json:"r"`
+	Stream    string `json:"s"`
+	Epoch     int64  `json:"e"`
+
+	holder string
+	last   bool
+}
+
+var (
+	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(all *[]lapsed, row store.Row) error {
+			var l lapsed
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last)
+			*all = append(*all, l)
+			return err
+		})
+	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
+		func(all []lapsed, args *store.Args) { args.Text(text(all)) },
+		func(names *[]string, row store.Row) error {
+			var name string
+			err := row.Scan(&name)
+			*names = append(*names, name)
+			return err
+		})
+)
+
+// Sweep frees what dead workers held on a shard, and finishes what registering
+// and removing left unfinished. It may run on every node at once. It calls wake
+// with the topics of those who have something to do again.
+func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) (freed int, err error) {
+	at := store.Place{Shard: shard}
+	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
+	if err != nil {
+		return 0, err
+	}
+	var again []lapsed
+	for _, l := range all {
+		if !l.last {
+			again = append(again, l)
+			continue
+		}
+		a := stopArgs{how: "died", done: -1, failing: -1, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
+			message: "each of its workers died; the last was " + l.holder}
+		r, failed := stopVerb.DoAt(ctx, d, store.Place{Shard: shard, Workspace: l.Workspace}, a)
+		err = errors.Join(err, failed) // one that cannot be freed must not keep the others held
+		if r.applied {
+			freed++
+		}
+	}
+	if len(again) > 0 {
+		names, failed := freeVerb.DoAt(ctx, d, at, again)
+		err = errors.Join(err, failed)
+		freed += len(names)
+		topics := make([]string, len(names))
+		for i, n := range names {
+			topics[i] = store.MarkTopic(n)
+		}
+		wake(topics)
+	}
+	_, failed := finishAll(ctx, d, shard)
+	return freed, errors.Join(err, failed)
+}
+
+// SweepAll sweeps every shard that is in use.
+func SweepAll(ctx context.Context, d store.Doer, wake func([]string)) (freed int, err error) {
+	shards, err := store.Shards(ctx, d)
+	for _, shard := range shards {
+		n, failed := Sweep(ctx, d, shard, wake)
+		freed, err = freed+n, errors.Join(err, failed)
+	}
+	return freed, err
+}

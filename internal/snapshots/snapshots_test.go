@@ -1,0 +1,95 @@
+package snapshots_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/snapshots"
+	"github.com/holdfast-go/holdfast/postgres"
+)
+
+func at(version int) snapshots.Snapshot {
+	return snapshots.Snapshot{Stream: "s", Kind: "k", Version: int64(version), Data: fmt.Append(nil, version)}
+}
+
+func want(t *testing.T, hf *holdfast.Engine, version int) {
+	t.Helper()
+	got, err := snapshots.Get(t.Context(), hf, "s", "k")
+	if err != nil || got.Version != int64(version) || version >= 0 && string(got.Data) != fmt.Sprint(version) {
+		t.Errorf("the snapshot is at %d with %s (%v), and was to be at %d", got.Version, got.Data, err, version)
+	}
+}
+
+// TestASnapshotOnlyGrows verifies that an older snapshot never replaces a newer
+// one, alone or racing, and that stream, kind and workspace keep them apart.
+func TestASnapshotOnlyGrows(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		want(t, hf, -1)
+		for _, c := range []struct {
+			version int
+			kept    bool
+		}{{3, true}, {3, false}, {2, false}, {4, true}} {
+			if kept, err := snapshots.Put(t.Context(), hf, at(c.version)); err != nil || kept != c.kept {
+				t.Errorf("version %d: kept %v, %v", c.version, kept, err)
+			}
+		}
+		want(t, hf, 4)
+		elsewhere := holdfast.InWorkspace(t.Context(), "elsewhere")
+		for ctx, s := range map[context.Context]snapshots.Snapshot{
+			elsewhere:   at(50),
+			t.Context(): {Stream: "s", Kind: "other", Version: 50, Data: []byte(`50`)},
+		} {
+			if kept, err := snapshots.Put(ctx, hf, s); err != nil || !kept {
+				t.Errorf("kept %v, %v", kept, err)
+			}
+		}
+		want(t, hf, 4)
+		for base := 10; base < 50; base += 10 {
+			highest := -1
+			kept := make([]bool, 8)
+			if _, lost := holdfasttest.Race(t, 8, func(i int) (err error) {
+				kept[i], err = snapshots.Put(t.Context(), hf, at(base+i))
+				return err
+			}); len(lost) > 0 {
+				t.Fatal(lost[0])
+			}
+			for i, k := range kept {
+				if k {
+					highest = base + i
+				}
+			}
+			want(t, hf, highest)
+		}
+	})
+}
+
+// TestASnapshotWaitsForNobody verifies that a snapshot that somebody else is just
+// keeping, in a transaction that is open, is left to them.
+func TestASnapshotWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t))) // SQLite has one writer
+	outside, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := snapshots.Put(outside, hf, snapshots.Snapshot{Stream: "first", Kind: "k", Data: []byte(`0`)}); err != nil {
+		t.Fatal(err) // it makes the workspace, which the transaction would otherwise have locked
+	}
+	for _, version := range []int{1, 3} { // that makes the row, and that finds it
+		err := hf.Update(outside, func(ctx context.Context, tx holdfast.Tx) error {
+			if kept, err := snapshots.Put(ctx, tx, at(version)); err != nil || !kept {
+				t.Errorf("version %d in the transaction: %v, %v", version, kept, err)
+			}
+			if kept, err := snapshots.Put(outside, hf, at(version+1)); err != nil || kept {
+				t.Errorf("version %d outside: %v, %v", version+1, kept, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, hf, version)
+	}
+}

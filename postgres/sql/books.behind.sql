@@ -1,0 +1,25 @@
+-- The reactions that still need something of a stream, and why: of those that
+-- follow it, each that is not ready for events below a version to go. Answers
+-- the registry's revision in any case, for the list is made by one. One
+-- statement, so that a mark that is being gathered is seen where it was or where
+-- it comes to. No row is locked: see the package.
+-- $1 shard, $2 workspace, $3 stream, $4 reactions that follow it, as a JSON list,
+-- $5 version below which events are to go
+SELECT g.revision, coalesce(w.name, ''), coalesce(w.why, '')
+  FROM (SELECT coalesce((SELECT x.revision FROM {schema}.registry x WHERE x.shard = $1::smallint AND x.workspace = $2::text), 0) AS revision) g
+  LEFT JOIN (
+       SELECT r.name,
+              CASE WHEN r.state = 'waiting' THEN 'registering'
+                   WHEN coalesce(f.watermark, -1) >= $5::bigint - 1 THEN NULL
+                   WHEN f.blocked THEN 'blocked'
+                   WHEN f.holder IS NOT NULL THEN 'held'
+                   WHEN f.due > f.watermark THEN 'lagging'
+                   WHEN EXISTS (SELECT 1 FROM {schema}.due d
+                                 WHERE d.shard = $1::smallint AND d.reaction = r.name AND d.workspace = $2::text AND d.stream = $3::text
+                                   AND d.version > coalesce(f.watermark, -1)) THEN 'lagging' END AS why
+         FROM jsonb_array_elements_text($4::text::jsonb) AS q(name)
+         JOIN {schema}.reaction r ON r.shard = $1::smallint AND r.workspace = $2::text AND r.name = q.name
+         LEFT JOIN {schema}.follow f
+           ON f.shard = $1::smallint AND f.workspace = $2::text AND f.reaction = q.name AND f.stream = $3::text) w
+    ON w.why IS NOT NULL
+ ORDER BY w.name

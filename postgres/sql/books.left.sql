@@ -1,0 +1,13 @@
+-- Streams of which events are gone that can be deleted by now: the youngest of
+-- them has been written some time ago. Until then an append whose answer was lost
+-- may be asked for by its events.
+-- $1 shard, $2 workspace ('' for all), $3 how long ago, in ms, $4 limit
+SELECT s.workspace, s.name, s.pruned, s.first
+  FROM {schema}.stream s
+ WHERE s.shard = $1::smallint AND ($2::text = '' OR s.workspace = $2::text)
+   AND s.pruned < s.first
+   AND NOT EXISTS (SELECT 1 FROM {schema}.event e
+                    WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name
+                      AND e.version = s.first - 1 AND e.at > {now} - $3::bigint * interval '1 ms')
+ ORDER BY s.workspace, s.name
+ LIMIT $4::bigint

@@ -1,0 +1,13 @@
+-- Histories of which there is more than a reaction knows of, in the order of
+-- their names.
+-- $1 shard, $2 workspace, $3 reaction, $4 after, $5 limit
+SELECT h.stream, h.head
+  FROM (SELECT x.shard, x.workspace, x.stream, max(x.version) AS head
+          FROM {schema}.history x
+         WHERE x.shard = $1::smallint AND x.workspace = $2::text AND x.stream > $4::text
+           AND left(x.stream, 6) NOT IN ('$void/', '$mark/')
+         GROUP BY x.shard, x.workspace, x.stream) AS h
+  LEFT JOIN {schema}.follow f ON f.shard = h.shard AND f.workspace = h.workspace AND f.reaction = $3::text AND f.stream = h.stream
+ WHERE f.due IS NULL OR f.due < h.head
+ ORDER BY h.stream
+ LIMIT $5::bigint

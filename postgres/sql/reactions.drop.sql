@@ -1,0 +1,24 @@
+-- Deletes a page of what a removed reaction has left, marks too, and tells how
+-- much it was.
+-- $1 shard, $2 workspace, $3 reaction, $4 limit
+WITH r AS (
+    SELECT x.shard, x.workspace, x.name FROM {schema}.reaction x
+     WHERE x.shard = $1::smallint AND x.workspace = $2::text AND x.name = $3::text AND x.state = 'removed'
+), places AS (
+    DELETE FROM {schema}.follow f
+     USING (SELECT x.shard, x.workspace, x.reaction, x.stream
+              FROM r JOIN {schema}.follow x ON x.shard = r.shard AND x.workspace = r.workspace AND x.reaction = r.name
+             ORDER BY x.stream
+             LIMIT $4::bigint) AS p
+     WHERE f.shard = p.shard AND f.workspace = p.workspace AND f.reaction = p.reaction AND f.stream = p.stream
+    RETURNING 1
+), marks AS (
+    DELETE FROM {schema}.due d
+     USING (SELECT x.shard, x.workspace, x.reaction, x.stream, x.version
+              FROM r JOIN {schema}.due x ON x.shard = r.shard AND x.workspace = r.workspace AND x.reaction = r.name
+             ORDER BY x.stream, x.version
+             LIMIT $4::bigint) AS p
+     WHERE d.shard = p.shard AND d.workspace = p.workspace AND d.reaction = p.reaction AND d.stream = p.stream AND d.version = p.version
+    RETURNING 1
+)
+SELECT 1 FROM places UNION ALL SELECT 1 FROM marks

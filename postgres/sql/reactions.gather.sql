@@ -1,0 +1,41 @@
+-- Takes marks away and notes what they say on the row of the reaction on its
+-- stream, which is made where there is none. What others are gathering is
+-- skipped. Marks of a reaction that is not there any more are only taken away.
+-- Rows are made only under a shared lock on the reaction, so that a rebuild can
+-- keep new ones away.
+-- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list, $4 limit
+WITH picked AS MATERIALIZED (
+    SELECT d.shard, d.reaction, d.workspace, d.stream, d.version, d.place
+      FROM jsonb_array_elements_text($3::text::jsonb) AS q(name)
+     CROSS JOIN LATERAL (
+           SELECT x.shard, x.reaction, x.workspace, x.stream, x.version, x.ctid AS place
+             FROM {schema}.due x
+            WHERE x.shard = $1::smallint AND x.reaction = q.name AND ($2::text = '' OR x.workspace = $2)
+            LIMIT $4::bigint
+              FOR UPDATE SKIP LOCKED) AS d
+), gone AS (
+    DELETE FROM {schema}.due d
+     USING picked p
+     WHERE d.ctid = p.place AND d.shard = p.shard AND d.reaction = p.reaction AND d.workspace = p.workspace
+       AND d.stream = p.stream AND d.version = p.version
+    RETURNING d.shard, d.reaction, d.workspace, d.stream, d.version
+), noted AS (
+    INSERT INTO {schema}.follow AS f
+        (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
+    SELECT g.shard, g.workspace, g.reaction, g.stream, -1, max(g.version), {now}, {now} - r.priority * interval '1 s', r.base, {now}
+      FROM gone g
+      JOIN {schema}.reaction r ON r.shard = g.shard AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
+     GROUP BY g.shard, g.workspace, g.reaction, g.stream, r.priority, r.base
+     ORDER BY g.shard, g.workspace, g.reaction, g.stream
+    ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
+       SET due = greatest(f.due, excluded.due),
+           due_at = CASE WHEN f.due > f.watermark THEN f.due_at ELSE excluded.due_at END,
+           rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
+    RETURNING 1
+), fence AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock_shared(hashtextextended('follow/' || $1 || '/' || q.name, 0))::text AS held
+      FROM jsonb_array_elements_text($3::text::jsonb) AS q(name)
+     WHERE EXISTS (SELECT 1 FROM gone)
+)
+SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM noted)
+ WHERE (SELECT count(fence.held) FROM fence) >= 0

@@ -1,0 +1,24 @@
+-- Makes a reaction or changes what it follows. It then waits for the
+-- transactions that are under way: they may write without knowing of it.
+-- $4 name, $5 source, $6 events, $7 streams, $8 options, $9 deaths allowed,
+-- $10 priority, $11 where its epochs begin
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                         $9::bigint[], $10::bigint[], $11::bigint[])
+             WITH ORDINALITY AS m(shard, workspace, command, name, source, events, streams, options, deaths, priority, base, member)
+), made AS (
+    INSERT INTO {schema}.reaction AS r
+        (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, waits, created_at, updated_at)
+    SELECT m.shard, m.workspace, m.name, m.source, m.events::jsonb, m.streams, m.options::jsonb, m.deaths, m.priority, m.base,
+           'waiting', NULL, {now}, {now}
+      FROM m
+     ORDER BY m.shard, m.workspace, m.name
+    ON CONFLICT (shard, workspace, name) DO UPDATE
+       SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
+           max_deaths = excluded.max_deaths, priority = excluded.priority, state = 'waiting', waits = NULL,
+           updated_at = excluded.updated_at
+     WHERE r.state <> 'removed'
+    RETURNING r.shard, r.workspace, r.name
+)
+SELECT m.member, CASE WHEN made.name IS NULL THEN 0 ELSE 1 END
+  FROM m LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.name = m.name

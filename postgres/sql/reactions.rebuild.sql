@@ -1,0 +1,19 @@
+-- Sends a reaction back to the beginning of every stream. Whoever holds one has
+-- lost it: what it writes with its end is refused.
+-- $1 shard, $2 workspace, $3 reaction
+WITH cur AS MATERIALIZED (
+    SELECT f.shard, f.workspace, f.reaction, f.stream
+      FROM {schema}.follow f
+     WHERE f.shard = $1::smallint AND f.workspace = $2::text AND f.reaction = $3::text
+     ORDER BY f.shard, f.workspace, f.reaction, f.stream
+       FOR UPDATE
+), moved AS (
+    UPDATE {schema}.follow f
+       SET watermark = -1, generation = f.generation + 1, epoch = f.epoch + 1, holder = NULL, until = NULL,
+           failures = 0, deaths = 0, blocked = false, failing = NULL, error = NULL,
+           due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
+      FROM cur
+     WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream
+    RETURNING 1
+)
+SELECT 1 FROM moved

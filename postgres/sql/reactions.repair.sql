@@ -1,0 +1,47 @@
+-- Repairs where a reaction stands on a stream: $6 says how. 'unblock' lets it go
+-- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
+-- back to the beginning. Somebody who holds it is left alone, and so is a stream
+-- with nothing to repair. A hold that has run out is ended, and its epoch with
+-- it.
+-- $4 reaction, $5 stream, $6 how
+-- $7 revision, $8 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, reaction, stream, how, revision, marks, member)
+     WHERE {known}
+), cur AS (
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.blocked, f.holder, f.epoch, f.until,
+           f.version, m.member
+      FROM m JOIN {schema}.follow f
+        ON f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+     ORDER BY f.shard, f.workspace, f.reaction, f.stream
+       FOR UPDATE OF f{skip}
+), moved AS (
+    UPDATE {schema}.follow f
+       SET watermark = CASE m.how WHEN 'reset' THEN -1 WHEN 'skip' THEN greatest(cur.watermark, cur.failing) ELSE cur.watermark END,
+           generation = f.generation + CASE WHEN m.how = 'reset' THEN 1 ELSE 0 END,
+           failures = 0, deaths = 0, blocked = false, failing = NULL, error = NULL,
+           epoch = cur.epoch + CASE WHEN cur.holder IS NULL THEN 0 ELSE 1 END, holder = NULL, until = NULL,
+           version = cur.version + 1, due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
+      FROM m JOIN cur ON cur.member = m.member
+     WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+       AND (cur.holder IS NULL OR cur.until <= {now})
+       AND CASE m.how WHEN 'unblock' THEN cur.blocked WHEN 'skip' THEN cur.failing IS NOT NULL ELSE true END
+    RETURNING m.member, f.watermark, f.generation, f.version, f.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
+           CASE m.how WHEN 'unblock' THEN 'unblocked' WHEN 'skip' THEN 'skipped' ELSE 'reset' END,
+           json_build_object('watermark', moved.watermark, 'generation', moved.generation), moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       CASE WHEN moved.member IS NOT NULL THEN 1
+            WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = m.shard AND f.workspace = m.workspace
+                                                                               AND f.reaction = m.reaction AND f.stream = m.stream) THEN 2
+            ELSE 0 END,
+       coalesce(moved.watermark, cur.watermark, -1), coalesce(cur.holder, '')
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member
+  LEFT JOIN cur ON cur.member = m.member

@@ -1,0 +1,51 @@
+-- Ends a hold for good: $7 says how. 'blocked' leaves the stream blocked for the
+-- reaction, 'skipped' goes on behind the version that failed, 'died' blocks it
+-- because nobody came back. Rows are locked first, and the time is looked at
+-- afterwards.
+-- $4 reaction, $5 stream, $6 epoch, $7 how, $8 done, $9 the version that failed,
+-- $10 error, $11 failures
+-- $12 revision, $13 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[],
+                         $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, reaction, stream, epoch, how, done, failing, error, failures,
+                                  revision, marks, member)
+     WHERE {known}
+), cur AS (
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.blocked, f.error,
+           f.holder, f.epoch, f.until, f.version, m.member
+      FROM m JOIN {schema}.follow f
+        ON f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+     ORDER BY f.shard, f.workspace, f.reaction, f.stream
+       FOR UPDATE OF f{skip}
+), moved AS (
+    UPDATE {schema}.follow f
+       SET watermark = greatest(cur.watermark, m.done, CASE WHEN m.how = 'skipped' THEN m.failing END),
+           failures = m.failures, blocked = m.how <> 'skipped',
+           deaths = CASE WHEN m.how = 'died' THEN cur.deaths + 1
+                         WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.deaths END,
+           failing = CASE WHEN m.how = 'died' THEN coalesce(cur.failing, cur.watermark + 1) WHEN m.how = 'blocked' THEN m.failing END,
+           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL, version = cur.version + 1,
+           due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
+      FROM m JOIN cur ON cur.member = m.member
+     WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+       AND cur.epoch = m.epoch AND CASE WHEN m.how = 'died' THEN cur.until <= {now} ELSE cur.until > {now} END
+       AND f.epoch = m.epoch
+    RETURNING m.member, f.watermark, f.deaths, f.version, f.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
+           CASE WHEN m.how = 'skipped' THEN 'skipped' ELSE 'blocked' END,
+           json_build_object('version', m.failing, 'error', m.error, 'deaths', moved.deaths), moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       CASE WHEN moved.member IS NOT NULL THEN 1
+            WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = m.shard AND f.workspace = m.workspace
+                                                                               AND f.reaction = m.reaction AND f.stream = m.stream) THEN 2
+            ELSE 0 END,
+       coalesce(cur.epoch = m.epoch AND cur.holder IS NULL AND cur.blocked AND cur.failing = m.failing, false)
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member
+  LEFT JOIN cur ON cur.member = m.member

@@ -1,0 +1,29 @@
+-- Takes streams on which a reaction has something to do, in the order of their
+-- rank, of one workspace or of all. Taking adds one to the epoch. What others
+-- are taking is skipped. Streams on which somebody has died are taken apart from
+-- the others: whoever they kill then has nothing else in hand that could be
+-- blamed. Rows are found again by their place, as in tasks.take.
+-- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
+-- lease in ms], $4 holder, $5 limit, $6 limit of streams on which somebody died
+WITH due AS MATERIALIZED (
+    SELECT d.shard, d.workspace, d.place, d.lease
+      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+     CROSS JOIN (VALUES (false, $5::bigint), (true, $6::bigint)) AS part(suspect, room)
+     CROSS JOIN LATERAL (
+           SELECT f.shard, f.workspace, f.rank, f.ctid AS place, (q.item ->> 1)::bigint AS lease
+             FROM {schema}.follow f
+            WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
+              AND f.reaction = q.item ->> 0 AND (f.deaths > 0) = part.suspect
+              AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
+            ORDER BY f.rank
+            LIMIT part.room
+              FOR UPDATE SKIP LOCKED) AS d
+     ORDER BY part.suspect DESC, d.rank
+     LIMIT $5::bigint + $6::bigint
+)
+UPDATE {schema}.follow f
+   SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms'
+  FROM due
+ WHERE f.ctid = due.place AND f.shard = due.shard AND f.workspace = due.workspace
+   AND f.holder IS NULL
+RETURNING f.workspace, f.reaction, f.stream, f.watermark, f.due, f.epoch, f.until, f.failures, f.deaths, f.generation

@@ -1,0 +1,14 @@
+-- Changes how a reaction is served, and nothing of what it follows.
+-- $4 name, $5 options, $6 deaths allowed, $7 priority
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
+             WITH ORDINALITY AS m(shard, workspace, command, name, options, deaths, priority, member)
+), moved AS (
+    UPDATE {schema}.reaction r
+       SET options = m.options::jsonb, max_deaths = m.deaths, priority = m.priority, updated_at = {now}
+      FROM m
+     WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.name = m.name AND r.state <> 'removed'
+    RETURNING r.shard, r.workspace, r.name
+)
+SELECT m.member, CASE WHEN moved.name IS NULL THEN 0 ELSE 1 END
+  FROM m LEFT JOIN moved ON moved.shard = m.shard AND moved.workspace = m.workspace AND moved.name = m.name

@@ -1,0 +1,38 @@
+-- Keeps a snapshot, unless a newer one is kept. It waits for nobody: whoever has
+-- the row or is making it has a snapshot too, and a wait inside a transaction
+-- could end in a deadlock over something that nobody needs.
+-- $4 stream, $5 kind, $6 version, $7 data
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, stream, kind, version, data, member)
+), cur AS (
+    SELECT s.shard, s.workspace, s.stream, s.kind, s.version
+      FROM m JOIN {schema}.snapshot s
+        ON s.shard = m.shard AND s.workspace = m.workspace AND s.stream = m.stream AND s.kind = m.kind
+     ORDER BY s.shard, s.workspace, s.stream, s.kind
+       FOR UPDATE OF s SKIP LOCKED
+), moved AS (
+    UPDATE {schema}.snapshot s
+       SET version = m.version, data = m.data::json, at = {now}
+      FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.stream = m.stream AND cur.kind = m.kind
+     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.stream = m.stream AND s.kind = m.kind
+       AND cur.version < m.version
+    RETURNING m.member, s.version
+), made AS (
+    INSERT INTO {schema}.snapshot (shard, workspace, stream, kind, version, data, at)
+    SELECT m.shard, m.workspace, m.stream, m.kind, m.version, m.data::json, {now}
+      FROM m
+     WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.snapshot s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                                 AND s.stream = m.stream AND s.kind = m.kind)
+                THEN false
+                ELSE pg_try_advisory_xact_lock(hashtextextended('snapshot/' || m.shard || '/' || m.workspace || '/' || m.kind || '/' || m.stream, 0)) END
+    ON CONFLICT (shard, workspace, stream, kind) DO NOTHING
+    RETURNING shard, workspace, stream, kind, version
+)
+SELECT m.member,
+       CASE WHEN moved.member IS NOT NULL OR made.version IS NOT NULL THEN 1 ELSE 0 END,
+       coalesce(moved.version, made.version, cur.version, -1)
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member
+  LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.stream = m.stream AND made.kind = m.kind
+  LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.stream = m.stream AND cur.kind = m.kind

@@ -1,0 +1,15 @@
+-- Makes a reaction or changes what it follows. There is one writer, so nobody
+-- writes without knowing of it.
+-- ?1 shard, ?2 workspace, ?3 command, ?4 name, ?5 source, ?6 events, ?7 streams,
+-- ?8 options, ?9 deaths allowed, ?10 priority, ?11 where its epochs begin
+-- do
+INSERT INTO holdfast_reaction AS r
+    (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, waits, created_at, updated_at)
+VALUES (?1, ?2, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'live', NULL, {now}, {now})
+ON CONFLICT (shard, workspace, name) DO UPDATE
+   SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
+       max_deaths = excluded.max_deaths, priority = excluded.priority, state = 'live', waits = NULL, updated_at = excluded.updated_at
+ WHERE r.state <> 'removed'
+RETURNING name
+-- else
+SELECT ''

@@ -1,0 +1,14 @@
+-- Keeps a snapshot, unless a newer one is kept.
+-- ?1 shard, ?2 workspace, ?3 command, ?4 stream, ?5 kind, ?6 version, ?7 data
+-- do
+INSERT INTO holdfast_snapshot AS s (shard, workspace, stream, kind, version, data, at)
+SELECT ?1, ?2, ?4, ?5, ?6, ?7, {now}
+ WHERE true
+ON CONFLICT (shard, workspace, stream, kind) DO UPDATE
+   SET version = excluded.version, data = excluded.data, at = excluded.at
+ WHERE s.version < excluded.version
+RETURNING version
+-- else
+SELECT s.version
+  FROM holdfast_snapshot AS s
+ WHERE s.shard = ?1 AND s.workspace = ?2 AND s.stream = ?4 AND s.kind = ?5

@@ -1,0 +1,113 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding"
+	"encoding/json"
+	"reflect"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/snapshots"
+)
+
+// kind is what the aggregate's snapshots are kept under.
+func (a *Aggregate[S]) kind() string { return a.codec + "/" + a.prefix }
+
+// keep keeps a snapshot where an append has crossed a multiple of the interval.
+// It is the state as the database has it: the times of the events are part of
+// it. Whatever goes wrong, the append stands, and a later one does better.
+func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was, last Version) {
+	every := Version(a.every)
+	if every == 0 || (was+1)/every == (last+1)/every {
+		return
+	}
+	s, err := a.load(ctx, d, id)
+	if err != nil || s.version == None {
+		return
+	}
+	data, err := json.Marshal(s.state)
+	if err != nil || len(data) > events.MaxBytes {
+		return
+	}
+	_, _ = snapshots.Put(ctx, d, snapshots.Snapshot{Stream: s.stream, Kind: a.kind(), Version: int64(s.version), Data: data})
+}
+
+// beginKept returns the state of the snapshot and the events from its version on.
+// That event is read again, so that a snapshot beyond the end of its stream shows:
+// no events are returned then, nor where there is no snapshot to begin with. Where
+// the stream was restarted since, the first event is the newer state.
+func (a *Aggregate[S]) beginKept(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
+	found, err := snapshots.Get(ctx, d, none.stream, a.kind())
+	if err != nil || found.Version == events.None {
+		return none, nil, err
+	}
+	s := folded[S]{stream: none.stream, version: Version(found.Version)}
+	if !decodeKept(found.Data, &s.state) {
+		return none, nil, nil
+	}
+	page, err := a.read(ctx, d, s.stream, s.version)
+	if err != nil || len(page) == 0 {
+		return none, nil, err
+	}
+	return s, page, nil
+}
+
+// decodeKept refuses what S has no place for: the state had another form when it
+// was kept, under the same codec by mistake.
+func decodeKept(data []byte, state any) bool {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(state) == nil
+}
+
+// carriedByJSON refuses a type of which JSON leaves something out: a snapshot of
+// it would come back as another state, without any error.
+func carriedByJSON[S any]() error {
+	return carried(reflect.TypeFor[S](), make(map[reflect.Type]bool))
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+func carried(t reflect.Type, seen map[reflect.Type]bool) error {
+	if seen[t] || marshalsItself(t) {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return carried(t.Elem(), seen)
+	case reflect.Struct:
+		return carriedFields(t, seen)
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fault.New(fault.Validation, "JSON does not say what a %s was: a snapshot cannot give it back", t)
+		}
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128, reflect.Uintptr:
+		return fault.New(fault.Validation, "JSON has no form for %s, which the state holds: a snapshot cannot keep it", t)
+	}
+	return nil
+}
+
+func marshalsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
+}
+
+func carriedFields(t reflect.Type, seen map[reflect.Type]bool) error {
+	for f := range t.Fields() {
+		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
+		if f.Tag.Get("json") == "-" || !f.IsExported() && !embedded {
+			return fault.New(fault.Validation, "JSON leaves out the field %s of %s: a snapshot would lose it; export it, or give the type a MarshalJSON and an UnmarshalJSON", f.Name, t)
+		}
+		if err := carried(f.Type, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}

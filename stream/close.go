@@ -1,0 +1,104 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/events"
+)
+
+// Mode is what becomes of a stream whose books are closed.
+type Mode = books.Mode
+
+const (
+	// Archive ends a stream: it takes no more events, and those it has can
+	// still be read.
+	Archive = books.Archive
+	// Tombstone ends a stream and removes its events, except a last one named
+	// "$tombstone".
+	Tombstone = books.Tombstone
+	// Restart replaces the events of a stream by one named "$snapshot", behind
+	// which it goes on. Versions go on too.
+	Restart = books.Restart
+)
+
+// CloseOptions says how the books of a stream are closed.
+type CloseOptions struct {
+	Mode Mode
+	// Snapshot is the data of the one event that a restart leaves, as JSON.
+	Snapshot []byte
+	// Want is the version that the stream must be at; nil takes any. A restart
+	// should say at which version its snapshot was made: what was appended
+	// after that is not in the snapshot, and would be gone.
+	Want *Version
+	// Archive, if set, is given the events page by page, in order, before
+	// anything is removed. Meanwhile the stream takes no events. It may be
+	// called again for the same events if closing fails and is repeated. Its
+	// context ends when the closing has taken too long.
+	Archive func(context.Context, []Event) error
+	// Lease is how long the stream stays as it is when this process dies in
+	// the middle; the default is 30 seconds. While Archive works it is renewed.
+	Lease time.Duration
+	// Timeout is how long Archive may take in all; the default is 15 minutes.
+	Timeout time.Duration
+}
+
+// Closed tells what is left of a stream: the events from First to Last.
+type Closed struct {
+	Stream      string
+	Mode        Mode
+	First, Last Version
+}
+
+// Close closes the books of a stream. Every append that was acknowledged before
+// is in the stream that is archived or exported, and every later one is refused
+// as [fault.StreamClosed].
+//
+// A reaction that follows the stream must have handled all that concerns it, and
+// hold nothing; otherwise the error is [holdfast.ErrConflict], whose field
+// "reactions" says by whom the stream is needed, and the stream stays open. So it
+// does when Archive fails. Closing a stream again in the same way gives the same
+// answer.
+func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
+	a := books.Args{Stream: stream, Mode: o.Mode, Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
+	if o.Want != nil {
+		a.Want = new(int64(*o.Want))
+	}
+	if o.Archive != nil {
+		a.Export = func(ctx context.Context, first, last int64) error {
+			return export(ctx, e, stream, Version(first), Version(last), o.Archive)
+		}
+	}
+	c, err := books.Close(ctx, e, a)
+	return Closed{Stream: c.Stream, Mode: c.Mode, First: Version(c.First), Last: Version(c.Last)}, err
+}
+
+// export hands on the events from a version to another. The end of ctx, which
+// says that the stream is no longer held, ends it.
+func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Version, f func(context.Context, []Event) error) error {
+	for from <= to {
+		page, err := Read(ctx, e, stream, from, events.MaxRead)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 || page[0].Version != from {
+			return fault.New(fault.LeaseLost, "version %d of %s is not there any more: somebody else has closed the stream", from, stream)
+		}
+		if err := f(ctx, page); err != nil {
+			return err
+		}
+		from = page[len(page)-1].Version + 1
+	}
+	return ctx.Err()
+}
+
+// Truncate drops the events of a stream below a version, for good. Its last event
+// always stays. Where a reaction has not handled what is to go, as far as it
+// concerns it, the error is [holdfast.ErrConflict], whose field "reactions" says
+// which. A reaction that is reset afterwards starts at the first event kept.
+func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
+	return books.Truncate(ctx, e, stream, int64(before))
+}

@@ -1,0 +1,169 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// closing is a stream that is filled, closed and appended to, with a crash
+// anywhere. Its record of what it was told is by workspace, of which each case
+// has its own.
+type closing struct {
+	mode    stream.Mode
+	exports bool
+
+	mu    sync.Mutex
+	cases map[string]*closingCase
+}
+
+type closingCase struct {
+	exported int            // events that the last export saw
+	whole    bool           // an export has seen all
+	closed   *stream.Closed // what a close was told first
+	wrong    error
+}
+
+// TestCrashOfClose verifies, at every point and for every fault, that a close
+// that is repeated until it is answered leaves the stream closed once, the same
+// way for each who asks; that an export has seen every event before anything is
+// removed; that a close that failed, or died, leaves a stream that can be closed
+// after its hold has run out; and that nothing stays held.
+func TestCrashOfClose(t *testing.T) {
+	for _, mode := range []stream.Mode{stream.Archive, stream.Tombstone, stream.Restart} {
+		for _, exports := range []bool{false, true} {
+			c := &closing{mode: mode, exports: exports, cases: make(map[string]*closingCase)}
+			name := string(mode)
+			if exports {
+				name += " with export"
+			}
+			holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Recover: c.recover, Check: c.check})
+		}
+	}
+}
+
+func (c *closing) of(ctx context.Context) *closingCase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := store.WorkspaceOf(ctx)
+	if c.cases[w] == nil {
+		c.cases[w] = new(closingCase)
+	}
+	return c.cases[w]
+}
+
+func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
+	k := c.of(ctx)
+	_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"}, stream.Event{Name: "c"})
+	if code := fault.CodeOf(err); err != nil && code != fault.Concurrency && code != fault.StreamClosed {
+		return err
+	}
+	o := stream.CloseOptions{Mode: c.mode}
+	if c.mode == stream.Restart {
+		o.Snapshot = []byte(`{"n":3}`)
+	}
+	if c.exports {
+		k.exported = 0
+		o.Archive = func(_ context.Context, page []stream.Event) error {
+			k.exported += len(page)
+			k.whole = k.exported == 3
+			return nil
+		}
+	}
+	closed, err := stream.Close(ctx, hf, "s", o)
+	if errors.Is(err, holdfast.ErrConflict) { // a closer that died has it still
+		return errors.Join(err, store.Shift(ctx, hf, hold.Lease+time.Second))
+	}
+	if err != nil {
+		return err
+	}
+	if k.closed == nil {
+		k.closed = &closed
+	}
+	if closed != *k.closed {
+		k.wrong = fmt.Errorf("it was told %+v, and then %+v", *k.closed, closed)
+	}
+	return nil
+}
+
+// recover does what a janitor does, after a while: it looks for streams that were
+// left held. What was dropped is not deleted here, for it is of other cases too.
+func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
+	if err := store.Shift(ctx, hf, hold.Lease+time.Second); err != nil {
+		return err
+	}
+	at, err := hf.Place(ctx, store.Write)
+	if err != nil {
+		return err
+	}
+	_, err = books.Sweep(ctx, hf, at.Shard)
+	return err
+}
+
+func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
+	k := c.of(ctx)
+	want := map[stream.Mode]stream.Closed{
+		stream.Archive:   {Stream: "s", Mode: c.mode, First: 0, Last: 2},
+		stream.Tombstone: {Stream: "s", Mode: c.mode, First: 3, Last: 3},
+		stream.Restart:   {Stream: "s", Mode: c.mode, First: 3, Last: 3},
+	}[c.mode]
+	if k.wrong != nil || k.closed == nil || *k.closed != want {
+		return fmt.Errorf("it was told %+v, want %+v: %w", k.closed, want, k.wrong)
+	}
+	if c.exports && !k.whole {
+		return fmt.Errorf("the last export saw %d events", k.exported)
+	}
+	all, err := stream.Read(ctx, hf, "s", 0, 0)
+	if err != nil || len(all) != int(want.Last-want.First)+1 || all[0].Version != want.First {
+		return fmt.Errorf("it has %+v: %w", all, err)
+	}
+	_, err = stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "later"})
+	if open := c.mode == stream.Restart; open && err != nil || !open && fault.CodeOf(err) != fault.StreamClosed {
+		return fmt.Errorf("an append to what was closed: %w", err)
+	}
+	return nil
+}
+
+// TestCrashKeepsWhatIsNotExported verifies, at every point and for every fault,
+// that a stream whose export fails each time keeps its events and takes new ones,
+// at the latest when its closer's hold has run out.
+func TestCrashKeepsWhatIsNotExported(t *testing.T) {
+	full := errors.New("the disk is full")
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"})
+			if err != nil && !errors.Is(err, holdfast.ErrConcurrency) && fault.CodeOf(err) != fault.StreamClosed {
+				return err
+			}
+			_, err = stream.Close(ctx, hf, "s", stream.CloseOptions{Mode: stream.Tombstone,
+				Archive: func(context.Context, []stream.Event) error { return full }})
+			return err
+		},
+		Accepts: []error{full, holdfast.ErrConflict},
+		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
+			return store.Shift(ctx, hf, hold.Lease+time.Second)
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			last, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "b"})
+			if err != nil || last != 1 {
+				return fmt.Errorf("an append: %d, %w", last, err)
+			}
+			all, err := stream.Read(ctx, hf, "s", 0, 0)
+			if err != nil || len(all) != 2 {
+				return fmt.Errorf("it has %+v: %w", all, err)
+			}
+			return nil
+		},
+	})
+}

@@ -1,0 +1,80 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestCloseExportsInPages verifies that the events of a long stream are handed on
+// in order, page by page, each once and before anything is removed, and that an
+// error of the export keeps them.
+func TestCloseExportsInPages(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		const size = 2500
+		var some []stream.Event
+		for i := range 500 {
+			some = append(some, stream.Event{Name: "a", Data: fmt.Appendf(nil, "%d", i), Actor: "me"})
+		}
+		for range size / len(some) {
+			if _, err := stream.Append(ctx, hf, "s", stream.Any, some...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full := errors.New("the disk is full")
+		var seen []stream.Event
+		pages := 0
+		o := stream.CloseOptions{Mode: stream.Tombstone, Archive: func(ctx context.Context, page []stream.Event) error {
+			if pages++; pages == 2 {
+				return full
+			}
+			seen = append(seen, page...)
+			return nil
+		}}
+		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, full) {
+			t.Errorf("got %v", err)
+		}
+		seen = nil
+		got, err := stream.Close(ctx, hf, "s", o)
+		if err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Tombstone, First: size, Last: size}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if len(seen) != size || pages != 2+3 {
+			t.Fatalf("%d events in %d pages", len(seen), pages)
+		}
+		for i, e := range seen {
+			if int(e.Version) != i || e.Actor != "me" || string(e.Data) != fmt.Sprint(i%500) {
+				t.Fatalf("event %d is %+v", i, e)
+			}
+		}
+	})
+}
+
+// TestCloseWants verifies that a snapshot made at an earlier version than the
+// stream is at is refused.
+func TestCloseWants(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		o := stream.CloseOptions{Mode: stream.Restart, Snapshot: []byte(`{}`), Want: new(stream.Version(0))}
+		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, holdfast.ErrConcurrency) {
+			t.Errorf("got %v", err)
+		}
+		o.Want = new(stream.Version(1))
+		if got, err := stream.Close(ctx, hf, "s", o); err != nil || got.Last != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if err := stream.Truncate(ctx, hf, "s", 3); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("got %v", err)
+		}
+	})
+}

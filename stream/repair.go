@@ -1,0 +1,92 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+)
+
+// Filter chooses where reactions stand. The zero value is every stream of every
+// reaction of the workspace.
+type Filter struct {
+	Reaction string   // "" for every one
+	Streams  []string // these, if any are named
+	Pattern  string   // of streams (RE2), "" for every one
+	// Own chooses only histories, or only the program's own streams.
+	Own     *bool
+	Blocked *bool
+}
+
+// Position is where a reaction stands on a stream.
+type Position struct {
+	Reaction  string
+	Stream    string
+	Watermark Version // the last version handled, -1 for none
+	Due       Version // the last version that is known to concern the reaction
+	Head      Version // the last version of the stream
+	Failures  int
+	Deaths    int
+	Blocked   bool
+	Error     string
+	Failing   Version // the version that failed, -1 for none
+	Holder    string  // who works on it, and until when
+	Until     time.Time
+	DueAt     time.Time // when it is tried next
+	// Generation counts the resets.
+	Generation int64
+}
+
+// Repaired is what a repair touched, and what it left alone because somebody
+// works on it at this moment.
+type Repaired struct {
+	Touched []Position
+	Held    []Position
+}
+
+// Query returns where reactions stand, in the order of their names and streams:
+// those that come after the given position, up to limit. more says that there
+// are others.
+func Query(ctx context.Context, d holdfast.Doer, f Filter, after Position, limit int) (all []Position, more bool, err error) {
+	if limit <= 0 {
+		limit = 1000
+	}
+	found, more, err := reactions.Query(ctx, d, f.inner(), reactions.Position{Reaction: after.Reaction, Stream: after.Stream}, limit)
+	return positions(found), more, err
+}
+
+// Unblock lets blocked reactions go on where they stopped.
+func Unblock(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
+	return repair(ctx, d, "unblock", f)
+}
+
+// Skip lets reactions go on behind the event that failed.
+func Skip(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
+	return repair(ctx, d, "skip", f)
+}
+
+// Reset sends reactions back to the first event that is kept. Every event is
+// delivered again, as another operation.
+func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
+	return repair(ctx, d, "reset", f)
+}
+
+func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaired, error) {
+	touched, held, err := reactions.Repair(ctx, d, how, f.inner())
+	return Repaired{positions(touched), positions(held)}, err
+}
+
+func (f Filter) inner() reactions.Filter {
+	return reactions.Filter{Reaction: f.Reaction, Streams: f.Streams, Pattern: f.Pattern, Own: f.Own, Blocked: f.Blocked}
+}
+
+func positions(all []reactions.Position) []Position {
+	out := make([]Position, len(all))
+	for i, p := range all {
+		out[i] = Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
+			Failures: p.Failures, Deaths: p.Deaths, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+			Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation}
+	}
+	return out
+}

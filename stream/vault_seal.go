@@ -1,0 +1,199 @@
+package stream
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/subjects"
+)
+
+// What is stored, all of it AES-256-GCM with a random nonce in front:
+//
+//   - An event's data is {"$sealed":"…"}, in base64, bound to its stream, subject
+//     and name.
+//   - A subject's key is one byte for this form, eight that tell which master key
+//     it is under, and the key, bound to its workspace and subject. The eight
+//     bytes tell a wrong master key from a damaged key.
+const (
+	keySize      = 32
+	wrapForm     = 1
+	masterIDSize = 8
+	wrapHead     = 1 + masterIDSize
+
+	sealedHead = `{"$sealed":"`
+	sealedTail = `"}`
+)
+
+func newKey() []byte {
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key) // it never fails
+	return key
+}
+
+// newAEAD returns the cipher of a key; its nonces are random, and part of what it
+// returns.
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// masterID names a master key without telling anything of it.
+func masterID(master []byte) (id [masterIDSize]byte) {
+	mac := hmac.New(sha256.New, master)
+	mac.Write([]byte("holdfast/master"))
+	copy(id[:], mac.Sum(nil))
+	return id
+}
+
+// bound makes additional data of several texts, each with its length, so that no
+// other texts make the same.
+func bound(purpose string, texts ...string) []byte {
+	b := []byte(purpose)
+	for _, t := range texts {
+		b = binary.AppendUvarint(b, uint64(len(t)))
+		b = append(b, t...)
+	}
+	return b
+}
+
+// wrap returns a subject's key as it is stored.
+func (v *Vault) wrap(workspace, subject string, key []byte) []byte {
+	head := append([]byte{wrapForm}, v.id[:]...)
+	return v.master.Seal(head, nil, key, bound("holdfast/subject", workspace, subject))
+}
+
+// unwrap returns the cipher of a subject's key, nil for one that is forgotten.
+func (v *Vault) unwrap(workspace, subject string, wrapped []byte) (cipher.AEAD, error) {
+	if wrapped == nil {
+		return nil, nil
+	}
+	if len(wrapped) < wrapHead || wrapped[0] != wrapForm {
+		return nil, damagedKey(subject)
+	}
+	if !bytes.Equal(wrapped[1:wrapHead], v.id[:]) {
+		return nil, fault.New(fault.Forbidden,
+			"the key of the subject %q is kept under another master key than this vault has: open the vault with the master key that it was made under", subject).
+			With("subject", subject)
+	}
+	key, err := v.master.Open(nil, nil, wrapped[wrapHead:], bound("holdfast/subject", workspace, subject))
+	if err != nil || len(key) != keySize {
+		return nil, damagedKey(subject)
+	}
+	return newAEAD(key)
+}
+
+func damagedKey(subject string) error {
+	return fault.New(fault.DatabaseDamaged,
+		"the key of the subject %q is not what was stored: it was changed, or comes from another subject or workspace; restore it from a backup", subject).
+		With("subject", subject)
+}
+
+// seal returns an event's data as it is stored.
+func seal(key cipher.AEAD, e *Event) []byte {
+	data := e.Data
+	if data == nil {
+		data = []byte("{}")
+	}
+	secret := key.Seal(nil, nil, data, eventBound(e))
+	b := make([]byte, 0, sealedSize(len(data)))
+	b = append(b, sealedHead...)
+	b = base64.StdEncoding.AppendEncode(b, secret)
+	return append(b, sealedTail...)
+}
+
+// unseal decrypts an event's data.
+func unseal(e *Event, keys map[string]cipher.AEAD) error {
+	if e.Subject == "" {
+		if isSealed(e.Data) {
+			return damagedEvent(e, "its data is encrypted, and it has no subject")
+		}
+		return nil
+	}
+	if e.Forgotten {
+		return nil
+	}
+	key, known := keys[e.Subject]
+	if !known {
+		return damagedEvent(e, "its subject has no key, and was not forgotten either")
+	}
+	if !isSealed(e.Data) {
+		return damagedEvent(e, "its data is not encrypted, or was decrypted before")
+	}
+	if key == nil {
+		e.Data, e.Forgotten = []byte("null"), true
+		return nil
+	}
+	secret, err := base64.StdEncoding.Strict().AppendDecode(nil, e.Data[len(sealedHead):len(e.Data)-len(sealedTail)])
+	if err == nil {
+		e.Data, err = key.Open(nil, nil, secret, eventBound(e))
+	}
+	if err != nil {
+		return damagedEvent(e, "its data is not what was appended here")
+	}
+	return nil
+}
+
+func eventBound(e *Event) []byte { return bound("holdfast/event", e.Stream, e.Subject, e.Name) }
+
+func damagedEvent(e *Event, why string) error {
+	return fault.New(fault.DatabaseDamaged, "the event %d of the stream %s (%s) cannot be decrypted: %s", e.Version, e.Stream, e.Name, why).
+		With("stream", e.Stream).With("version", int64(e.Version)).With("subject", e.Subject)
+}
+
+func isSealed(data []byte) bool {
+	return len(data) >= len(sealedHead)+len(sealedTail) &&
+		bytes.HasPrefix(data, []byte(sealedHead)) && bytes.HasSuffix(data, []byte(sealedTail))
+}
+
+// sealedSize is how long data is when it is encrypted.
+func sealedSize(plain int) int {
+	const nonceAndTag = 12 + 16
+	return len(sealedHead) + base64.StdEncoding.EncodedLen(plain+nonceAndTag) + len(sealedTail)
+}
+
+// checkPlain refuses data that cannot be encrypted, or that would not come back
+// as the event that it was.
+func checkPlain(e *Event) error {
+	if e.Subject == "" {
+		return nil
+	}
+	if err := subjects.Check(e.Subject); err != nil {
+		return err
+	}
+	if isSealed(e.Data) {
+		return fault.New(fault.Validation, "the data is encrypted already: give it as it was before")
+	}
+	if size := sealedSize(len(e.Data)); size > strict.MaxBytes {
+		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, which are %d when encrypted, and %d are allowed", len(e.Data), size, strict.MaxBytes)
+	}
+	if e.Data == nil {
+		return nil
+	}
+	return strict.Check(e.Data)
+}
+
+// checkSealed refuses an event that says it has a subject, and has its data in
+// the open; and one that looks encrypted, and says not for whom.
+func checkSealed(e Event) error {
+	switch sealed := isSealed(e.Data); {
+	case e.Subject != "" && !sealed:
+		return fault.New(fault.Validation, "the event %s has the subject %q, whose data is kept encrypted: append it through a Vault", e.Name, e.Subject).
+			With("field", "subject")
+	case e.Subject == "" && sealed:
+		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is how encrypted data is kept: give it another form, or append it through a Vault with its subject`, e.Name)
+	case e.Subject != "":
+		return subjects.Check(e.Subject)
+	}
+	return nil
+}
