@@ -65,6 +65,7 @@ var Wide = map[string]string{
 	"check.scopes":    "a check looks at the whole database",
 	"check.tasks":     "a check looks at the whole database",
 	"check.histories": "a check looks at the whole database",
+	"check.follows":   "a check looks at the whole database",
 	"check.holds":     "a check looks at the whole database",
 }
 

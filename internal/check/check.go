@@ -31,7 +31,8 @@ const (
 
 // Report says what was looked at and what is wrong with it.
 type Report struct {
-	// Checked counts what was looked at: streams, entities, scopes, tasks.
+	// Checked counts what was looked at: streams, entities, scopes, tasks,
+	// positions of reactions.
 	Checked map[string]int64 `json:"checked"`
 	// Violations are those found, at most [MostListed] of each kind.
 	Violations []Violation `json:"violations"`
@@ -131,6 +132,7 @@ var kinds = []kind{
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
 	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
+	{newVerb("check.follows", 2), "positions", "I20", named("reaction "), astray},
 }
 
 // overdue is how long after its end a hold is overdue, beyond any sweep's turn.
@@ -169,6 +171,16 @@ func unevenStream(f row) string {
 		return wrongs[f.wrong]
 	}
 	return uneven(f)
+}
+
+// astray tells of a reaction that is beyond its stream's end, or does not know of
+// its last event: events stands for what it knows of, last for what it has
+// handled.
+func astray(f row) string {
+	if f.last > f.head || f.events > f.head {
+		return fmt.Sprintf("it has handled version %d and knows of %d, and its stream ends at %s", f.last, f.events, version(f.head))
+	}
+	return fmt.Sprintf("it knows of version %d, and its stream is at %d without a mark", f.events, f.head)
 }
 
 func headless(f row) string {

@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -96,12 +98,30 @@ func (s *scene) check() holdfast.Report {
 // scope that was deleted, in some workspaces, which are on several shards.
 func (s *scene) fill(workspaces ...string) {
 	s.Helper()
-	for _, w := range workspaces {
+	for i, w := range workspaces {
 		ctx := holdfast.InWorkspace(context.Background(), w)
+		if i == 2 {
+			s.react(ctx)
+		}
 		err := s.hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return fill(ctx, tx) })
 		if err != nil {
 			s.Fatal(err)
 		}
+		at, err := s.hf.Place(ctx, store.Read)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if _, err := reactions.Gather(ctx, s.hf, at, []string{"watch"}); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// react registers a reaction that wants everything.
+func (s *scene) react(ctx context.Context) {
+	s.Helper()
+	if _, err := reactions.Register(ctx, s.hf, reactions.Definition{Name: "watch", Options: reactions.DefaultOptions()}); err != nil {
+		s.Fatal(err)
 	}
 }
 
@@ -170,13 +190,19 @@ func TestPlantedViolations(t *testing.T) {
 func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
-		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[entities:3 scopes:6 streams:3 tasks:3]" {
+		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[entities:3 positions:1 scopes:6 streams:3 tasks:3]" {
 			s.Errorf("got %v\n%s", r.Checked, r)
 		}
 	})
 }
 
 var plantedViolations = []struct{ name, damage, want string }{
+	{"a reaction does not know of an event",
+		`UPDATE holdfast_follow SET due = 1 WHERE workspace = 'w3'`,
+		`I20: reaction watch/orders/7 in workspace w3: it knows of version 1, and its stream is at 2 without a mark`},
+	{"a reaction is beyond the end",
+		`UPDATE holdfast_follow SET watermark = 7 WHERE workspace = 'w3'`,
+		`I20: reaction watch/orders/7 in workspace w3: it has handled version 7 and knows of 2, and its stream ends at 2`},
 	{"an event in the middle is gone",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 1`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events where there must be 3: versions are missing`},
@@ -187,11 +213,11 @@ var plantedViolations = []struct{ name, damage, want string }{
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 2`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but its last event is at 1`},
 	{"a head is too high",
-		`UPDATE holdfast_stream SET head = 9 WHERE workspace = 'w3'`,
-		`I17: stream orders/7 in workspace w3: it is at version 9, but its last event is at 2`},
+		`UPDATE holdfast_stream SET head = 9 WHERE workspace = 'w1'`,
+		`I17: stream orders/7 in workspace w1: it is at version 9, but its last event is at 2`},
 	{"a head is too low",
-		`UPDATE holdfast_stream SET head = 0 WHERE workspace = 'w3'`,
-		`I17: stream orders/7 in workspace w3: it is at version 0, but its last event is at 2`},
+		`UPDATE holdfast_stream SET head = 0 WHERE workspace = 'w1'`,
+		`I17: stream orders/7 in workspace w1: it is at version 0, but its last event is at 2`},
 	{"all events are gone",
 		`DELETE FROM holdfast_event WHERE workspace = 'w1'`,
 		`I17: stream orders/7 in workspace w1: it is at version 2, but its last event is at none`},

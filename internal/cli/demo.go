@@ -25,8 +25,8 @@ const (
 // demo tells the story of the double-click: invoices that many callers close at
 // the same moment. What it shows is counted from what the callers were told, and
 // then again from the database's own history; where the two disagree, it fails.
-func (p *program) demo(ctx context.Context, engine *holdfast.Engine) error {
-	d := demo{engine: engine, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoInvoices)}
+func (p *program) demo(ctx context.Context, engine *holdfast.Engine, m *mailer) error {
+	d := demo{mailer: m, engine: engine, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoInvoices)}
 	return d.tell(holdfast.InWorkspace(ctx, "demo"))
 }
 
@@ -35,6 +35,7 @@ type demo struct {
 	run    string // makes the names of one run its own
 	out    io.Writer
 	bar    *bar
+	mailer *mailer
 }
 
 func (d demo) tell(ctx context.Context) error {
@@ -52,6 +53,9 @@ func (d demo) tell(ctx context.Context) error {
 	}
 	d.bar.clear()
 	d.say("\n%s\n", total)
+	if err := d.mail(ctx, d.mailer); err != nil {
+		return err
+	}
 	if err := d.append(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,9 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags}
 	if c.Demo {
-		s.story = p.demo
+		m := new(mailer)
+		s.parts = append(s.parts, m.part())
+		s.story = func(ctx context.Context, engine *holdfast.Engine) error { return p.demo(ctx, engine, m) }
 	}
 	return s.run(ctx)
 }
@@ -39,6 +41,7 @@ type server struct {
 	serverFlags
 	databaseFlags
 	noMigrate bool
+	parts     []holdfast.Part
 	// story runs once the server is ready. Its error ends the server.
 	story func(context.Context, *holdfast.Engine) error
 }
@@ -58,7 +61,7 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate})
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate}, s.parts...)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
