@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -41,6 +42,11 @@ type Config struct {
 	// SweepEvery is how often a running engine looks for what a crash left
 	// held; the default is 10 seconds.
 	SweepEvery time.Duration
+	// KeepHistory is how long the histories of entities, scopes, tasks and
+	// reactions are kept at the least; 0 is for ever, an hour is the shortest.
+	// The last event of each thing stays, and so does what a reaction has
+	// still to handle. Users' streams are not touched.
+	KeepHistory time.Duration
 	// Node names this node in what it holds; the default is the machine's
 	// name with a random part.
 	Node string
@@ -77,13 +83,16 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	if c.Shards < 0 || c.Shards > maxShards {
 		return nil, fault.New(fault.Validation, "Config.Shards is %d: it is 1 to %d", c.Shards, maxShards)
 	}
+	if c.KeepHistory != 0 && c.KeepHistory < history.Shortest {
+		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.KeepHistory, history.Shortest)
+	}
 	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub()}
 	e.port.Wake = e.hub.Wake
-	e.janitor = e.newJanitor(c.SweepEvery)
+	e.janitor = e.newJanitor(c.SweepEvery, c.KeepHistory)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -72,17 +73,22 @@ func nodeName(given string) string {
 func (e *Engine) Hub() *wake.Hub { return e.hub }
 
 // newJanitor returns the janitor of what every engine has.
-func (e *Engine) newJanitor(every time.Duration) *hold.Janitor {
+func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
-	return &hold.Janitor{Every: every, Log: e.log, Sweeps: []hold.Sweep{{
+	j := &hold.Janitor{Every: every, Log: e.log, Sweeps: []hold.Sweep{{
 		Name: "tasks", Run: func(ctx context.Context) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
 	}, {
 		Name: "reactions", Run: func(ctx context.Context) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
 	}, {
 		Name: "books", Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
 	}}}
+	if keep > 0 {
+		pruner := &history.Pruner{Keep: keep}
+		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "history", Run: func(ctx context.Context) (int, error) { return pruner.Sweep(ctx, e) }})
+	}
+	return j
 }
 
 // stalled says that this node no longer frees what crashes leave held.

@@ -59,6 +59,7 @@ type named struct {
 	seeder system
 	file   string
 	tasks  string // the table of its tasks
+	only   string // the one workload that it is for, if there is one
 }
 
 type counters struct {
@@ -108,6 +109,9 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 	var systems []named
 	var units []unit
 	for _, s := range p.systems {
+		if s.only != "" && s.only != w.name {
+			continue
+		}
 		u := w.start(s.system)
 		if u == nil {
 			continue

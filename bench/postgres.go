@@ -73,10 +73,18 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 	p.finally(two.Close)
 	all := two.Coalesced(c.writers)
 	p.finally(all.Close)
+	three, err := baseline.OpenPostgres(ctx, url, "baseline_locked", c.conns)
+	if err != nil {
+		return err
+	}
+	p.finally(three.Close)
+	lockedSeeder := three.Coalesced(c.writers)
+	p.finally(lockedSeeder.Close)
 	p.systems = []named{
 		{name: ours, system: engine{hf}, seeder: engine{hf}, tasks: "holdfast.task"},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, tasks: "baseline.task"},
 		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, tasks: "baseline_best.task"},
+		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, tasks: "baseline_locked.task", only: "append"},
 	}
 	return p.openProbe(ctx, url)
 }

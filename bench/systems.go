@@ -17,9 +17,10 @@ import (
 
 // The systems, by the names that the results have.
 const (
-	ours    = "holdfast"
-	sqlOne  = "sql"
-	sqlBest = "sql-best"
+	ours      = "holdfast"
+	sqlOne    = "sql"
+	sqlBest   = "sql-best"
+	sqlLocked = "sql-locked" // one lock over all appends
 )
 
 // system does the units of the workloads. A call that is refused is an error:

@@ -59,6 +59,9 @@ var Wide = map[string]string{
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
 
+	"history.prune": "old history goes in the order of time, whosever it is",
+	"history.page":  "old history goes in the order of time, whosever it is",
+
 	"check.streams":   "a check looks at the whole database",
 	"check.events":    "a check looks at the whole database",
 	"check.entities":  "a check looks at the whole database",

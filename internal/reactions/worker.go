@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -80,6 +81,8 @@ type Worker struct {
 	shards  []int16
 	learned time.Time
 	ends    chan ending
+	batch   int // streams of one take
+	counts  sync.Map
 }
 
 // grip is a lease in hand, with how to tell its body that it is lost, and since
@@ -141,12 +144,9 @@ func (w *Worker) Run(ctx context.Context) {
 	var background, bodies sync.WaitGroup
 	background.Go(func() { w.record(stopped) })
 	background.Go(func() { w.renew(stopped) })
-	parallel := w.Parallel
-	if parallel <= 0 {
-		parallel = defaultParallel
-	}
+	w.batch = w.parallel()
 	work := make(chan *Lease)
-	for range parallel {
+	for range w.parallel() {
 		bodies.Go(func() {
 			for l := range work {
 				w.serve(ctx, l)
@@ -189,12 +189,13 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 	w.mu.Lock()
 	suspects := 1 - min(1, w.suspects)
 	w.mu.Unlock()
-	leases, err := Take(ctx, w.Engine, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: takeLimit, Suspects: suspects, All: true, Shard: shard})
+	leases, err := Take(ctx, w.Engine, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
 		return marks, err
 	}
 	w.grip(leases)
 	leases, err = w.fill(ctx, leases)
+	defer w.adapt(clock.Now())
 	for i, l := range leases {
 		select {
 		case work <- l:
@@ -204,6 +205,24 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		}
 	}
 	return true, err
+}
+
+// adapt makes takes larger where bodies are fast, and smaller where they are
+// slow: what one node has in hand, no other can do.
+func (w *Worker) adapt(begun time.Time) {
+	switch took := clock.Since(begun); {
+	case took < 100*time.Millisecond:
+		w.batch = min(2*w.batch, takeLimit)
+	case took > time.Second:
+		w.batch = max(w.batch/2, w.parallel())
+	}
+}
+
+func (w *Worker) parallel() int {
+	if w.Parallel > 0 {
+		return w.Parallel
+	}
+	return defaultParallel
 }
 
 // wanted returns the reactions that are served, by rising name.
@@ -592,7 +611,21 @@ func (w *Worker) loseAll() {
 	}
 }
 
+// Counts returns how often each kind of [Crumb] was left.
+func (w *Worker) Counts() map[string]int64 {
+	counts := make(map[string]int64)
+	w.counts.Range(func(what, n any) bool {
+		counts[what.(string)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return counts
+}
+
+// trace leaves a crumb: in the log, in the counts and with whoever asked for it.
 func (w *Worker) trace(what string, l *Lease, version int64, err error) {
+	n, _ := w.counts.LoadOrStore(what, new(atomic.Int64))
+	n.(*atomic.Int64).Add(1)
+	w.Log.Debug(what, "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "version", version, "epoch", l.Epoch)
 	if w.Trace == nil {
 		return
 	}

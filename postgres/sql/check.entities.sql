@@ -1,16 +1,19 @@
 -- Judges entities, a page at a time: answers those that are not at the version
--- of their last event, or whose history has a gap, and the last of the page.
+-- of their last event, or whose history has a gap above its first version kept, and the last of the page.
 -- after: $1 shard, $2 workspace, $3 lifecycle, $4 entity; $5 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.version, j.events, j.last
   FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, count(*) OVER () AS size,
-               c.events <> c.version + 1 OR c.last <> c.version AS bad, c.*
+               c.events <> c.version - c.low + 1 OR c.last <> c.version AS bad, c.*
           FROM (SELECT x.shard, x.workspace, x.lifecycle, x.id, x.version,
                        (SELECT count(*) FROM {schema}.history h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
                            AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS events,
                        (SELECT coalesce(max(h.version), -1) FROM {schema}.history h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS last
+                           AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS last,
+                       (SELECT coalesce(min(h.version), 0) FROM {schema}.history h
+                         WHERE h.shard = x.shard AND h.workspace = x.workspace
+                           AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS low
                   FROM {schema}.entity x
                  WHERE (x.shard, x.workspace, x.lifecycle, x.id) > ($1::smallint, $2::text, $3::text, $4::text)
                  ORDER BY x.shard, x.workspace, x.lifecycle, x.id
