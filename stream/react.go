@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -117,7 +118,7 @@ type reaction struct {
 // Start registers the reaction.
 func (r *reaction) Start(ctx context.Context, e *holdfast.Engine) error {
 	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle}
-	if err := h.Check(); err != nil {
+	if err := errors.Join(h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
 	}
 	if err := e.Reactions().Add(h); err != nil {
@@ -180,5 +181,8 @@ func public(e events.Event) Event {
 // Remove removes a reaction from the context's workspace, with everything that is
 // known of where it stands, and says whether there was one.
 func Remove(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
+	if err := reactions.CheckName(name); err != nil {
+		return false, err
+	}
 	return reactions.Remove(ctx, e, name)
 }

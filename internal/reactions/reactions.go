@@ -107,6 +107,17 @@ func DefaultOptions() Options {
 		Backoff: Backoff{Kind: "exponential", Base: time.Second, Max: 5 * time.Minute}, Lease: DefaultLease}
 }
 
+// Reserved says whether a name is one that Holdfast keeps to itself.
+func Reserved(name string) bool { return strings.HasPrefix(name, "$") }
+
+// CheckName refuses the name of a user's reaction that is Holdfast's own.
+func CheckName(name string) error {
+	if Reserved(name) {
+		return fault.New(fault.Forbidden, "the reaction %q is Holdfast's own: names that begin with $ are reserved", name)
+	}
+	return nil
+}
+
 // Source is which events a definition follows.
 func (d *Definition) Source() store.Marks {
 	if strings.HasPrefix(d.Streams, Own) {

@@ -259,6 +259,11 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	if len(a.Reactions) == 0 || a.Limit < 0 || a.Suspects < 0 || a.Limit+a.Suspects < 1 || a.Limit+a.Suspects > 1000 {
 		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
 	}
+	for _, w := range a.Reactions {
+		if err := CheckName(w.Name); err != nil {
+			return nil, err
+		}
+	}
 	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
 		return nil, err
 	}

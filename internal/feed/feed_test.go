@@ -1,0 +1,447 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// TestALateCommitIsNotSkipped verifies that an event whose transaction commits
+// after later ones is not in the feed before, and comes after what was read
+// meanwhile.
+func TestALateCommitIsNotSkipped(t *testing.T) {
+	t.Parallel()
+	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)), stream.Feed(stream.FeedOptions{}))
+	run(t, hf)
+	write(t, hf, "late", 1)
+	written, release := make(chan struct{}, 10), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+			if _, err := stream.Append(ctx, tx, "late", 0, named(2)...); err != nil {
+				return err
+			}
+			written <- struct{}{}
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-written
+	for range 10 {
+		write(t, hf, "early", 1)
+	}
+	before := arrived(t, hf, 11)
+	_, next := rest(t, hf, "", 3)
+	if _, found, err := stream.PositionOf(t.Context(), hf, "late", 1); found || err != nil {
+		t.Errorf("an event that is not committed has a position (%v)", err)
+	}
+	close(release)
+	done.Wait()
+	arrived(t, hf, 13)
+	after, _ := rest(t, hf, next, 0)
+	if len(before) != 11 || len(after) != 2 || after[0].Stream != "late" {
+		t.Errorf("read %d events before and %v after", len(before), after)
+	}
+	wantWhole(t, hf, append(before, after...), "early", "late")
+}
+
+// TestTheFeedUnderLoad verifies, with many writers and two nodes that number while
+// a third comes and goes, that a reader who follows all the time, and one who comes
+// back again and again to where it was, see each event once and in its stream's
+// order, and that positions have no holes.
+func TestTheFeedUnderLoad(t *testing.T) {
+	each(t, func(t *testing.T, db func() holdfast.Database) {
+		part := func() holdfast.Part { return stream.Feed(stream.FeedOptions{}) }
+		one, two := holdfasttest.OpenOn(t, db(), part()), holdfasttest.OpenOn(t, db(), part())
+		run(t, one)
+		run(t, two)
+		reading, finish := context.WithCancel(context.Background())
+		var readers, writers sync.WaitGroup
+		var followed, resumed []stream.FeedEvent
+		var seen atomic.Int64
+		readers.Go(func() {
+			err := stream.Follow(reading, two, "", func(e stream.FeedEvent) error {
+				followed = append(followed, e)
+				seen.Store(int64(len(followed)))
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the follower ended with %v", err)
+			}
+		})
+		readers.Go(func() { resumed = comeBack(t, reading, one) })
+		readers.Go(func() { comeAndGo(t, reading, db) })
+		streams := []string{"s0", "s1", "s2", "s3", "s4"}
+		var total atomic.Int64
+		for w := range 8 {
+			writers.Go(func() {
+				random := rand.New(rand.NewPCG(1, uint64(w)))
+				for range 40 {
+					n := 1 + random.IntN(3)
+					write(t, []holdfast.Doer{one, two}[w%2], streams[random.IntN(len(streams))], n)
+					total.Add(int64(n))
+				}
+			})
+		}
+		writers.Wait()
+		arrived(t, one, int(total.Load()))
+		eventually(t, func() (string, bool) {
+			return fmt.Sprintf("the follower saw %d of %d", seen.Load(), total.Load()), seen.Load() >= total.Load()
+		})
+		finish()
+		readers.Wait()
+		all, _ := rest(t, one, "", 7)
+		wantWhole(t, one, all, streams...)
+		wantWhole(t, one, followed, streams...)
+		wantWhole(t, one, append(resumed, restAfter(t, one, resumed)...), streams...)
+		if head, err := feed.Head(t.Context(), one); err != nil || head != total.Load() {
+			t.Errorf("%d events have positions up to %d (%v)", total.Load(), head, err)
+		}
+	})
+}
+
+func restAfter(t *testing.T, d holdfast.Doer, read []stream.FeedEvent) []stream.FeedEvent {
+	t.Helper()
+	after := stream.Cursor("")
+	if len(read) > 0 {
+		after = read[len(read)-1].Position
+	}
+	all, _ := rest(t, d, after, 0)
+	return all
+}
+
+// comeBack reads a few events at a time until ctx ends.
+func comeBack(t *testing.T, ctx context.Context, d holdfast.Doer) (all []stream.FeedEvent) {
+	for next := stream.Cursor(""); ctx.Err() == nil; {
+		page, err := stream.ReadFeed(context.Background(), d, next, 1+rand.IntN(20))
+		if err != nil {
+			t.Errorf("read the feed: %v", err)
+			return all
+		}
+		all, next = append(all, page.Events...), page.Next
+		if len(page.Events) == 0 {
+			_ = clock.Wait(ctx, 2*time.Millisecond)
+		}
+	}
+	return all
+}
+
+// comeAndGo numbers, and breaks off in the middle, until ctx ends.
+func comeAndGo(t *testing.T, ctx context.Context, db func() holdfast.Database) {
+	hf, err := holdfast.Open(context.Background(), db(), holdfast.Config{Log: quiet})
+	if err != nil {
+		t.Errorf("open: %v", err)
+		return
+	}
+	defer hf.Close()
+	for ctx.Err() == nil {
+		life, cancel := context.WithTimeout(context.Background(), rand.N(20*time.Millisecond))
+		s := feed.Sequencer{Doer: hf, Hub: hf.Hub(), Log: quiet, Batch: feed.Batch{Streams: 2, Events: 3}}
+		s.Run(life)
+		cancel()
+	}
+}
+
+// TestSwitchingOnInTheMiddle verifies that a feed which is switched on while
+// others write has every event, also that of a transaction which began before.
+func TestSwitchingOnInTheMiddle(t *testing.T) {
+	each(t, func(t *testing.T, db func() holdfast.Database) {
+		before := holdfasttest.OpenOn(t, db())
+		streams := []string{"s0", "s1", "s2", "s3"}
+		for _, name := range streams {
+			write(t, before, name, 3)
+		}
+		written := make(chan struct{}, len(streams))
+		var writers sync.WaitGroup
+		for _, name := range streams {
+			writers.Go(func() {
+				for i := range 60 {
+					write(t, before, name, 2)
+					if i == 3 {
+						written <- struct{}{}
+					}
+				}
+			})
+		}
+		defer writers.Wait()
+		for range streams {
+			<-written
+		}
+		hf := holdfasttest.OpenOn(t, db(), stream.Feed(stream.FeedOptions{}))
+		run(t, hf)
+		writers.Wait()
+		eventually(t, func() (string, bool) {
+			all, _ := rest(t, hf, "", 0)
+			err := whole(context.Background(), hf, all, streams...)
+			return fmt.Sprint(err), err == nil
+		})
+	})
+}
+
+// TestSwitchingOnBesideAnOlderTransaction verifies that an append which began
+// before the feed was known, and commits long after, is in the feed.
+func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	before := holdfasttest.OpenOn(t, postgres.URL(url))
+	write(t, before, "s", 1)
+	written, release := make(chan struct{}, 10), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		err := before.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+			if _, err := stream.Append(ctx, tx, "s", 0, named(1)...); err != nil {
+				return err
+			}
+			written <- struct{}{}
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-written
+	hf := holdfasttest.OpenOn(t, postgres.URL(url), stream.Feed(stream.FeedOptions{}))
+	run(t, hf)
+	arrived(t, hf, 1)
+	close(release)
+	done.Wait()
+	if _, err := reactions.SweepAll(t.Context(), hf, hf.Hub().Wake); err != nil { // as the janitor does
+		t.Fatal(err)
+	}
+	wantWhole(t, hf, arrived(t, hf, 2), "s")
+}
+
+// TestBatchesAreBounded verifies that a batch numbers no more than it may, also of
+// one stream with many events, that the others have their turn before that is
+// done, and that each event is numbered once.
+func TestBatchesAreBounded(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		if err := feed.Open(t.Context(), hf); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			write(t, hf, "long", 1000)
+		}
+		gather(t, hf)
+		for _, name := range []string{"x", "y", "z"} {
+			write(t, hf, name, 10)
+		}
+		gather(t, hf)
+		at, err := hf.Place(t.Context(), store.Read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heads := []int64{0}
+		for {
+			some, err := feed.Sequence(t.Context(), hf, at, feed.Batch{Streams: 3, Events: 700})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !some {
+				break
+			}
+			head, err := feed.Head(t.Context(), hf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := heads[len(heads)-1]; head <= last || head > last+700 {
+				t.Errorf("a batch went from %d to %d", last, head)
+			}
+			heads = append(heads, head)
+		}
+		all, _ := rest(t, hf, "", 0)
+		wantWhole(t, hf, all, "long", "x", "y", "z")
+		if i := slices.IndexFunc(all, func(e stream.FeedEvent) bool { return e.Stream == "x" }); i > 1400 {
+			t.Errorf("a short stream waited for %d events of a long one", i)
+		}
+	})
+}
+
+func gather(t *testing.T, hf *holdfast.Engine) {
+	t.Helper()
+	for {
+		some, err := reactions.Gather(t.Context(), hf, store.Place{}, []string{feed.Reaction})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !some {
+			return
+		}
+	}
+}
+
+// TestRepairsDoNotNumberAgain verifies that a feed whose watermarks are set back,
+// again and again while several number, or that is removed and switched on again,
+// gives no event a second position, and fails at nothing.
+func TestRepairsDoNotNumberAgain(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		if err := feed.Open(t.Context(), hf); err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		var background, writers sync.WaitGroup
+		forever := func(f func() error) {
+			background.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := f(); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for range 4 {
+			forever(func() error {
+				_, err := feed.Step(context.Background(), hf, 0, feed.Batch{Streams: 2, Events: 5})
+				return err
+			})
+		}
+		forever(func() error {
+			_, err := stream.Reset(context.Background(), hf, stream.Filter{Reaction: feed.Reaction})
+			return err
+		})
+		streams := []string{"s0", "s1", "s2", "s3"}
+		for _, name := range streams {
+			writers.Go(func() {
+				for range 50 {
+					write(t, hf, name, 2)
+				}
+			})
+		}
+		writers.Wait()
+		arrived(t, hf, 400)
+		close(stop)
+		background.Wait()
+		all, _ := rest(t, hf, "", 0)
+		wantWhole(t, hf, all, streams...)
+
+		if _, err := stream.Remove(t.Context(), hf, feed.Reaction); err != nil {
+			t.Fatal(err)
+		}
+		write(t, hf, "s0", 1)
+		if err := feed.Open(t.Context(), hf); err != nil {
+			t.Fatal(err)
+		}
+		stepAll(t, hf)
+		all, _ = rest(t, hf, "", 0)
+		wantWhole(t, hf, all, streams...)
+		if head, err := feed.Head(t.Context(), hf); err != nil || head != 401 {
+			t.Errorf("401 events have positions up to %d (%v)", head, err)
+		}
+	})
+}
+
+func stepAll(t *testing.T, hf *holdfast.Engine) {
+	t.Helper()
+	if err := numberAll(t.Context(), hf); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func numberAll(ctx context.Context, hf *holdfast.Engine) error {
+	for {
+		if some, err := feed.Step(ctx, hf, 0, feed.DefaultBatch); err != nil || !some {
+			return err
+		}
+	}
+}
+
+// TestDroppedEventsArePassedOver verifies that events which their stream has
+// dropped are not read any more, numbered or not, and that nothing waits for them.
+func TestDroppedEventsArePassedOver(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		write(t, hf, "never", 5)
+		write(t, hf, "s", 5)
+		if err := stream.Truncate(t.Context(), hf, "never", 3); err != nil {
+			t.Fatal(err)
+		}
+		if err := feed.Open(t.Context(), hf); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Truncate(t.Context(), hf, "s", 2); !errors.Is(err, holdfast.ErrConflict) {
+			t.Errorf("events that the feed does not have yet are dropped: %v", err)
+		}
+		stepAll(t, hf)
+		if err := stream.Truncate(t.Context(), hf, "s", 2); err != nil {
+			t.Fatal(err)
+		}
+		all, next := rest(t, hf, "", 2)
+		var got []string
+		for _, e := range all {
+			got = append(got, fmt.Sprint(e.Stream, e.Version))
+		}
+		slices.Sort(got)
+		if want := []string{"never3", "never4", "s2", "s3", "s4"}; !slices.Equal(got, want) {
+			t.Errorf("the feed has %v, and was to have %v", got, want)
+		}
+		if _, found, err := stream.PositionOf(t.Context(), hf, "s", 1); found || err != nil {
+			t.Errorf("a dropped event has a position (%v)", err)
+		}
+		if head, err := stream.Head(t.Context(), hf); err != nil || head != next {
+			t.Errorf("a reader is at %q, and the feed at %q (%v)", next, head, err)
+		}
+	})
+}
+
+// TestCrashOfTheFeed verifies that events which are appended and numbered are in
+// the feed once and in order, whatever fault strikes where.
+func TestCrashOfTheFeed(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			if err := feed.Open(ctx, hf); err != nil {
+				return err
+			}
+			for _, want := range []stream.Version{stream.None, 1} {
+				if _, err := stream.Append(ctx, hf, "s", want, named(2)...); err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+					return err
+				}
+				if _, err := feed.Step(ctx, hf, 0, feed.Batch{Streams: 1, Events: 1}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := reactions.SweepAll(ctx, hf, func([]string) {})
+			return errors.Join(err, numberAll(ctx, hf))
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			page, err := stream.ReadFeed(ctx, hf, "", 0)
+			if err != nil {
+				return err
+			}
+			head, err := feed.Head(ctx, hf)
+			if head != 4 {
+				err = errors.Join(err, fmt.Errorf("4 events have positions up to %d", head))
+			}
+			return errors.Join(err, whole(ctx, hf, page.Events, "s"))
+		},
+	})
+}

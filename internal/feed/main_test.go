@@ -1,0 +1,141 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// each runs a test on both databases, and gives it a way to name one of its own.
+func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := holdfasttest.SQLite(t)
+		f(t, func() holdfast.Database { return sqlite.File(path) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		url := holdfasttest.PostgreSQL(t)
+		f(t, func() holdfast.Database { return postgres.URL(url) })
+	})
+}
+
+// run runs an engine until the test ends, or the function is called.
+func run(t *testing.T, hf *holdfast.Engine) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := hf.Run(ctx); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// write appends so many events to a stream.
+func write(t *testing.T, d holdfast.Doer, name string, n int) {
+	t.Helper()
+	if _, err := stream.Append(t.Context(), d, name, stream.Any, named(n)...); err != nil {
+		t.Errorf("append to %s: %v", name, err)
+	}
+}
+
+func named(n int) []stream.Event {
+	all := make([]stream.Event, n)
+	for i := range all {
+		all[i].Name = fmt.Sprint("e", i)
+	}
+	return all
+}
+
+// rest reads the feed from a cursor to its end, in pages of a size.
+func rest(t *testing.T, d holdfast.Doer, after stream.Cursor, limit int) (all []stream.FeedEvent, next stream.Cursor) {
+	t.Helper()
+	for next = after; ; {
+		page, err := stream.ReadFeed(t.Context(), d, next, limit)
+		if err != nil {
+			t.Fatalf("read the feed after %q: %v", next, err)
+		}
+		all, next = append(all, page.Events...), page.Next
+		if len(page.Events) == 0 {
+			return all, next
+		}
+	}
+}
+
+// arrived reads the feed until it has so many events.
+func arrived(t *testing.T, d holdfast.Doer, n int) []stream.FeedEvent {
+	t.Helper()
+	var all []stream.FeedEvent
+	eventually(t, func() (string, bool) {
+		all, _ = rest(t, d, "", 0)
+		return fmt.Sprintf("the feed has %d events and was to have %d", len(all), n), len(all) >= n
+	})
+	return all
+}
+
+// eventually asks until the answer is yes.
+func eventually(t *testing.T, f func() (string, bool)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		text, yes := f()
+		if yes {
+			return
+		}
+		if clock.Wait(ctx, 5*time.Millisecond) != nil {
+			t.Fatal(text)
+		}
+	}
+}
+
+// whole compares what was read of a feed with what the streams have: each event
+// once, in the order of its stream.
+func whole(ctx context.Context, d holdfast.Doer, all []stream.FeedEvent, streams ...string) (err error) {
+	next, total := map[string]stream.Version{}, 0
+	for i, e := range all {
+		if e.Version != next[e.Stream] {
+			err = errors.Join(err, fmt.Errorf("the %dth event is version %d of %s, and %d comes next", i, e.Version, e.Stream, next[e.Stream]))
+		}
+		next[e.Stream] = e.Version + 1
+	}
+	for _, name := range streams {
+		last, failed := stream.ReadBack(ctx, d, name, -1, 1)
+		if failed != nil || len(last) != 1 {
+			return errors.Join(err, fmt.Errorf("the end of %s: %v, %w", name, last, failed))
+		}
+		total += int(last[0].Version) + 1
+		if next[name] != last[0].Version+1 {
+			err = errors.Join(err, fmt.Errorf("%s has versions up to %d, and the feed before %d", name, last[0].Version, next[name]))
+		}
+	}
+	if len(all) != total {
+		err = errors.Join(err, fmt.Errorf("the feed has %d events and the streams %d", len(all), total))
+	}
+	return err
+}
+
+func wantWhole(t *testing.T, d holdfast.Doer, all []stream.FeedEvent, streams ...string) {
+	t.Helper()
+	if err := whole(context.Background(), d, all, streams...); err != nil {
+		t.Error(err)
+	}
+}

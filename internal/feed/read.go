@@ -1,0 +1,100 @@
+package feed
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Item is an event with its position in the feed.
+type Item struct {
+	events.Event
+	Position int64
+}
+
+// Page is a part of the feed. Next is where to go on: behind its last event or,
+// where there is no more, where the feed stood.
+type Page struct {
+	Items []Item
+	Next  int64
+}
+
+type readArgs struct {
+	after int64
+	limit int
+}
+
+type found struct {
+	head  int64
+	items []Item
+}
+
+type event struct {
+	stream  string
+	version int64
+}
+
+var (
+	readVerb = store.NewVerb(store.Decl{Name: "feed.read", Lane: store.Read}, nil,
+		func(a readArgs, args *store.Args) {
+			args.Int(a.after)
+			args.Int(int64(a.limit))
+		}, scanItem)
+	headVerb = store.NewVerb(store.Decl{Name: "feed.head", Lane: store.Read}, nil,
+		func(struct{}, *store.Args) {},
+		func(head *int64, row store.Row) error { return row.Scan(head) })
+	positionVerb = store.NewVerb(store.Decl{Name: "feed.position", Lane: store.Read}, nil,
+		func(e event, args *store.Args) {
+			args.Text(e.stream)
+			args.Int(e.version)
+		},
+		func(position *int64, row store.Row) error { return row.Scan(position) })
+)
+
+// scanItem scans a row: each tells where the feed stands, and one without a
+// position nothing else.
+func scanItem(f *found, row store.Row) error {
+	var i Item
+	err := row.Scan(&f.head, &i.Position, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Correlation, &i.Causation, &i.Actor, &i.At, &i.Subject)
+	if err != nil || i.Position == 0 {
+		return err
+	}
+	i.At = i.At.UTC()
+	f.items = append(f.items, i)
+	return nil
+}
+
+// Read returns up to limit events behind a position, in their order; 0 is before
+// the first. What a stream has dropped is passed over. A position that the feed
+// has not reached is a [fault.Validation]: whoever went on from there would miss
+// what comes before.
+func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, error) {
+	if limit <= 0 || limit > events.MaxRead {
+		limit = events.MaxRead
+	}
+	f, err := readVerb.Do(ctx, d, readArgs{after, limit})
+	switch {
+	case err != nil:
+		return Page{}, err
+	case after > f.head:
+		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it is of another workspace or database, or of a time that a backup does not know").
+			With("field", "cursor")
+	case len(f.items) == limit:
+		return Page{f.items, f.items[limit-1].Position}, nil
+	}
+	return Page{f.items, f.head}, nil
+}
+
+// Head returns the last position that was given, 0 for none.
+func Head(ctx context.Context, d store.Doer) (int64, error) { return headVerb.Do(ctx, d, struct{}{}) }
+
+// PositionOf returns the position of an event, 0 as long as it has none.
+func PositionOf(ctx context.Context, d store.Doer, stream string, version int64) (int64, error) {
+	if err := strict.Text("stream", stream, events.MaxName); err != nil {
+		return 0, err
+	}
+	return positionVerb.Do(ctx, d, event{stream, version})
+}

@@ -1,0 +1,103 @@
+package feed_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestAStatementThatLookedBefore verifies what a statement numbers that has looked
+// at the database before something was committed, and locks the rows after: never
+// what was numbered meanwhile, also if the watermarks were set back; and never past
+// what it saw, though the row that it locks says that there is more.
+func TestAStatementThatLookedBefore(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]func(*testing.T, *holdfast.Engine){
+		"the next batch": func(t *testing.T, hf *holdfast.Engine) { stepAll(t, hf) },
+		"the next batch and a reset": func(t *testing.T, hf *holdfast.Engine) {
+			stepAll(t, hf)
+			if _, err := stream.Reset(t.Context(), hf, stream.Filter{Reaction: feed.Reaction}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the next batch and an append": func(t *testing.T, hf *holdfast.Engine) {
+			stepAll(t, hf)
+			write(t, hf, "s", 3)
+			gather(t, hf)
+		},
+		"an append": func(t *testing.T, hf *holdfast.Engine) {
+			write(t, hf, "s", 3)
+			gather(t, hf)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := holdfasttest.PostgreSQL(t)
+			hf := holdfasttest.OpenOn(t, postgres.URL(url))
+			if err := feed.Open(t.Context(), hf); err != nil {
+				t.Fatal(err)
+			}
+			write(t, hf, "s", 2)
+			gather(t, hf)
+			paused(t, url, func() { between(t, hf) })
+			stepAll(t, hf)
+			all, next := rest(t, hf, "", 0)
+			wantWhole(t, hf, all, "s")
+			if want := all[len(all)-1].Position; next != want {
+				t.Errorf("the feed stands at %q, and its last event at %q", next, want)
+			}
+		})
+	}
+}
+
+// paused runs the statement that numbers, and f when it has its snapshot and has
+// locked nothing yet.
+func paused(t *testing.T, url string, f func()) {
+	t.Helper()
+	texts, err := postgres.Texts("holdfast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lock = `FOR UPDATE SKIP LOCKED`
+	text := strings.Replace(texts["feed.sequence"], lock, `AND (SELECT pg_advisory_xact_lock_shared(42)) IS NOT NULL `+lock, 1)
+	keeper, runner := connect(t, url), connect(t, url)
+	var ignored any
+	if err := keeper.QueryRow(t.Context(), `SELECT pg_advisory_lock(42)`).Scan(&ignored); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := runner.Exec(context.Background(), text, 0, "default", 10, 10)
+		ended <- err
+	}()
+	eventually(t, func() (string, bool) {
+		var waiting int
+		err := keeper.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
+		return "the statement does not wait", err == nil && waiting == 1
+	})
+	f()
+	if err := keeper.QueryRow(t.Context(), `SELECT pg_advisory_unlock(42)`).Scan(&ignored); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
