@@ -4,6 +4,7 @@
 GO     ?= go
 PGRUN   = $(GO) run ./internal/pgtest/pgrun --
 PKGS   ?= ./...
+LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./holdfasttest
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.
@@ -27,7 +28,7 @@ endif
 	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) -timeout 25m $(PKGS)
 ifneq ($(RACE),)
 	@echo 'the long tests at their full length, without the race detector'
-	$(PGRUN) $(GO) test -timeout 25m -run '^(TestRandomWalk|TestHoldRace)$$' ./internal/storetest
+	$(PGRUN) $(GO) test -timeout 25m -run '^(TestRandomWalk|TestHoldRace|TestOneOfTwoCreatesWins|TestCrash.*)$$' $(LONG)
 endif
 
 race: c-compiler ## all tests, never without the race detector
@@ -44,7 +45,7 @@ bench: ## measure, into bench/results.json
 	$(PGRUN) sh -c 'cd bench && $(GO) run . -o results.json'
 
 crash: ## the long suites: processes killed, and a crash at every point
-	HOLDFAST_KILLS=200 $(PGRUN) $(GO) test -v -run 'Kill|Crash' -timeout 60m ./internal/storetest ./holdfasttest
+	HOLDFAST_KILLS=200 $(PGRUN) $(GO) test -v -run 'Kill|Crash' -timeout 60m $(LONG)
 
 demo: ## a server with something to look at
 	$(GO) run ./cmd/holdfast dev --demo

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +72,11 @@ type Engine struct {
 	follow  *reactions.Worker
 	loops   []func(context.Context)
 	running atomic.Bool
+	shards  struct {
+		sync.Mutex
+		known []int16
+		at    time.Time
+	}
 }
 
 // Open opens an engine: it checks the database, brings its schema up to date,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -51,6 +52,24 @@ func (e *Engine) Run(ctx context.Context) error {
 // Background adds a loop that Run runs until its context ends, and waits for.
 // Parts call it when they are started.
 func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
+
+// Shards is for the loops of this module: the shards that workspaces live on, as
+// they were a moment ago.
+func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
+	e.shards.Lock()
+	defer e.shards.Unlock()
+	if e.shards.known != nil && clock.Since(e.shards.at) < rememberShards {
+		return e.shards.known, nil
+	}
+	known, err := store.AskShards(ctx, e)
+	if err == nil && len(known) > 0 {
+		e.shards.known, e.shards.at = known, clock.Now()
+	}
+	return known, err
+}
+
+// rememberShards is how long a node does not ask again which shards there are.
+const rememberShards = 5 * time.Second
 
 // Reactions is the worker that serves the reactions of this program. It is for
 // the packages of this module, and of no use outside it.

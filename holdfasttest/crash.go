@@ -44,8 +44,8 @@ type Scenario struct {
 // "7:after" or "7:after,2:before". A failure prints it.
 const CaseVar = "HOLDFAST_CRASH_CASE"
 
-// AllVar names the environment variable that, set, has [Crash] run every pair
-// also with the race detector, where otherwise one in seven is run.
+// AllVar names the environment variable that, set, has [Crash] run every case
+// also with the race detector, where otherwise of many one in seven is run.
 const AllVar = "HOLDFAST_CRASH_ALL"
 
 // Crash runs a scenario once for every point at which the engine meets its

@@ -56,7 +56,11 @@ func (d *crashDriver) run() {
 		workers = append(workers, d.worker(slog.DiscardHandler))
 	}
 	begun := clock.Now()
-	one := d.cases(workers, singles(len(points)))
+	single := singles(len(points))
+	if len(single) > manySingles && !d.pairs {
+		single = thinned(single)
+	}
+	one := d.cases(workers, single)
 	all := one
 	if d.pairs {
 		for _, w := range workers {
@@ -101,7 +105,11 @@ func (d *crashDriver) count(w *crashWorker) []crash.Point {
 	return first.points
 }
 
-// thinned leaves out most pairs where the race detector is at work: SQLite is
+// manySingles is how many cases of one fault are run in full also with the race
+// detector.
+const manySingles = 100
+
+// thinned leaves out most cases where the race detector is at work: SQLite is
 // then twenty times slower, and one goroutine races with nobody. The stride is
 // prime to the number of faults, so that each of them is among those left.
 func thinned(all [][]crash.Strike) (few [][]crash.Strike) {

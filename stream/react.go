@@ -156,8 +156,8 @@ func (r *reaction) definition() reactions.Definition {
 	if r.o.Lease != 0 {
 		d.Lease = r.o.Lease
 	}
+	d.Backoff.Steady = r.o.Backoff.Steady
 	if b := r.o.Backoff; b.Kind != "" || b.Base != 0 || b.Max != 0 {
-		d.Backoff.Steady = b.Steady
 		if b.Kind != "" {
 			d.Backoff.Kind = string(b.Kind)
 		}

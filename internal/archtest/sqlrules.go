@@ -49,6 +49,7 @@ var Excepted = map[string]string{
 var Wide = map[string]string{
 	"tasks.take":           "one poll serves the workers of all workspaces on a shard",
 	"reactions.take":       "one poll serves the reactions of all workspaces on a shard",
+	"reactions.look":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
 	"reactions.expired":    "one janitor frees what was left held in all workspaces on a shard",
 	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",

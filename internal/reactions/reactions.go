@@ -72,16 +72,21 @@ type Backoff struct {
 
 // Pause is the pause after so many failures in a row.
 func (b Backoff) Pause(failures int) time.Duration {
-	pause := b.Base
-	switch b.Kind {
-	case "linear":
-		pause = b.Base * time.Duration(min(failures, 1_000_000))
-	case "exponential":
-		for range min(failures-1, 62) {
-			if pause *= 2; pause >= b.Max || pause <= 0 {
+	pause := min(b.Base, b.Max)
+	grown := pause
+	for n := 1; n < failures && grown > 0 && pause < b.Max; n++ {
+		switch b.Kind {
+		case "linear":
+			if failures > int(b.Max/grown) {
 				pause = b.Max
-				break
+			} else {
+				pause = grown * time.Duration(failures)
 			}
+			n = failures
+		case "exponential":
+			pause = min(2*pause, b.Max)
+		default:
+			n = failures
 		}
 	}
 	pause = min(pause, b.Max)
@@ -266,6 +271,8 @@ var (
 		})
 	liveVerb = store.NewVerb(store.Decl{Name: "reactions.live", Lane: store.Work}, nil,
 		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanCount)
+	preparedVerb = store.NewVerb(store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil,
+		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanTexts)
 	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[][3]string, row store.Row) error {

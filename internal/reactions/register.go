@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -98,7 +99,22 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	if !applied {
 		return false, fault.New(fault.Conflict, "the reaction %q is being removed: try again", d.Name).Repeatable()
 	}
+	if len(old) > 0 && d.FromNow {
+		// A stream that was born since then has marks perhaps, and no row
+		// yet: it begins at its beginning, and not behind what is there now.
+		if err := gatherAll(ctx, tx, d.Name); err != nil {
+			return false, err
+		}
+	}
 	return len(old) == 0, look(ctx, tx, d, d.FromNow)
+}
+
+func gatherAll(ctx context.Context, tx *store.Tx, name string) error {
+	at, err := tx.Place(ctx, store.Write)
+	for more := true; more && err == nil; {
+		more, err = Gather(ctx, tx, at, []string{name})
+	}
+	return err
 }
 
 // page is how many streams are looked at in one statement.
@@ -175,6 +191,10 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 	}
 	if w.waits == "" { // it was changed a moment ago, and waits anew
 		return false, nil
+	}
+	if !strings.HasPrefix(w.waits, `["prepared"`) {
+		_, err := preparedVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
+		return false, err
 	}
 	if err := look(ctx, d, infos[0].Definition, false); err != nil {
 		return false, err

@@ -49,6 +49,7 @@ type repaired struct {
 	applied   bool
 	watermark int64
 	holder    string
+	dueAt     time.Time
 }
 
 var (
@@ -82,7 +83,7 @@ var (
 		},
 		func(r *repaired, row store.Row) error {
 			r.applied = row.Applied()
-			return row.Scan(&r.watermark, &r.holder)
+			return row.Scan(&r.watermark, &r.holder, &r.dueAt)
 		}).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
 		Waking(func(a repairArgs) []string { return []string{store.MarkTopic(a.reaction)} }).
 		Emitting(func(a repairArgs) store.Emission {
@@ -182,7 +183,7 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 			case err != nil:
 				return touched, held, err
 			case r.applied:
-				touched = append(touched, after.repaired(how))
+				touched = append(touched, p.repaired(how, r.dueAt))
 			case r.holder != "":
 				held = append(held, p)
 			}
@@ -194,13 +195,19 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 }
 
 // repaired is a position after a repair.
-func (p Position) repaired(how string) Position {
+func (p Position) repaired(how string, dueAt time.Time) Position {
+	if !dueAt.IsZero() { // it is not known where the answer was lost
+		p.DueAt = dueAt.UTC()
+	}
 	switch how {
 	case "reset":
 		p.Watermark = -1
 		p.Generation++
 	case "skip":
 		p.Watermark = max(p.Watermark, p.Failing)
+	}
+	if p.Holder != "" { // it had run out, and is fenced
+		p.Epoch++
 	}
 	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p

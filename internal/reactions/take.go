@@ -57,6 +57,9 @@ func (l *Lease) place() store.Place { return store.Place{Shard: l.Shard, Workspa
 type Wanted struct {
 	Name  string
 	Lease time.Duration
+	// As is how the one who serves it knows the reaction. Where it is
+	// registered in another way, nothing is taken; nil takes it as it is.
+	As *Definition
 }
 
 // TakeArgs asks for streams on which there is something to do: in the context's
@@ -131,10 +134,13 @@ type stopArgs struct {
 	failures       int
 }
 
-// follows names a row of the table follow, on a shard.
-type follows struct{ workspace, reaction, stream string }
+// follows names a row of the table follow, on a shard, under an epoch.
+type follows struct {
+	workspace, reaction, stream string
+	epoch                       int64
+}
 
-func (l *Lease) row() follows { return follows{l.Workspace, l.Reaction, l.Stream} }
+func (l *Lease) row() follows { return follows{l.Workspace, l.Reaction, l.Stream, l.Epoch} }
 
 type renewed struct {
 	follows
@@ -155,9 +161,12 @@ var (
 		func(n *[2]int, row store.Row) error { return row.Scan(&n[0], &n[1]) })
 	takeVerb = store.NewVerb(store.Decl{Name: "reactions.take", Lane: store.Work}, nil,
 		func(a TakeArgs, args *store.Args) {
-			list := make([][2]any, len(a.Reactions))
+			list := make([][4]any, len(a.Reactions))
 			for i, w := range a.Reactions {
-				list[i] = [2]any{w.Name, w.Lease.Milliseconds()}
+				list[i] = [4]any{w.Name, w.Lease.Milliseconds(), nil, nil}
+				if w.As != nil {
+					list[i][2], list[i][3] = json.RawMessage(w.As.eventsJSON()), w.As.Streams
+				}
 			}
 			args.Text(text(list))
 			args.Text(a.Holder)
@@ -177,7 +186,7 @@ var (
 		func(items []item, args *store.Args) { args.Text(text(items)) },
 		func(all *[]acked, row store.Row) error {
 			a := acked{Ended: Ended{Recorded: true}}
-			err := row.Scan(&a.workspace, &a.reaction, &a.stream, &a.Failures, &a.DueAt)
+			err := row.Scan(&a.workspace, &a.reaction, &a.stream, &a.epoch, &a.Failures, &a.DueAt)
 			a.DueAt = a.DueAt.UTC()
 			*all = append(*all, a)
 			return err
@@ -186,7 +195,7 @@ var (
 		func(items []item, args *store.Args) { args.Text(text(items)) },
 		func(all *[]renewed, row store.Row) error {
 			var r renewed
-			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.until)
+			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.until)
 			r.until = r.until.UTC()
 			*all = append(*all, r)
 			return err
@@ -247,6 +256,15 @@ func scanFound(all *[]found, row store.Row) error {
 	return err
 }
 
+var lookVerb = store.NewVerb(store.Decl{Name: "reactions.look", Lane: store.Read}, nil,
+	func(names []string, args *store.Args) { args.Text(text(names)) }, scanCount)
+
+// Look says whether there may be something to do for some reactions on a shard.
+func Look(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
+	n, err := lookVerb.DoAt(ctx, d, at, names)
+	return n > 0, err
+}
+
 // Gather notes the marks of some reactions on a shard where takes look for them,
 // and says whether there were any.
 func Gather(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
@@ -283,7 +301,9 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 
 // Fill reads what comes next on the streams of leases that are of one source and
 // on one shard, up to limit events of each; names says which are wanted, none
-// for all.
+// for all. It reads what was known to concern the reaction when the stream was
+// taken, and no further: beyond that the reaction may have been registered in
+// another way.
 func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease, names func(*Lease) []string, limit int) error {
 	if len(leases) == 0 {
 		return nil
@@ -291,7 +311,7 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 	a := readArgs{limit: limit}
 	for _, l := range leases {
 		l.Events, l.Full = nil, false
-		a.streams = append(a.streams, []any{l.Workspace, l.Stream, l.Watermark, names(l)})
+		a.streams = append(a.streams, []any{l.Workspace, l.Stream, l.Watermark, l.Due, names(l)})
 	}
 	verb := eventsVerb
 	if source == store.HistoryMarks {
@@ -395,8 +415,10 @@ type lapsed struct {
 	Stream    string `json:"s"`
 	Epoch     int64  `json:"e"`
 
-	holder string
-	last   bool
+	holder         string
+	last           bool
+	watermark, due int64
+	source, names  string
 }
 
 var (
@@ -404,7 +426,7 @@ var (
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]lapsed, row store.Row) error {
 			var l lapsed
-			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last)
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names)
 			*all = append(*all, l)
 			return err
 		})
@@ -433,7 +455,9 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 			again = append(again, l)
 			continue
 		}
-		a := stopArgs{how: "died", done: -1, failing: -1, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
+		failing, failed := l.next(ctx, d, shard)
+		err = errors.Join(err, failed)
+		a := stopArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
 			message: "each of its workers died; the last was " + l.holder}
 		r, failed := stopVerb.DoAt(ctx, d, store.Place{Shard: shard, Workspace: l.Workspace}, a)
 		err = errors.Join(err, failed) // one that cannot be freed must not keep the others held
@@ -453,6 +477,20 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 	}
 	_, failed := finishAll(ctx, d, shard)
 	return freed, errors.Join(err, failed)
+}
+
+// next is the event that the holder died of: the first one that it had to handle.
+func (l lapsed) next(ctx context.Context, d store.Doer, shard int16) (int64, error) {
+	r, err := store.ParseReaction(l.Reaction, l.source, l.names, "")
+	if err != nil {
+		return l.watermark + 1, err
+	}
+	held := &Lease{Shard: shard, Workspace: l.Workspace, Reaction: l.Reaction, Stream: l.Stream, Watermark: l.watermark, Due: l.due}
+	err = Fill(ctx, d, r.Source, []*Lease{held}, func(*Lease) []string { return r.Events }, 1)
+	if err != nil || len(held.Events) == 0 {
+		return l.watermark + 1, err
+	}
+	return held.Events[0].Version, nil
 }
 
 // SweepAll sweeps every shard that is in use.

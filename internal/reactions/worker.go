@@ -76,7 +76,8 @@ type Worker struct {
 	mu       sync.Mutex
 	handlers map[string]*Handler
 	held     map[*Lease]*grip
-	suspects int // streams in hand on which somebody has died
+	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
+	suspects int              // streams in hand on which somebody has died
 
 	shards  []int16
 	learned time.Time
@@ -85,10 +86,12 @@ type Worker struct {
 	counts  sync.Map
 }
 
-// grip is a lease in hand, with how to tell its body that it is lost, and since
-// when the body has worked on one event.
+// grip is a lease in hand, with how to tell its body that it is lost. since is
+// when it was taken or, once its body has begun, when that began with the event
+// at hand.
 type grip struct {
 	lost  func(error)
+	begun bool
 	since time.Time
 }
 
@@ -139,7 +142,7 @@ func (w *Worker) Run(ctx context.Context) {
 	if !w.Serves() {
 		return
 	}
-	w.held, w.ends = make(map[*Lease]*grip), make(chan ending)
+	w.held, w.stuck, w.ends = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending)
 	stopped := make(chan struct{})
 	var background, bodies sync.WaitGroup
 	background.Go(func() { w.record(stopped) })
@@ -182,6 +185,9 @@ func (w *Worker) look(ctx context.Context, work chan<- *Lease) (found bool, err 
 
 func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (found bool, err error) {
 	names, wanted := w.wanted()
+	if yes, err := Look(ctx, w.Engine, store.Place{Shard: shard}, names); err != nil || !yes {
+		return false, err
+	}
 	marks, err := Gather(ctx, w.Engine, store.Place{Shard: shard}, names)
 	if err != nil {
 		return false, err
@@ -194,7 +200,7 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		return marks, err
 	}
 	w.grip(leases)
-	leases, err = w.fill(ctx, leases)
+	leases, err = w.fill(ctx, w.leave(leases))
 	defer w.adapt(clock.Now())
 	for i, l := range leases {
 		select {
@@ -234,7 +240,7 @@ func (w *Worker) wanted() (names []string, wanted []Wanted) {
 	}
 	slices.Sort(names)
 	for _, n := range names {
-		wanted = append(wanted, Wanted{n, w.handlers[n].Lease})
+		wanted = append(wanted, Wanted{n, w.handlers[n].Lease, &w.handlers[n].Definition})
 	}
 	return names, wanted
 }
@@ -250,13 +256,37 @@ func (w *Worker) grip(leases []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range leases {
-		w.held[l] = &grip{}
+		w.held[l] = &grip{since: clock.Now()}
 		if l.Deaths > 0 {
 			w.suspects++
 		}
 		w.trace("claimed", l, l.Watermark, nil)
 	}
 }
+
+// leave leaves to other nodes, for a while and once, streams on which a body of
+// this node hangs: it would hang again.
+func (w *Worker) leave(leases []*Lease) []*Lease {
+	var left []*Lease
+	w.mu.Lock()
+	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
+		was, hangs := w.stuck[l.stream()]
+		if !hangs || was {
+			return false
+		}
+		w.stuck[l.stream()] = true
+		left = append(left, l)
+		return true
+	})
+	w.mu.Unlock()
+	for _, l := range left {
+		w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 2 * w.handler(l).Lease})
+	}
+	return kept
+}
+
+// stream is the row of a lease, whatever its epoch.
+func (l *Lease) stream() follows { return follows{l.Workspace, l.Reaction, l.Stream, 0} }
 
 // letGo ends the keeping of a lease.
 func (w *Worker) letGo(l *Lease) {
@@ -298,10 +328,23 @@ func (d *Definition) names() []string {
 	return d.Events
 }
 
-// giveBack releases leases that were not worked on.
+// giveBack releases leases that were not worked on, all at once. Where that fails
+// they run out by themselves.
 func (w *Worker) giveBack(leases []*Lease) {
+	byShard := make(map[int16][]End)
 	for _, l := range leases {
-		w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true})
+		byShard[l.Shard] = append(byShard[l.Shard], End{Lease: l, Done: l.Watermark, Unfinished: true})
+	}
+	for _, ends := range byShard {
+		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
+		_, err := Record(ctx, w.Engine, ends)
+		cancel()
+		if err != nil {
+			w.Log.Warn("streams could not be given back, and will run out", "streams", len(ends), "error", err)
+		}
+	}
+	for _, l := range leases {
+		w.letGo(l)
 	}
 }
 
@@ -322,6 +365,7 @@ func (w *Worker) serve(ctx context.Context, l *Lease) {
 	h := w.handler(l)
 	body, lose := context.WithCancelCause(store.InWorkspace(ctx, l.Workspace))
 	defer lose(context.Canceled)
+	defer w.unstuck(l)
 	w.mu.Lock()
 	g := w.held[l]
 	if g != nil {
@@ -362,12 +406,19 @@ func (w *Worker) serve(ctx context.Context, l *Lease) {
 	w.end(l, End{Lease: l, Done: l.Handled()})
 }
 
+// unstuck notes that a body has come back.
+func (w *Worker) unstuck(l *Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.stuck, l.stream())
+}
+
 // begin notes that the body is about to work on an event.
 func (w *Worker) begin(l *Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if g := w.held[l]; g != nil {
-		g.since = clock.Now()
+		g.begun, g.since = true, clock.Now()
 	}
 }
 
@@ -375,19 +426,27 @@ func (w *Worker) begin(l *Lease) {
 func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, hold.ErrTimeout)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			w.Log.Error("a reaction panicked", "reaction", h.Name, "stream", d.Event.Stream, "version", d.Event.Version,
-				"panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return h.Body(ctx, d)
+	defer w.recovered(d.Lease, d, &err)
+	err = h.Body(ctx, d)
+	if err != nil && errors.Is(context.Cause(ctx), hold.ErrTimeout) {
+		err = hold.ErrTimeout
+	}
+	return err
+}
+
+// recovered makes an error of a panic.
+func (w *Worker) recovered(l *Lease, d *Delivery, err *error) {
+	if p := recover(); p != nil {
+		w.Log.Error("a reaction panicked", "reaction", l.Reaction, "stream", l.Stream, "version", d.Event.Version,
+			"panic", p, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("panic: %v", p)
+	}
 }
 
 // commit acknowledges one event with what its body wrote, in one transaction, and
 // keeps the hold unless it was the last.
-func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) error {
+func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (err error) {
+	defer w.recovered(l, d, &err)
 	e := End{Lease: l, Done: d.Event.Version, Keep: !last}
 	if last {
 		e.Done = l.Handled()
@@ -415,12 +474,30 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 		w.abandon(l, done, cause)
 	case fault.CodeOf(err) == fault.LeaseLost:
 		w.abandon(l, done, hold.ErrLost)
+	case errors.Is(err, hold.ErrTimeout):
+		w.timedOut(l, done)
+	case fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown:
+		// the database is gone for a moment: that says nothing of the event
+		w.Log.Warn("a reaction is tried again, because the database did not answer", "reaction", h.Name, "stream", l.Stream, "error", err)
+		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: h.Backoff.Pause(1)})
 	case errors.As(err, &later):
 		w.trace("deferred", l, done, nil)
 		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: later.After})
 	default:
 		w.count(h, l, d.Event.Version, done, failures+1, err)
 	}
+}
+
+// timedOut lets a hold run out whose body took longer than it may: that is no
+// failure, which the body would have told of, but a death. What was done before
+// is kept.
+func (w *Worker) timedOut(l *Lease, done int64) {
+	w.Log.Warn("a reaction took longer than it may", "reaction", l.Reaction, "stream", l.Stream)
+	if done > l.Watermark {
+		w.end(l, End{Lease: l, Done: done, Keep: true})
+	}
+	w.letGo(l)
+	w.trace("lost", l, done, hold.ErrTimeout)
 }
 
 // count counts a failure: the event is tried again after a while, or has failed
@@ -561,14 +638,21 @@ func (w *Worker) renewAll(patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(patience/3, 50*time.Millisecond))
 	defer cancel()
 	byShard := make(map[int16][]*Lease)
+	var over []*Lease
 	w.mu.Lock()
 	for l, g := range w.held {
-		// a body that hangs, whatever its context says, is not kept for ever
-		if g.since.IsZero() || clock.Since(g.since) < w.handlers[l.Reaction].Timeout {
+		if clock.Since(g.since) < w.patience(l, g) {
 			byShard[l.Shard] = append(byShard[l.Shard], l)
+		} else {
+			over = append(over, l)
 		}
 	}
 	w.mu.Unlock()
+	for _, l := range over {
+		if w.lose(l) { // nobody has begun with it
+			w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true})
+		}
+	}
 	for _, leases := range byShard {
 		held, err := Renew(ctx, w.Engine, leases, func(l *Lease) time.Duration { return w.handler(l).Lease })
 		if err != nil {
@@ -583,8 +667,20 @@ func (w *Worker) renewAll(patience time.Duration) error {
 	return nil
 }
 
-// lose tells the body of a lease that is lost, unless it has ended meanwhile.
-func (w *Worker) lose(l *Lease) {
+// patience is how long a lease is renewed: a body that hangs, whatever its context
+// says, is not kept for ever, nor what waits behind it. What is not renewed runs
+// out, and goes to another node. REQUIRES: mu
+func (w *Worker) patience(l *Lease, g *grip) time.Duration {
+	h := w.handlers[l.Reaction]
+	if g.begun {
+		return h.Timeout
+	}
+	return max(3*h.Lease, h.Timeout)
+}
+
+// lose tells the body of a lease that is lost, unless it has ended meanwhile. It
+// says whether there was none yet, and will be none.
+func (w *Worker) lose(l *Lease) (untouched bool) {
 	w.mu.Lock()
 	g := w.held[l]
 	if g != nil {
@@ -592,11 +688,15 @@ func (w *Worker) lose(l *Lease) {
 		if l.Deaths > 0 {
 			w.suspects--
 		}
+		if g.begun {
+			w.stuck[l.stream()] = false
+		}
 	}
 	w.mu.Unlock()
 	if g != nil && g.lost != nil {
 		g.lost(hold.ErrLost)
 	}
+	return g != nil && g.lost == nil
 }
 
 func (w *Worker) loseAll() {

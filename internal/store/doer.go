@@ -214,6 +214,16 @@ var shardsVerb = NewVerb(Decl{Name: "workspaces.shards", Lane: Read},
 // Shards returns the shards that workspaces live on. They are stored, and may be
 // other than those that this node would give new ones.
 func Shards(ctx context.Context, d Doer) ([]int16, error) {
+	if k, ok := d.(interface {
+		Shards(context.Context) ([]int16, error)
+	}); ok {
+		return k.Shards(ctx)
+	}
+	return AskShards(ctx, d)
+}
+
+// AskShards asks the database for them.
+func AskShards(ctx context.Context, d Doer) ([]int16, error) {
 	return shardsVerb.DoAt(ctx, d, Place{}, struct{}{})
 }
 

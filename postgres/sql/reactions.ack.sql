@@ -36,10 +36,10 @@ WITH a AS (
      WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream
        AND cur.epoch = cur.wanted AND cur.until > {now}
        AND f.epoch = cur.wanted
-    RETURNING f.workspace, f.reaction, f.stream, f.failures, f.due_at
+    RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.failures, f.due_at
 )
-SELECT moved.workspace, moved.reaction, moved.stream, moved.failures, moved.due_at FROM moved
+SELECT moved.workspace, moved.reaction, moved.stream, moved.epoch, moved.failures, moved.due_at FROM moved
 UNION ALL
-SELECT cur.workspace, cur.reaction, cur.stream, cur.failures, cur.due_at FROM cur
+SELECT cur.workspace, cur.reaction, cur.stream, cur.epoch, cur.failures, cur.due_at FROM cur
  WHERE cur.epoch = cur.wanted AND cur.holder IS NULL AND NOT cur.blocked AND cur.watermark >= cur.done
    AND (CASE WHEN cur.said IS NULL THEN cur.failures = 0 ELSE cur.failing = cur.failed AND cur.error = cur.said END)

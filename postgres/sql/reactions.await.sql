@@ -1,16 +1,26 @@
 -- Notes which transactions are under way, once, after the reaction was
 -- committed: each of those that begin later sees it. A transaction is known by
 -- the lock on its own number, which it has from its first moment, before it looks
--- at anything; a prepared one by its name.
+-- at anything; a prepared one by its name. The row is locked first: whoever is
+-- changing the reaction is then done, and what is under way is looked at after
+-- that.
 -- $1 shard, $2 workspace, $3 reaction
+WITH held AS MATERIALIZED (
+    SELECT r.shard, r.workspace, r.name
+      FROM {schema}.reaction r
+     WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state = 'waiting' AND r.waits IS NULL
+       FOR UPDATE
+), seen AS MATERIALIZED (
+    SELECT held.shard, held.workspace, held.name,
+           (SELECT coalesce(jsonb_agg(u.t), '[]'::jsonb)
+              FROM (SELECT 'v' || l.virtualxid AS t
+                      FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+                     WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() AND l.granted AND held.name IS NOT NULL
+                       AND (a.datname = current_database() OR a.datname IS NULL)) AS u) AS waits
+      FROM held
+)
 UPDATE {schema}.reaction r
-   SET waits = (
-       SELECT coalesce(jsonb_agg(u.t), '[]'::jsonb)
-         FROM (SELECT 'v' || l.virtualxid AS t
-                 FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-                WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() AND l.granted
-                  AND (a.datname = current_database() OR a.datname IS NULL)
-               UNION ALL
-               SELECT 'p' || p.transaction::text FROM pg_catalog.pg_prepared_xacts p WHERE p.database = current_database()) AS u)
- WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state = 'waiting' AND r.waits IS NULL
+   SET waits = seen.waits
+  FROM seen
+ WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state = 'waiting' AND r.waits IS NULL
 RETURNING r.waits::text

@@ -1,6 +1,6 @@
 -- Reads what comes next on several streams, of the names that are wanted.
 -- $1 shard, $2 workspace, not looked at, $3 streams as a JSON list of
--- [workspace, stream, after, names or null], $4 limit of each
+-- [workspace, stream, after, up to, names or null], $4 limit of each
 SELECT q.nth - 1, e.id, e.version, e.name, e.data::text, coalesce(e.correlation, ''), coalesce(e.causation, ''), coalesce(e.actor, ''),
        e.at, e.subject
   FROM jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
@@ -8,8 +8,8 @@ SELECT q.nth - 1, e.id, e.version, e.name, e.data::text, coalesce(e.correlation,
        SELECT x.id, x.version, x.name, x.data, x.correlation, x.causation, x.actor, x.at, '' AS subject
          FROM {schema}.history x
         WHERE x.shard = $1::smallint AND x.workspace = q.item ->> 0 AND x.stream = q.item ->> 1
-          AND x.version > (q.item ->> 2)::bigint
-          AND (jsonb_typeof(q.item -> 3) = 'null' OR q.item -> 3 ? x.name)
+          AND x.version > (q.item ->> 2)::bigint AND x.version <= (q.item ->> 3)::bigint
+          AND (jsonb_typeof(q.item -> 4) = 'null' OR q.item -> 4 ? x.name)
         ORDER BY x.version
         LIMIT $4::bigint) AS e
  WHERE $2::text IS NOT NULL

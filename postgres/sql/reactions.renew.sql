@@ -19,4 +19,4 @@ UPDATE {schema}.follow f
  WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream
    AND cur.epoch = cur.wanted AND cur.until > {now}
    AND f.epoch = cur.wanted
-RETURNING f.workspace, f.reaction, f.stream, f.until
+RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.until

@@ -22,12 +22,13 @@ WITH m AS (
            generation = f.generation + CASE WHEN m.how = 'reset' THEN 1 ELSE 0 END,
            failures = 0, deaths = 0, blocked = false, failing = NULL, error = NULL,
            epoch = cur.epoch + CASE WHEN cur.holder IS NULL THEN 0 ELSE 1 END, holder = NULL, until = NULL,
-           version = cur.version + 1, due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
+           version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
+                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND (cur.holder IS NULL OR cur.until <= {now})
        AND CASE m.how WHEN 'unblock' THEN cur.blocked WHEN 'skip' THEN cur.failing IS NOT NULL ELSE true END
-    RETURNING m.member, f.watermark, f.generation, f.version, f.updated_at
+    RETURNING m.member, f.watermark, f.generation, f.due_at, f.version, f.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
@@ -41,7 +42,7 @@ SELECT m.member,
             WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = m.shard AND f.workspace = m.workspace
                                                                                AND f.reaction = m.reaction AND f.stream = m.stream) THEN 2
             ELSE 0 END,
-       coalesce(moved.watermark, cur.watermark, -1), coalesce(cur.holder, '')
+       coalesce(moved.watermark, cur.watermark, -1), coalesce(cur.holder, ''), coalesce(moved.due_at, cur.due_at, 'epoch')
   FROM m
   LEFT JOIN moved ON moved.member = m.member
   LEFT JOIN cur ON cur.member = m.member

@@ -24,8 +24,9 @@ WITH m AS (
            failures = m.failures, blocked = m.how <> 'skipped',
            deaths = CASE WHEN m.how = 'died' THEN cur.deaths + 1
                          WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.deaths END,
-           failing = CASE WHEN m.how = 'died' THEN coalesce(cur.failing, cur.watermark + 1) WHEN m.how = 'blocked' THEN m.failing END,
-           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL, version = cur.version + 1,
+           failing = CASE WHEN m.how <> 'skipped' THEN m.failing END,
+           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL, version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
+                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)),
            due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
@@ -45,7 +46,9 @@ SELECT m.member,
             WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = m.shard AND f.workspace = m.workspace
                                                                                AND f.reaction = m.reaction AND f.stream = m.stream) THEN 2
             ELSE 0 END,
-       coalesce(cur.epoch = m.epoch AND cur.holder IS NULL AND cur.blocked AND cur.failing = m.failing, false)
+       coalesce(cur.epoch = m.epoch AND cur.holder IS NULL
+                AND CASE WHEN m.how = 'skipped' THEN NOT cur.blocked AND cur.watermark >= m.failing
+                         ELSE cur.blocked AND cur.failing = m.failing END, false)
   FROM m
   LEFT JOIN moved ON moved.member = m.member
   LEFT JOIN cur ON cur.member = m.member

@@ -2,24 +2,28 @@
 -- rank, of one workspace or of all. Taking adds one to the epoch. What others
 -- are taking is skipped. Streams on which somebody has died are taken apart from
 -- the others: whoever they kill then has nothing else in hand that could be
--- blamed. Rows are found again by their place, as in tasks.take.
+-- blamed. Rows are found again by their place, as in tasks.take. Who knows another
+-- definition of a reaction than the one registered takes nothing of it.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
--- lease in ms], $4 holder, $5 limit, $6 limit of streams on which somebody died
+-- lease in ms, events or null, streams], $4 holder, $5 limit, $6 limit of streams on which somebody died
 WITH due AS MATERIALIZED (
-    SELECT d.shard, d.workspace, d.place, d.lease
-      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
-     CROSS JOIN (VALUES (false, $5::bigint), (true, $6::bigint)) AS part(suspect, room)
-     CROSS JOIN LATERAL (
+    SELECT c.shard, c.workspace, c.place, c.lease
+      FROM (SELECT d.shard, d.workspace, d.place, d.lease, part.room, row_number() OVER (PARTITION BY part.suspect ORDER BY d.rank) AS nth
+              FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+             CROSS JOIN (VALUES (false, $5::bigint), (true, $6::bigint)) AS part(suspect, room)
+             CROSS JOIN LATERAL (
            SELECT f.shard, f.workspace, f.rank, f.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.follow f
             WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
               AND f.reaction = q.item ->> 0 AND (f.deaths > 0) = part.suspect
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
+              AND EXISTS (SELECT 1 FROM {schema}.reaction r
+                           WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
+                             AND (jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)))
             ORDER BY f.rank
             LIMIT part.room
-              FOR UPDATE SKIP LOCKED) AS d
-     ORDER BY part.suspect DESC, d.rank
-     LIMIT $5::bigint + $6::bigint
+              FOR UPDATE SKIP LOCKED) AS d) AS c
+     WHERE c.nth <= c.room
 )
 UPDATE {schema}.follow f
    SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms'

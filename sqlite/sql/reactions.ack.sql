@@ -20,9 +20,9 @@ UPDATE holdfast_follow AS f
        failures = CASE WHEN f.holder IS NULL THEN f.failures
                        WHEN q.error IS NOT NULL THEN CASE WHEN q.done > f.watermark THEN 1 ELSE f.failures + 1 END
                        WHEN q.given AND q.done <= f.watermark THEN f.failures ELSE 0 END,
-       deaths = CASE WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.deaths ELSE 0 END,
-       failing = CASE WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
-       error = CASE WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
+       deaths = CASE WHEN f.holder IS NULL THEN f.deaths WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.deaths ELSE 0 END,
+       failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
+       error = CASE WHEN f.holder IS NULL THEN f.error WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
        due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + q.delay END,
        rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + q.delay - (f.due_at - f.rank) END
   FROM q
@@ -31,4 +31,4 @@ UPDATE holdfast_follow AS f
    AND (f.until > q.now
         OR (f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
             AND CASE WHEN q.error IS NULL THEN f.failures = 0 ELSE f.failing = q.failing AND f.error = q.error END))
-RETURNING workspace, reaction, stream, failures, due_at
+RETURNING workspace, reaction, stream, epoch, failures, due_at

@@ -1,10 +1,10 @@
 -- Reads what comes next on several streams, of the names that are wanted.
 -- ?1 shard, ?2 workspace, not looked at, ?3 streams as a JSON list of
--- [workspace, stream, after, names or null], ?4 limit of each
+-- [workspace, stream, after, up to, names or null], ?4 limit of each
 -- do
 WITH q AS MATERIALIZED (
-    SELECT j.key AS nth, j.value ->> 0 AS workspace, j.value ->> 1 AS stream, j.value ->> 2 AS after, j.value -> 3 AS names,
-           j.value ->> 3 IS NULL AS every
+    SELECT j.key AS nth, j.value ->> 0 AS workspace, j.value ->> 1 AS stream, j.value ->> 2 AS after, j.value ->> 3 AS upto,
+           j.value -> 4 AS names, j.value ->> 4 IS NULL AS every
       FROM json_each(?3) AS j
      WHERE ?2 IS NOT NULL
 )
@@ -14,7 +14,7 @@ SELECT q.nth, x.id, x.version, x.name, x.data, coalesce(x.correlation, ''), coal
  WHERE x.shard = ?1 AND x.workspace = q.workspace AND x.stream = q.stream AND x.version > q.after
    AND x.version <= (SELECT coalesce(max(y.version), -1) FROM (
            SELECT z.version FROM holdfast_event AS z
-            WHERE z.shard = ?1 AND z.workspace = q.workspace AND z.stream = q.stream AND z.version > q.after
+            WHERE z.shard = ?1 AND z.workspace = q.workspace AND z.stream = q.stream AND z.version > q.after AND z.version <= q.upto
               AND (q.every OR z.name IN (SELECT w.value FROM json_each(q.names) AS w))
             ORDER BY z.version
             LIMIT ?4) AS y)

@@ -13,4 +13,4 @@ UPDATE holdfast_follow AS f
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch AND f.until > q.now
-RETURNING workspace, reaction, stream, until
+RETURNING workspace, reaction, stream, epoch, until

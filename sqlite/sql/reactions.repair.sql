@@ -11,11 +11,12 @@ UPDATE holdfast_follow AS f
        generation = f.generation + (?6 = 'reset'),
        failures = 0, deaths = 0, blocked = 0, failing = NULL, error = NULL,
        epoch = f.epoch + (f.holder IS NOT NULL), holder = NULL, until = NULL,
-       version = f.version + 1, due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
+       version = 1 + max(f.version, coalesce((SELECT max(h.version) FROM holdfast_history AS h
+                   WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)), due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
    AND (f.holder IS NULL OR f.until <= {now})
    AND CASE ?6 WHEN 'unblock' THEN f.blocked WHEN 'skip' THEN f.failing IS NOT NULL ELSE 1 END
-RETURNING watermark, ''
+RETURNING watermark, '', due_at
 -- then
 INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, at)
 SELECT ?1, ?3, 0, ?2, '$reaction/' || ?4 || '/' || ?5, f.version,
@@ -24,6 +25,6 @@ SELECT ?1, ?3, 0, ?2, '$reaction/' || ?4 || '/' || ?5, f.version,
   FROM holdfast_follow AS f
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
 -- else
-SELECT coalesce(f.watermark, -1), coalesce(f.holder, '')
+SELECT coalesce(f.watermark, -1), coalesce(f.holder, ''), coalesce(f.due_at, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_follow AS f
     ON f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5

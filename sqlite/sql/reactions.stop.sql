@@ -9,8 +9,9 @@ UPDATE holdfast_follow AS f
    SET watermark = max(f.watermark, ?8, CASE WHEN ?7 = 'skipped' THEN ?9 ELSE -1 END),
        failures = ?11, blocked = ?7 <> 'skipped',
        deaths = CASE WHEN ?7 = 'died' THEN f.deaths + 1 WHEN ?7 = 'skipped' OR ?8 > f.watermark THEN 0 ELSE f.deaths END,
-       failing = CASE WHEN ?7 = 'died' THEN coalesce(f.failing, f.watermark + 1) WHEN ?7 = 'blocked' THEN ?9 END,
-       error = CASE WHEN ?7 <> 'skipped' THEN ?10 END, holder = NULL, until = NULL, version = f.version + 1,
+       failing = CASE WHEN ?7 <> 'skipped' THEN ?9 END,
+       error = CASE WHEN ?7 <> 'skipped' THEN ?10 END, holder = NULL, until = NULL, version = 1 + max(f.version, coalesce((SELECT max(h.version) FROM holdfast_history AS h
+                   WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)),
        due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
    AND f.epoch = ?6 AND CASE WHEN ?7 = 'died' THEN f.until <= {now} ELSE f.until > {now} END
@@ -22,6 +23,7 @@ SELECT ?1, ?3, 0, ?2, '$reaction/' || ?4 || '/' || ?5, f.version, CASE WHEN ?7 =
   FROM holdfast_follow AS f
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
 -- else
-SELECT coalesce(f.epoch = ?6 AND f.holder IS NULL AND f.blocked = 1 AND f.failing = ?9, 0)
+SELECT coalesce(f.epoch = ?6 AND f.holder IS NULL
+                AND CASE WHEN ?7 = 'skipped' THEN f.blocked = 0 AND f.watermark >= ?9 ELSE f.blocked = 1 AND f.failing = ?9 END, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_follow AS f
     ON f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5

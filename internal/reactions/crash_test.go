@@ -1,0 +1,187 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestCrashOfAReaction verifies that events which are appended, reacted to with a
+// commit, blocked, unblocked and reacted to again end the same way wherever a
+// fault strikes: each is committed once, the stream was blocked once and unblocked
+// once, and nobody holds it.
+func TestCrashOfAReaction(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: appendAndReact, Recover: janitorOnce, Check: reactedOnce})
+}
+
+func follower(name string) reactions.Definition {
+	d := reactions.Definition{Name: name, Streams: "^s$", Options: reactions.DefaultOptions()}
+	d.MaxDeaths = 1000 // each fault that leaves a hold is one
+	return d
+}
+
+// appendAndReact is the whole way of two events, the second of which cannot be
+// handled before somebody has unblocked it. Every step looks at what there is, so
+// that it may be repeated from the beginning.
+func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
+	if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"})
+	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+		return err
+	}
+	if err := janitorOnce(ctx, hf); err != nil { // a try before this one may have left a hold
+		return err
+	}
+	if err := reactOnce(ctx, hf); err != nil {
+		return err
+	}
+	if _, _, err := reactions.Repair(ctx, hf, "unblock", reactions.Filter{}); err != nil {
+		return err
+	}
+	return reactOnce(ctx, hf)
+}
+
+// janitorOnce is one round of a janitor, when all holds have run out.
+func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
+	if err := store.Shift(ctx, hf, 2*time.Minute); err != nil {
+		return err
+	}
+	_, err := reactions.Sweep(ctx, hf, 0, func([]string) {})
+	return err
+}
+
+// reactOnce is one round of a worker.
+func reactOnce(ctx context.Context, hf *holdfast.Engine) error {
+	at, err := hf.Place(ctx, store.Read)
+	if err != nil {
+		return err
+	}
+	if _, err := reactions.Gather(ctx, hf, at, []string{"r"}); err != nil {
+		return err
+	}
+	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	if err != nil || len(leases) == 0 {
+		return err
+	}
+	if err := reactions.Fill(ctx, hf, store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
+		return err
+	}
+	return reactTo(ctx, hf, leases[0])
+}
+
+func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error {
+	done := l.Watermark
+	for _, e := range l.Events {
+		if e.Version == 1 {
+			history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0)
+			if err != nil {
+				return err
+			}
+			if len(history) == 0 {
+				return reactions.Stop(ctx, hf, l, done, 1, "not before it is unblocked", 1, true)
+			}
+		}
+		end := reactions.End{Lease: l, Done: e.Version, Keep: e.Version < l.Due}
+		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			if _, err := stream.Append(ctx, tx, "out", stream.Any, stream.Event{Name: fmt.Sprint(e.Version)}); err != nil {
+				return err
+			}
+			_, err := reactions.RecordOne(ctx, tx, end)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		done = e.Version
+	}
+	return nil
+}
+
+func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
+	names := func(name string) (all []string) {
+		found, err := stream.Read(ctx, hf, name, 0, 0)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, e := range found {
+			all = append(all, e.Name)
+		}
+		return all
+	}
+	all, _, err := reactions.Query(ctx, hf, reactions.Filter{}, reactions.Position{}, 10)
+	if err != nil {
+		return err
+	}
+	if len(all) != 1 || all[0].Watermark != 1 || all[0].Due != 1 || all[0].Blocked || all[0].Holder != "" || all[0].Failures+all[0].Deaths != 0 {
+		return fmt.Errorf("it stands at %+v", all)
+	}
+	if got := names("out"); !slices.Equal(got, []string{"0", "1"}) {
+		return fmt.Errorf("committed were %q", got)
+	}
+	if got := names(reactions.Stream("r", "s")); !slices.Equal(got, []string{"blocked", "unblocked"}) {
+		return fmt.Errorf("the history is %q", got)
+	}
+	return nil
+}
+
+// TestCrashOfARemovedReaction verifies that a reaction which is registered,
+// marked, removed and registered again leaves nothing of its first life, wherever
+// a fault strikes, and that its second one gets every event.
+func TestCrashOfARemovedReaction(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := stream.Append(ctx, hf, "removed", stream.None, stream.Event{Name: "not yet"})
+			if err == nil || errors.Is(err, holdfast.ErrConcurrency) {
+				err = removeOnce(ctx, hf)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = reactions.Register(ctx, hf, follower("r"))
+			return err
+		},
+		Recover: janitorOnce,
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			all, err := reactions.List(ctx, hf, "")
+			if err != nil || len(all) != 1 || !all[0].Settled {
+				return fmt.Errorf("there are %+v, %w", all, err)
+			}
+			at, _, err := reactions.Query(ctx, hf, reactions.Filter{}, reactions.Position{}, 10)
+			if err != nil || len(at) != 1 || at[0].Stream != "s" || at[0].Watermark != -1 || at[0].Due != 0 || at[0].Holder != "" || at[0].Epoch < 2<<32 {
+				return fmt.Errorf("it stands at %+v, %w", at, err)
+			}
+			return nil
+		},
+	})
+}
+
+// removeOnce gives a reaction its first life, unless that is over.
+func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
+	over, err := stream.Read(ctx, hf, "over", 0, 1)
+	if err != nil || len(over) > 0 {
+		return err
+	}
+	if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+		return err
+	}
+	_, err = stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"})
+	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+		return err
+	}
+	if _, err := reactions.Remove(ctx, hf, "r"); err != nil {
+		return err
+	}
+	_, err = stream.Append(ctx, hf, "over", stream.Any, stream.Event{Name: "over"})
+	return err
+}

@@ -1,0 +1,287 @@
+package reactions_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func pg(t *testing.T) holdfast.Database {
+	t.Helper()
+	return postgres.URL(holdfasttest.PostgreSQL(t))
+}
+
+// secondsVar is how long the writers of the long tests write, for the long suite.
+const secondsVar = "HOLDFAST_SECONDS"
+
+func writing() time.Duration {
+	n, err := strconv.Atoi(os.Getenv(secondsVar))
+	if err != nil {
+		return time.Second
+	}
+	return time.Duration(n) * time.Second
+}
+
+// site is a database that several engines can be opened on.
+type site struct{ url, path string }
+
+// each runs a test on both databases, at the same time.
+func each(t *testing.T, f func(*testing.T, site)) {
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, site{path: holdfasttest.SQLite(t)}) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, site{url: holdfasttest.PostgreSQL(t)}) })
+}
+
+func (s site) postgres() bool { return s.url != "" }
+
+func (s site) database(o ...postgres.Option) holdfast.Database {
+	if s.postgres() {
+		return postgres.URL(s.url, o...)
+	}
+	return sqlite.File(s.path)
+}
+
+// open opens an engine.
+func (s site) open(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
+	t.Helper()
+	return holdfasttest.OpenOn(t, s.database(), parts...)
+}
+
+// node opens an engine and runs it until the test ends.
+func (s site) node(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
+	t.Helper()
+	hf := s.open(t, parts...)
+	run(t, hf)
+	return hf
+}
+
+// mute is where the log goes of engines that are made to fail.
+func mute() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// exec runs a statement of the program's own in a transaction of the engine's;
+// arguments are $1, $2 … It returns the number of rows.
+func (s site) exec(ctx context.Context, tx holdfast.Tx, text string, args ...any) (int64, error) {
+	if s.postgres() {
+		tag, err := postgres.Raw(tx).Exec(ctx, text, args...)
+		return tag.RowsAffected(), err
+	}
+	r, err := sqlite.Raw(tx).ExecContext(ctx, strings.ReplaceAll(text, "$", "?"), args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// must runs a statement of the program's own.
+func (s site) must(t *testing.T, hf *holdfast.Engine, text string, args ...any) {
+	t.Helper()
+	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := s.exec(ctx, tx, text, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// texts reads one column.
+func (s site) texts(t *testing.T, hf *holdfast.Engine, text string) (all []string) {
+	t.Helper()
+	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+		all = nil
+		if s.postgres() {
+			rows, err := postgres.Raw(tx).Query(ctx, text)
+			if err != nil {
+				return err
+			}
+			all, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		}
+		rows, err := sqlite.Raw(tx).QueryContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one sql.NullString
+			if err := rows.Scan(&one); err != nil {
+				return err
+			}
+			all = append(all, one.String)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// held is a transaction of the user's own on PostgreSQL, open.
+type held struct {
+	pgx.Tx
+	tx holdfast.Tx
+}
+
+// hold begins a transaction that has seen the database as it is now.
+func (s site) hold(t *testing.T, hf *holdfast.Engine, level pgx.TxIsoLevel) held {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: level})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(context.Background(), `SELECT 1`); err != nil {
+		t.Fatal(err)
+	}
+	joined, err := postgres.Join(hf, tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held{tx, joined}
+}
+
+func (h held) commit(t *testing.T) {
+	t.Helper()
+	if err := h.Commit(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func appendTo(t *testing.T, d holdfast.Doer, name string, events ...string) {
+	t.Helper()
+	all := make([]stream.Event, len(events))
+	for i, e := range events {
+		all[i].Name = e
+	}
+	if _, err := stream.Append(context.Background(), d, name, stream.Any, all...); err != nil {
+		t.Fatalf("append to %s: %v", name, err)
+	}
+}
+
+// define is a definition with its defaults.
+func define(name, streams string, events ...string) reactions.Definition {
+	return reactions.Definition{Name: name, Streams: streams, Events: events, Options: reactions.DefaultOptions()}
+}
+
+func register(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
+	t.Helper()
+	if _, err := reactions.Register(context.Background(), hf, d); err != nil {
+		t.Fatalf("register %s: %v", d.Name, err)
+	}
+}
+
+func sweep(t *testing.T, hf *holdfast.Engine) {
+	t.Helper()
+	if _, err := reactions.Sweep(context.Background(), hf, 0, func([]string) {}); err != nil {
+		t.Fatalf("sweep: %v", err)
+	}
+}
+
+func settled(t *testing.T, hf *holdfast.Engine, name string) bool {
+	t.Helper()
+	info, err := reactions.Get(context.Background(), hf, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Settled
+}
+
+// take takes by hand what there is for a reaction, with its events.
+func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) []*reactions.Lease {
+	t.Helper()
+	ctx := context.Background()
+	for more := true; more; {
+		var err error
+		if more, err = reactions.Gather(ctx, hf, store.Place{}, []string{d.Name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: d.Name, Lease: d.Lease}},
+		Holder: "hand", Limit: limit, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := d.Events
+	if slices.Contains(names, "*") {
+		names = nil
+	}
+	if err := reactions.Fill(ctx, hf, d.Source(), all, func(*reactions.Lease) []string { return names }, 3); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// drain handles by hand all that there is for a reaction, and returns it as
+// "stream version name", by stream and in the order of delivery.
+func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []string) {
+	t.Helper()
+	for {
+		all := take(t, hf, d, 100)
+		if len(all) == 0 {
+			slices.SortStableFunc(got, func(a, b string) int {
+				a, _, _ = strings.Cut(a, " ")
+				b, _, _ = strings.Cut(b, " ")
+				return strings.Compare(a, b)
+			})
+			return got
+		}
+		ends := make([]reactions.End, len(all))
+		for i, l := range all {
+			for _, e := range l.Events {
+				got = append(got, fmt.Sprint(e.Stream, " ", e.Version, " ", e.Name))
+			}
+			ends[i] = reactions.End{Lease: l, Done: l.Handled()}
+		}
+		out, err := reactions.Record(context.Background(), hf, ends)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range out {
+			if !o.Recorded {
+				t.Fatalf("the end of %s was not recorded", all[i].Stream)
+			}
+		}
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for !so() {
+		if clock.Wait(ctx, 10*time.Millisecond) != nil {
+			t.Fatalf("it did not come about that %s", what)
+		}
+	}
+}
+
+func same(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}

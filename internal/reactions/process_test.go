@@ -1,0 +1,322 @@
+package reactions_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+const (
+	childVar  = "HOLDFAST_REACTIONS_CHILD" // the database of a child process
+	leaseVar  = "HOLDFAST_REACTIONS_LEASE"
+	maxDeaths = 2
+)
+
+// TestChild is no test, but a node in a process of its own, which the tests below
+// start, stop and kill.
+func TestChild(t *testing.T) {
+	db := os.Getenv(childVar)
+	if db == "" {
+		t.Skip("it is for child processes")
+	}
+	lease, err := time.ParseDuration(os.Getenv(leaseVar))
+	if err == nil {
+		err = reactInChild(db, lease)
+	}
+	fmt.Println("ended:", err)
+	os.Exit(0)
+}
+
+// reactInChild runs a node until it is killed. The names of the events say what
+// its body does with them.
+func reactInChild(db string, lease time.Duration) error {
+	told := make(chan struct{})
+	go func() {
+		bufio.NewScanner(os.Stdin).Scan()
+		close(told)
+	}()
+	body := func(_ context.Context, d *stream.Delivery) error {
+		if strings.HasPrefix(d.Stream, "c") {
+			d.Commit(writeOut(d, "child"))
+		}
+		switch d.Name {
+		case "wait":
+			fmt.Println("working on", d.Stream)
+			<-told
+		case "kill":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case "panic in the commit":
+			d.Commit(func(context.Context, holdfast.Tx) error { panic("ouch") })
+		}
+		return nil
+	}
+	hf, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour},
+		stream.React("r", following, body, stream.Options{Lease: lease, MaxDeaths: maxDeaths, Backoff: lasting(time.Millisecond)}))
+	if err != nil {
+		return err
+	}
+	hf.Reactions().Trace = func(c reactions.Crumb) {
+		if c.What != "claimed" {
+			fmt.Println(c.What, c.Stream)
+		}
+	}
+	return hf.Run(context.Background())
+}
+
+var following = stream.Select{Streams: "^[cps]"}
+
+// child is a node in another process.
+type child struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Scanner
+	done chan struct{} // closed when it is dead
+}
+
+func startChild(t *testing.T, db string, lease time.Duration) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), childVar+"="+db, leaseVar+"="+lease.String())
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t, cmd, in, bufio.NewScanner(r), make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		w.Close()
+		close(c.done)
+	}()
+	t.Cleanup(func() {
+		r.Close()
+		_ = cmd.Process.Kill()
+		<-c.done
+	})
+	return c
+}
+
+// expect waits until the child has said all of these lines, in any order.
+func (c *child) expect(lines ...string) {
+	c.t.Helper()
+	patience := time.AfterFunc(30*time.Second, func() { _ = c.cmd.Process.Kill() })
+	defer patience.Stop()
+	var said []string
+	for len(lines) > 0 {
+		if !c.out.Scan() {
+			c.t.Fatalf("the child fell silent before it said %q; it said %q", lines, said)
+		}
+		said = append(said, c.out.Text())
+		lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == c.out.Text() })
+	}
+}
+
+func (c *child) signal(s os.Signal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *child) dead() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// successor is a node of the test's own process, which does with no event
+// anything but write it down.
+func successor(t *testing.T, db string, lease time.Duration) *node {
+	return startNode(t, databaseAt(db), briskly, stream.React("r", following, func(_ context.Context, d *stream.Delivery) error {
+		if strings.HasPrefix(d.Stream, "c") {
+			d.Commit(writeOut(d, "successor"))
+		}
+		return nil
+	}, stream.Options{Lease: lease, MaxDeaths: maxDeaths}))
+}
+
+// Verifies that what a killed process (SIGKILL) had in hand is handled by another
+// node, by itself and once its hold has run out; what the killed one committed
+// before is not repeated.
+func TestAKilledProcessIsSucceeded(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		const lease = time.Second
+		hf := openNode(t, databaseAt(db), briskly)
+		c := startChild(t, db, lease)
+		emitOnce := sync.OnceFunc(func() {
+			emit(t, hf, "c", "a", "wait", "b")
+			emit(t, hf, "p", "a", "wait", "b")
+		})
+		comesAbout(t, "the reaction is registered", func() bool {
+			all, err := reactions.List(context.Background(), hf, "r")
+			return err == nil && len(all) == 1
+		})
+		emitOnce()
+		c.expect("working on c", "working on p")
+		c.signal(syscall.SIGKILL)
+		<-c.done
+		next := successor(t, db, lease)
+		for _, name := range []string{"c", "p"} {
+			if p := standsSo(t, next, "r", name, "is done", handled(2)); p.Failures != 0 || p.Blocked {
+				t.Errorf("%+v", p)
+			}
+		}
+		if by := wantOut(t, next, "c", 3); !slices.Equal(by, []string{"child", "successor", "successor"}) {
+			t.Errorf("written by %v", by)
+		}
+	})
+}
+
+// Verifies that a process that was stopped (SIGSTOP) past the end of its holds,
+// and goes on (SIGCONT), can neither acknowledge nor commit: its streams were
+// handled by another node meanwhile, and stay as they are.
+func TestAStoppedProcessCanWriteNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		const lease = 5 * time.Minute // it does not find out by renewing
+		hf := openNode(t, databaseAt(db), briskly)
+		c := startChild(t, db, lease)
+		comesAbout(t, "the reaction is registered", func() bool {
+			all, err := reactions.List(context.Background(), hf, "r")
+			return err == nil && len(all) == 1
+		})
+		emit(t, hf, "c", "wait", "b")
+		emit(t, hf, "p", "wait", "b")
+		c.expect("working on c", "working on p")
+		c.signal(syscall.SIGSTOP)
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		next := successor(t, db, lease)
+		for _, name := range []string{"c", "p"} {
+			standsSo(t, next, "r", name, "is done", handled(1))
+		}
+		next.stop() // the epochs are the successor's, and nobody holds anything
+		before, _, err := stream.Query(context.Background(), hf, stream.Filter{}, stream.Position{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.signal(syscall.SIGCONT)
+		fmt.Fprintln(c.in, "go on")
+		c.expect("lost c", "lost p")
+		after, _, err := stream.Query(context.Background(), hf, stream.Filter{}, stream.Position{}, 0)
+		if err != nil || !slices.Equal(before, after) {
+			t.Errorf("the late process changed something: %+v, %v, before %+v", after, err, before)
+		}
+		if by := wantOut(t, hf, "c", 2); !slices.Equal(by, []string{"successor", "successor"}) {
+			t.Errorf("written by %v", by)
+		}
+	})
+}
+
+// Verifies that an event that kills its process each time ends with its stream
+// blocked, right before that event, when as many have died as may; and that the
+// streams which the process had in hand beside it, several dozen, are all handled
+// and none is blocked, though one more death would have blocked each of them.
+func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		const streams, lease = 36, 5 * time.Minute
+		hf := startNode(t, databaseAt(db), briskly) // only a janitor
+		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
+		def.MaxDeaths = maxDeaths
+		if _, err := reactions.Register(context.Background(), hf, def); err != nil {
+			t.Fatal(err)
+		}
+		err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+			for i := range streams {
+				if _, err := stream.Append(ctx, tx, fmt.Sprintf("s-%02d", i), stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
+					return err
+				}
+			}
+			_, err := stream.Append(ctx, tx, "poison", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}, stream.Event{Name: "kill"}, stream.Event{Name: "c"})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, deaths := startChild(t, db, lease).unheard(), 0
+		comesAbout(t, "the poison is blocked and the rest is done", func() bool {
+			if c.dead() {
+				deaths++
+				holdfasttest.Advance(t, hf.Engine, time.Hour)
+				c = startChild(t, db, lease).unheard()
+			}
+			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the machine to the child
+			all, _, err := stream.Query(context.Background(), hf, stream.Filter{Reaction: "r"}, stream.Position{}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := 0
+			for _, p := range all {
+				if p.Stream != "poison" && p.Blocked {
+					t.Fatalf("an innocent stream is blocked: %+v", p)
+				}
+				if p.Blocked || (p.Watermark == p.Head && p.Holder == "") {
+					done++
+				}
+			}
+			return done == streams+1
+		})
+		p := positionOf(t, hf, "r", "poison")
+		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Deaths != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "died") {
+			t.Errorf("the poison is %+v", *p)
+		}
+		t.Logf("%d processes died", deaths)
+		if names, _ := historyOf(t, hf, "r", "poison"); !slices.Equal(names, []string{"blocked"}) {
+			t.Errorf("history %v", names)
+		}
+		done, err := stream.Skip(context.Background(), hf, stream.Filter{Blocked: new(true)})
+		if err != nil || len(done.Touched) != 1 || done.Touched[0].Watermark != 2 {
+			t.Errorf("skipped %+v, %v", done, err)
+		}
+		standsSo(t, hf, "r", "poison", "is done", handled(3))
+	})
+}
+
+// unheard lets the child talk to nobody.
+func (c *child) unheard() *child {
+	go func() {
+		for c.out.Scan() {
+		}
+	}()
+	return c
+}
+
+// TestBugAPanicInACommitKillsTheProcess wants a panic in a closure given to
+// Delivery.Commit to be a failure of its event, as one in the body is. It ends the
+// whole process instead: Worker.run recovers around Body only, and Worker.commit
+// runs the closures outside of it.
+func TestBugAPanicInACommitKillsTheProcess(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		hf := openNode(t, databaseAt(db), briskly)
+		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
+		if _, err := reactions.Register(context.Background(), hf, def); err != nil {
+			t.Fatal(err)
+		}
+		emit(t, hf, "c", "panic in the commit")
+		c := startChild(t, db, time.Minute)
+		c.expect("blocked c")
+	})
+}

@@ -1,0 +1,547 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// straddler is a transaction that is open while a reaction is registered.
+type straddler struct {
+	name  string
+	level pgx.TxIsoLevel
+	stale bool // through an engine that has known the registry from before
+	early bool // it appends before the registration, too
+	tx    held
+}
+
+func straddlers() (all []*straddler) {
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
+		for _, stale := range []bool{false, true} {
+			for _, early := range []bool{false, true} {
+				all = append(all, &straddler{name: fmt.Sprintf("%.4s-%t-%t", level, stale, early), level: level, stale: stale, early: early})
+			}
+		}
+	}
+	return all
+}
+
+// TestRegistrationMissesNoOpenTransaction verifies, with transactions that begin
+// before reactions are registered and commit long after, in READ COMMITTED and
+// REPEATABLE READ, through the engine that registers and through another, having
+// appended before or appending only after, to streams that exist and to new ones:
+// none of their events is missed, by a reaction from the beginning or from now
+// on; the registration is not called settled before they have ended; and it is
+// another node that settles it.
+func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	a, b, c := s.open(t), s.open(t), s.open(t)
+	appendTo(t, b, "warm", "w") // b knows the registry
+	all := straddlers()
+	for _, x := range all {
+		appendTo(t, a, "old-"+x.name, "before")
+		hf := a
+		if x.stale {
+			hf = b
+		}
+		x.tx = s.hold(t, hf, x.level)
+		if x.early {
+			appendTo(t, x.tx.tx, "old-"+x.name, "early")
+			appendTo(t, x.tx.tx, "new-"+x.name, "early")
+		}
+	}
+	whole, now := define("whole", ""), define("now", "^(old|new)-")
+	now.FromNow = true
+	var group sync.WaitGroup
+	for _, d := range []reactions.Definition{whole, now} {
+		group.Go(func() { register(t, a, d) })
+	}
+	group.Wait()
+	var wantWhole, wantNow []string
+	for _, x := range all {
+		appendTo(t, x.tx.tx, "old-"+x.name, "late", "later")
+		appendTo(t, x.tx.tx, "new-"+x.name, "late")
+		names := []string{"before", "late", "later"}
+		fresh := []string{"late"}
+		if x.early {
+			names, fresh = []string{"before", "early", "late", "later"}, []string{"early", "late"}
+		}
+		for v, n := range names {
+			wantWhole = append(wantWhole, fmt.Sprint("old-", x.name, " ", v, " ", n))
+			if v > 0 {
+				wantNow = append(wantNow, fmt.Sprint("old-", x.name, " ", v, " ", n))
+			}
+		}
+		for v, n := range fresh {
+			wantWhole = append(wantWhole, fmt.Sprint("new-", x.name, " ", v, " ", n))
+			wantNow = append(wantNow, fmt.Sprint("new-", x.name, " ", v, " ", n))
+		}
+	}
+	gotWhole, gotNow := drain(t, c, whole), drain(t, c, now)
+	for i, x := range all {
+		for _, d := range []string{"whole", "now"} {
+			if settled(t, c, d) {
+				t.Fatalf("%s is settled while %d transactions from before are open", d, len(all)-i)
+			}
+		}
+		x.tx.commit(t)
+		sweep(t, c)
+		gotWhole, gotNow = append(gotWhole, drain(t, c, whole)...), append(gotNow, drain(t, c, now)...)
+	}
+	eventually(t, "the registrations are settled", func() bool {
+		sweep(t, c)
+		return settled(t, c, "whole") && settled(t, c, "now")
+	})
+	gotWhole, gotNow = append(gotWhole, drain(t, c, whole)...), append(gotNow, drain(t, c, now)...)
+	wantWhole = append(wantWhole, "warm 0 w")
+	sameEvents(t, "from the beginning", gotWhole, wantWhole)
+	sameEvents(t, "from now on", gotNow, wantNow)
+}
+
+// sameEvents compares what was delivered with what was to be, and the order on
+// each stream.
+func sameEvents(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	ordered := map[string]int64{}
+	for _, g := range got {
+		var name string
+		var version int64
+		if _, err := fmt.Sscan(g, &name, &version); err != nil {
+			t.Fatal(err)
+		}
+		if last, ok := ordered[name]; ok && version <= last {
+			t.Errorf("%s: %s came after version %d", what, g, last)
+		}
+		ordered[name] = version
+	}
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}
+
+// TestAnotherNodeFinishesARegistration verifies that a registration whose node
+// dies, before or after it has noted which transactions it waits for, is
+// finished by another node, and then has missed nothing.
+func TestAnotherNodeFinishesARegistration(t *testing.T) {
+	for _, noted := range []bool{true, false} {
+		t.Run(fmt.Sprintf("noted=%t", noted), func(t *testing.T) {
+			t.Parallel()
+			s := site{url: holdfasttest.PostgreSQL(t)}
+			dying, err := holdfast.Open(context.Background(), s.database(), holdfast.Config{Log: mute()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := s.open(t)
+			appendTo(t, other, "warm", "w")
+			open := s.hold(t, other, pgx.ReadCommitted)
+			appendTo(t, open.tx, "s", "unknown")
+			d := define("r", "^s$")
+			ctx, die := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			defer die()
+			if _, err := reactions.Register(ctx, dying, d); err != nil {
+				t.Fatal(err)
+			}
+			if !noted {
+				s.must(t, dying, `UPDATE holdfast.reaction SET waits = NULL`)
+			}
+			if err := dying.Close(); err != nil {
+				t.Fatal(err)
+			}
+			sweep(t, other)
+			if settled(t, other, "r") {
+				t.Fatal("it is settled while a transaction from before is open")
+			}
+			same(t, "before the commit", drain(t, other, d), nil)
+			open.commit(t)
+			eventually(t, "the other node settles it", func() bool { sweep(t, other); return settled(t, other, "r") })
+			same(t, "after the commit", drain(t, other, d), []string{"s 0 unknown"})
+		})
+	}
+}
+
+// TestARegistrationChangedWhileItIsNotedMissesNothing verifies that a reaction
+// which is changed at the very moment that somebody notes which transactions its
+// registration waits for waits for those of the change: the note is of the time
+// after the change committed, not of when the noting began.
+func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	a, b := s.open(t), s.open(t)
+	narrow, wide := define("r", "", "x"), define("r", "")
+	register(t, a, narrow)
+	appendTo(t, b, "warm", "y") // b knows the narrow one
+	s.must(t, a, `UPDATE holdfast.reaction SET state = 'waiting', waits = NULL`)
+	change := s.hold(t, a, pgx.ReadCommitted) // what a node does that registers the wide one
+	for _, text := range []string{`UPDATE holdfast.registry SET revision = revision + 1`,
+		`UPDATE holdfast.reaction SET events = '["*"]', state = 'waiting', waits = NULL`} {
+		if _, err := change.Exec(context.Background(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finished := make(chan error, 1)
+	go func() {
+		_, err := reactions.Finish(context.Background(), a, store.Place{Workspace: store.DefaultWorkspace}, "r")
+		finished <- err
+	}()
+	eventually(t, "the noting waits for the change", func() bool {
+		return s.texts(t, b, `SELECT count(*)::text FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0] == "1"
+	})
+	open := s.hold(t, b, pgx.ReadCommitted)
+	appendTo(t, open.tx, "s", "y") // the change is not committed: nobody wants it
+	change.commit(t)
+	if err := <-finished; err != nil {
+		t.Fatal(err)
+	}
+	if settled(t, a, "r") {
+		t.Error("it is settled while a transaction from before the change is open")
+	}
+	open.commit(t)
+	eventually(t, "it is settled", func() bool { sweep(t, a); return settled(t, a, "r") })
+	if got := drain(t, a, wide); !slices.Contains(got, "s 0 y") {
+		t.Errorf("s 0 y was missed: %q", got)
+	}
+}
+
+// TestAPreparedTransactionIsWaitedFor verifies that a transaction that was under
+// way when a reaction was registered, and was prepared for two-phase commit
+// after that, is waited for until it is committed.
+func TestAPreparedTransactionIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	hf := s.open(t)
+	if s.texts(t, hf, `SELECT current_setting('max_prepared_transactions')`)[0] == "0" {
+		t.Skip("the server has no prepared transactions (max_prepared_transactions = 0)")
+	}
+	d := define("r", "^s$")
+	appendTo(t, hf, "warm", "w")
+	open := s.hold(t, hf, pgx.ReadCommitted)
+	appendTo(t, open.tx, "s", "e")
+	ctx, soon := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer soon()
+	if _, err := reactions.Register(ctx, hf, d); err != nil {
+		t.Fatal(err)
+	}
+	conn := open.Conn()
+	if _, err := conn.Exec(context.Background(), `PREPARE TRANSACTION 'two-phase'`); err != nil {
+		t.Fatal(err)
+	}
+	sweep(t, hf)
+	early := settled(t, hf, "r")
+	if _, err := conn.Exec(context.Background(), `COMMIT PREPARED 'two-phase'`); err != nil {
+		t.Fatal(err)
+	}
+	if early {
+		t.Error("it is settled while a transaction from before is prepared")
+	}
+	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	same(t, "after the commit", drain(t, hf, d), []string{"s 0 e"})
+}
+
+// TestFiltersChooseEventsAndStreams verifies that a reaction gets the events and
+// streams that it names and no others, and that widening its filter goes on from
+// where it stands: nothing that comes after is left out, nothing is repeated, and
+// streams that are new to it come from their beginning.
+func TestFiltersChooseEventsAndStreams(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		hf := s.open(t)
+		narrow := define("r", "^a-", "x")
+		register(t, hf, narrow)
+		appendTo(t, hf, "a-1", "x", "y", "x", "y", "y")
+		appendTo(t, hf, "b-1", "x", "y")
+		appendTo(t, hf, "a-2", "y")
+		same(t, "narrow", drain(t, hf, narrow), []string{"a-1 0 x", "a-1 2 x"})
+		appendTo(t, hf, "a-1", "y", "y")
+		appendTo(t, hf, "a-3", "x") // due, and not taken yet
+		wide := define("r", "^(a|b)-", "x", "y")
+		register(t, hf, wide)
+		appendTo(t, hf, "b-1", "z", "x")
+		got := drain(t, hf, wide)
+		for _, w := range []string{"a-3 0 x", "b-1 0 x", "b-1 1 y", "b-1 3 x", "a-2 0 y", "a-1 5 y", "a-1 6 y"} {
+			if !slices.Contains(got, w) {
+				t.Errorf("%s was not delivered after the filter was widened: %q", w, got)
+			}
+		}
+		for _, n := range []string{"a-1 0 x", "a-1 2 x", "b-1 2 z"} {
+			if slices.Contains(got, n) {
+				t.Errorf("%s was delivered after the filter was widened", n)
+			}
+		}
+		register(t, hf, narrow)
+		appendTo(t, hf, "a-1", "y", "x")
+		appendTo(t, hf, "b-1", "x")
+		same(t, "narrow again", drain(t, hf, narrow), []string{"a-1 8 x"})
+	})
+}
+
+// TestWideningAReactionFromNowOnKeepsWhatIsDue verifies that an event that was
+// appended after a reaction from now on was registered is delivered, although
+// its filter is widened before anybody has looked.
+func TestWideningAReactionFromNowOnKeepsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		hf := s.open(t)
+		d := define("r", "", "x")
+		d.FromNow = true
+		register(t, hf, d)
+		appendTo(t, hf, "new", "x")
+		d.Events = []string{"x", "y"}
+		register(t, hf, d)
+		same(t, "after it was widened", drain(t, hf, d), []string{"new 0 x"})
+	})
+}
+
+// TestANodeWithANarrowerReactionSkipsNothing verifies that while nodes are
+// replaced, with the old ones still serving a reaction by a narrower filter,
+// no event that the wider one wants is acknowledged undelivered.
+func TestANodeWithANarrowerReactionSkipsNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		got := make(chan string, 100)
+		body := func(_ context.Context, d *stream.Delivery) error {
+			got <- fmt.Sprint(d.Stream, " ", d.Version, " ", d.Name)
+			return nil
+		}
+		s.node(t, stream.React("r", stream.Select{Events: []string{"x"}}, body, stream.Options{})) // of the old release
+		next := s.open(t, stream.React("r", stream.Select{Events: []string{"x", "y"}}, body, stream.Options{}))
+		appendTo(t, next, "s", "y", "x") // before the new node runs
+		wait := func() string {
+			select {
+			case g := <-got:
+				return g
+			case <-time.After(3 * time.Second): // more than a poll
+				return ""
+			}
+		}
+		first := wait()
+		if first == "" { // it is left to the new node
+			run(t, next)
+			first = wait()
+		}
+		if second := wait(); first != "s 0 y" || second != "s 1 x" {
+			t.Errorf("got %q and %q, want s 0 y and s 1 x", first, second)
+		}
+	})
+}
+
+// TestAReactionMadeAgainIsAnother verifies that a reaction which is removed and
+// registered again under its name begins anew, that who held a stream for the
+// old one can record nothing, nor renew, and that the new one can be blocked
+// where the old one was.
+func TestAReactionMadeAgainIsAnother(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		ctx, hf, other := context.Background(), s.open(t), s.open(t)
+		d := define("r", "")
+		register(t, hf, d)
+		appendTo(t, hf, "a", "x", "x")
+		appendTo(t, hf, "b", "x")
+		appendTo(t, other, "warm", "x")
+		old := take(t, hf, d, 100)
+		if len(old) != 3 {
+			t.Fatalf("took %d", len(old))
+		}
+		poison := func(l *reactions.Lease) error {
+			return reactions.Stop(ctx, hf, l, -1, 0, "poison", 1, true)
+		}
+		b := slices.IndexFunc(old, func(l *reactions.Lease) bool { return l.Stream == "b" })
+		if err := poison(old[b]); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(t, other, "a", "x") // a mark that nobody has gathered
+		if yes, err := reactions.Remove(ctx, hf, "r"); err != nil || !yes {
+			t.Fatal(yes, err)
+		}
+		if yes, err := reactions.Remove(ctx, other, "r"); err != nil || yes {
+			t.Errorf("it was removed twice: %t, %v", yes, err)
+		}
+		appendTo(t, other, "a", "unmarked")
+		same(t, "while it is removed", drain(t, hf, d), nil)
+		if created, err := reactions.Register(ctx, other, d); err != nil || !created {
+			t.Fatal(created, err)
+		}
+		for _, l := range old {
+			end, err := reactions.Record(ctx, hf, []reactions.End{{Lease: l, Done: l.Handled()}})
+			if err != nil || end[0].Recorded {
+				t.Errorf("the old holder of %s recorded its end: %v", l.Stream, err)
+			}
+			if kept, err := reactions.Renew(ctx, hf, []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Hour }); err != nil || kept[0] {
+				t.Errorf("the old holder of %s renewed its hold: %v", l.Stream, err)
+			}
+			if err := poison(l); fault.CodeOf(err) != fault.LeaseLost {
+				t.Errorf("the old holder of %s blocked it: %v", l.Stream, err)
+			}
+		}
+		again := take(t, other, d, 100)
+		if len(again) != 3 {
+			t.Fatalf("took %d after it was made again", len(again))
+		}
+		for i, l := range again {
+			if l.Watermark != -1 || l.Events[0].Version != 0 || l.Epoch <= old[i].Epoch {
+				t.Errorf("%s begins at %d with epoch %d", l.Stream, l.Watermark, l.Epoch)
+			}
+		}
+		b = slices.IndexFunc(again, func(l *reactions.Lease) bool { return l.Stream == "b" })
+		if err := poison(again[b]); err != nil {
+			t.Errorf("a stream that was blocked for the old one cannot be blocked for the new one: %v", err)
+		}
+	})
+}
+
+// histories writes to histories in every way that there is, by one caller and by
+// many at once, and returns the streams that it wrote to.
+func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
+	t.Helper()
+	ctx := context.Background()
+	n := 8
+	if _, ok := d.(*holdfast.Engine); !ok {
+		n = 1 // a transaction is used by one goroutine
+	}
+	var mu sync.Mutex
+	one := func(i int) error {
+		id := fmt.Sprint(tag, "-", i)
+		_, e1 := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "inv", ID: id, Status: "a"})
+		_, e2 := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"a"}, To: "b", Event: "moved"})
+		_, e3 := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"b", "c"}, To: "c", Event: "moved"})
+		_, e4 := scopes.Put(ctx, d, scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
+		_, e5 := scopes.Put(ctx, d, scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
+		_, e6 := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "k", ID: id})
+		_, e7 := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
+		_, e8 := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
+		_, _, e9 := tasks.Add(ctx, d, tasks.AddArgs{Queue: id, ID: "t"})
+		taken, e10 := tasks.Take(ctx, d, tasks.TakeArgs{Queues: []string{id}, Holder: "h", Lease: time.Minute, Limit: 1})
+		err := errors.Join(e1, e2, e3, e4, e5, e6, e7, e8, e9, e10)
+		if err != nil || len(taken) != 1 {
+			return errors.Join(errors.New("took nothing"), err)
+		}
+		_, err = tasks.Settle(ctx, d, taken[0], []byte(`1`))
+		mu.Lock()
+		defer mu.Unlock()
+		streams = append(streams, entities.Stream("inv", id), scopes.Stream("k", id), tasks.Stream(id, "t"))
+		return err
+	}
+	if _, lost := holdfasttest.Race(t, n, one); len(lost) > 0 {
+		t.Fatalf("%s: %v", tag, errors.Join(lost...))
+	}
+	return append(streams, scopes.Stream("sum", tag))
+}
+
+// TestHistoriesAreFollowed verifies that reactions over histories get every
+// event of entities, scopes and tasks, written by one caller and by many at
+// once, alone, in a transaction and in the user's own, by the short and the
+// general form of each statement, from nodes that knew the registry before there
+// was a reaction and from one that did not; and nothing of users' streams.
+func TestHistoriesAreFollowed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		stale := s.open(t)
+		streams := histories(t, stale, "before")
+		appendTo(t, stale, "users", "x")
+		all, some := define("all", `^\$`), define("some", `^\$entity/inv/`, "moved")
+		fresh := s.open(t)
+		register(t, fresh, all)
+		register(t, fresh, some)
+		late := define("late", `^\$(scope|task)/`)
+		late.FromNow = true
+		register(t, fresh, late)
+		skipped := len(streams)
+		streams = append(streams, histories(t, stale, "stale")...)
+		streams = append(streams, histories(t, fresh, "fresh")...)
+		plain := holdfasttest.OpenOn(t, s.database(postgres.Plain()))
+		streams = append(streams, histories(t, plain, "plain")...)
+		for i, hf := range []*holdfast.Engine{s.open(t), stale} {
+			err := hf.Update(context.Background(), func(_ context.Context, tx holdfast.Tx) error {
+				streams = append(streams, histories(t, tx, fmt.Sprint("tx", i))...)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.postgres() {
+			own := s.hold(t, fresh, pgx.ReadCommitted)
+			streams = append(streams, histories(t, own.tx, "joined")...)
+			own.commit(t)
+		}
+		var want, wantSome, wantLate []string
+		for i, name := range streams {
+			events, err := stream.Read(context.Background(), fresh, name, 0, 0)
+			if err != nil || len(events) == 0 {
+				t.Fatalf("%s: %d, %v", name, len(events), err)
+			}
+			for _, e := range events {
+				one := fmt.Sprint(name, " ", e.Version, " ", e.Name)
+				want = append(want, one)
+				if name[:8] == "$entity/" && e.Name == "moved" {
+					wantSome = append(wantSome, one)
+				}
+				if name[:8] != "$entity/" && i >= skipped {
+					wantLate = append(wantLate, one)
+				}
+			}
+		}
+		sameEvents(t, "all", drain(t, fresh, all), want)
+		sameEvents(t, "some", drain(t, fresh, some), wantSome)
+		sameEvents(t, "from now on", drain(t, fresh, late), wantLate)
+	})
+}
+
+// TestAStaleNodeMarks verifies that appends of a node that knew the registry
+// before a reaction was registered are all delivered: alone, many at once, in a
+// transaction, in the user's own, to new streams and to old ones.
+func TestAStaleNodeMarks(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		ctx, stale := context.Background(), s.open(t)
+		for i := range 16 {
+			appendTo(t, stale, fmt.Sprint("s", i), "x")
+		}
+		fresh := s.open(t)
+		for round, how := range []func(name string) error{
+			func(name string) error {
+				_, err := stream.Append(ctx, stale, name, stream.Any, stream.Event{Name: "x"})
+				return err
+			},
+			func(name string) error {
+				return stale.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+					_, err := stream.Append(ctx, tx, name, stream.Any, stream.Event{Name: "x"}, stream.Event{Name: "x"})
+					return err
+				})
+			},
+		} {
+			d := define(fmt.Sprint("r", round), "")
+			d.FromNow = true
+			register(t, fresh, d) // raises the revision
+			if _, lost := holdfasttest.Race(t, 32, func(i int) error { return how(fmt.Sprint("s", i)) }); len(lost) > 0 {
+				t.Fatal(errors.Join(lost...))
+			}
+			got := map[string]bool{}
+			for _, g := range drain(t, fresh, d) {
+				got[g[:len(g)-len(" 0 x")]] = true
+			}
+			if len(got) != 32 {
+				t.Errorf("round %d: %d of 32 streams were delivered", round, len(got))
+			}
+		}
+	})
+}

@@ -1,0 +1,448 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// enlist registers a reaction that nobody serves: the tests do that by hand.
+func enlist(t testing.TB, hf *holdfast.Engine, name string, change ...func(*reactions.Definition)) {
+	t.Helper()
+	d := reactions.Definition{Name: name, Options: reactions.DefaultOptions()}
+	for _, c := range change {
+		c(&d)
+	}
+	if _, err := reactions.Register(context.Background(), hf, d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// one takes the one stream there is to take.
+func one(t testing.TB, d holdfast.Doer, reaction string) *reactions.Lease {
+	t.Helper()
+	all := takeByHand(t, d, reaction)
+	if len(all) != 1 {
+		t.Fatalf("took %d streams for %s, want 1", len(all), reaction)
+	}
+	return all[0]
+}
+
+// ack ends a hold, with everything done.
+func ack(d holdfast.Doer, l *reactions.Lease) error {
+	_, err := reactions.RecordOne(context.Background(), d, reactions.End{Lease: l, Done: l.Handled()})
+	return err
+}
+
+// blockAt blocks a stream at a version.
+func blockAt(t testing.TB, d holdfast.Doer, l *reactions.Lease, version int64) {
+	t.Helper()
+	if err := reactions.Stop(context.Background(), d, l, version-1, version, "no", 4, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repair repairs, and checks that what it says it touched is what a query shows.
+func repair(t testing.TB, hf *holdfast.Engine, how string, f reactions.Filter) (touched, held []string) {
+	t.Helper()
+	ctx := context.Background()
+	some, others, err := reactions.Repair(ctx, hf, how, f)
+	if err != nil {
+		t.Fatalf("%s: %v", how, err)
+	}
+	for _, p := range some {
+		now, _, err := reactions.Query(ctx, hf, reactions.Filter{Reaction: p.Reaction, Streams: []string{p.Stream}}, reactions.Position{}, 1)
+		if err != nil || len(now) != 1 {
+			t.Fatal(now, err)
+		}
+		shown := now[0]
+		p.DueAt, shown.DueAt, p.Epoch, shown.Epoch = time.Time{}, time.Time{}, 0, 0 // TestBugTouchedIsNotAsItStandsNow
+		if p != shown {
+			t.Errorf("%s: it says %+v, and there is %+v", how, p, shown)
+		}
+		touched = append(touched, p.Reaction+" "+p.Stream)
+	}
+	for _, p := range others {
+		held = append(held, p.Reaction+" "+p.Stream)
+	}
+	return touched, held
+}
+
+func wantNames(t testing.TB, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// Verifies that repairs leave alone what somebody holds, say so, and do the holder
+// no harm; that a hold that has run out is ended by them, so that its holder can
+// write nothing more; and that unblock concerns only what is blocked.
+func TestRepairsAndHolds(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		for _, how := range []string{"reset", "skip", "unblock"} {
+			emit(t, hf, "s", "a", "b")
+			if how != "reset" { // so that there is something to skip
+				l := one(t, hf, "r")
+				if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := one(t, hf, "r")
+			touched, held := repair(t, hf, how, reactions.Filter{})
+			wantNames(t, how+" touched", touched)
+			if how != "unblock" {
+				wantNames(t, how+" held", held, "r s")
+			}
+			if err := ack(hf, l); err != nil {
+				t.Errorf("after a refused %s the holder's ack: %v", how, err)
+			}
+		}
+		for _, how := range []string{"reset", "skip"} {
+			emit(t, hf, "s", "c", "d") // one to skip, and one to go on with
+			l := one(t, hf, "r")
+			if how == "skip" {
+				if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
+					t.Fatal(err)
+				}
+				l = one(t, hf, "r")
+			}
+			holdfasttest.Advance(t, hf, time.Hour)
+			late(t, hf, l) // it ran out, and nobody has seen that yet
+			touched, held := repair(t, hf, how, reactions.Filter{})
+			wantNames(t, how+" touched", touched, "r s")
+			wantNames(t, how+" held", held)
+			before := *positionOf(t, hf, "r", "s")
+			late(t, hf, l)
+			if after := *positionOf(t, hf, "r", "s"); after != before {
+				t.Errorf("%s: a late holder made %+v of %+v", how, after, before)
+			}
+			next := one(t, hf, "r")
+			if next.Epoch <= l.Epoch+1 {
+				t.Errorf("%s: the epoch went from %d to %d, and was to be raised in between", how, l.Epoch, next.Epoch)
+			}
+			late(t, hf, l)
+			if err := ack(hf, next); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// late tries everything that a holder can do, and wants each refused.
+func late(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
+	t.Helper()
+	ctx := context.Background()
+	for what, err := range map[string]error{
+		"ack":   ack(hf, l),
+		"fail":  second(reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Error: "late", Failing: l.Watermark + 1})),
+		"block": reactions.Stop(ctx, hf, l, l.Watermark, l.Watermark+1, "late", 1, true),
+		"skip":  reactions.Stop(ctx, hf, l, l.Watermark, l.Watermark+1, "late", 1, false),
+	} {
+		if fault.CodeOf(err) != fault.LeaseLost {
+			t.Errorf("a late %s is answered %v", what, err)
+		}
+	}
+	if held, err := reactions.Renew(ctx, hf, []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Minute }); err != nil || held[0] {
+		t.Errorf("a late renewal is answered %v, %v", held, err)
+	}
+	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := stream.Append(ctx, tx, "late", stream.Any, stream.Event{Name: "late"}); err != nil {
+			return err
+		}
+		return ack(tx, l)
+	})
+	if all, read := stream.Read(ctx, hf, "late", 0, 0); fault.CodeOf(err) != fault.LeaseLost || read != nil || len(all) != 0 {
+		t.Errorf("a late commit is answered %v, and wrote %v (%v)", err, all, read)
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
+
+// Verifies which positions a repair touches: those of one reaction or of all, by
+// names, by a pattern, histories or not, blocked or not; that everything touched
+// is as a query then shows it; and that an unknown reaction, an unknown repair and
+// a pattern that is none are refused.
+func TestWhatARepairTouches(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "one", func(d *reactions.Definition) { d.Streams = "^[ab]" })
+		enlist(t, hf, "own", func(d *reactions.Definition) { d.Streams = `^\$entity/` })
+		enlist(t, hf, "two", func(d *reactions.Definition) { d.Streams = "^[ab]" })
+		for _, name := range []string{"a-1", "a-2", "b-1"} {
+			emit(t, hf, name, "x", "y", "z")
+		}
+		if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "a", ID: "1", Status: "new"}); err != nil {
+			t.Fatal(err)
+		}
+		blockAll := func() {
+			for _, l := range takeByHand(t, hf, "one", "own", "two") {
+				blockAt(t, hf, l, l.Watermark+1)
+			}
+		}
+		const a1, a2, b1, own = "one a-1", "one a-2", "one b-1", "own $entity/a/1"
+		for _, c := range []struct {
+			f    reactions.Filter
+			want []string
+		}{
+			{reactions.Filter{}, []string{a1, a2, b1, own, "two a-1", "two a-2", "two b-1"}},
+			{reactions.Filter{Reaction: "one"}, []string{a1, a2, b1}},
+			{reactions.Filter{Streams: []string{"a-2", "nowhere"}}, []string{a2, "two a-2"}},
+			{reactions.Filter{Reaction: "one", Pattern: "^a-"}, []string{a1, a2}},
+			{reactions.Filter{Pattern: "1$"}, []string{a1, b1, own, "two a-1", "two b-1"}},
+			{reactions.Filter{Pattern: "1$", Own: new(true)}, []string{own}},
+			{reactions.Filter{Reaction: "one", Own: new(false)}, []string{a1, a2, b1}},
+			{reactions.Filter{Reaction: "one", Own: new(true)}, nil},
+		} {
+			for _, how := range []string{"unblock", "reset", "skip"} {
+				blockAll()
+				touched, held := repair(t, hf, how, c.f)
+				wantNames(t, fmt.Sprintf("%s %+v", how, c.f), touched, c.want...)
+				wantNames(t, "held", held)
+				repair(t, hf, "reset", reactions.Filter{}) // for the next round
+			}
+		}
+		blockAt(t, hf, takeSome(t, hf, 1, 0, "two")[0], 0)
+		touched, _ := repair(t, hf, "reset", reactions.Filter{Blocked: new(false), Reaction: "two"})
+		if len(touched) != 2 {
+			t.Errorf("of those that are not blocked it touched %v", touched)
+		}
+		touched, _ = repair(t, hf, "unblock", reactions.Filter{})
+		if len(touched) != 1 {
+			t.Errorf("of those that are blocked it touched %v", touched)
+		}
+		if _, _, err := reactions.Repair(ctx, hf, "unblock", reactions.Filter{Reaction: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("an unknown reaction: %v", err)
+		}
+		if _, _, err := reactions.Repair(ctx, hf, "mend", reactions.Filter{}); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("an unknown repair: %v", err)
+		}
+		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{Pattern: "("}); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("a bad pattern: %v", err)
+		}
+	})
+}
+
+// Verifies where a reaction goes on: after unblock with the event that failed,
+// after skip right behind it, after reset with the first, as another operation;
+// and that each wrote its event.
+func TestWhereARepairGoesOn(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "0", "1", "2", "3", "4")
+		versions := func(l *reactions.Lease) (all []int64) {
+			for _, e := range l.Events {
+				all = append(all, e.Version)
+			}
+			return all
+		}
+		l := one(t, hf, "r")
+		operation := l.Operation(2)
+		blockAt(t, hf, l, 2)
+		if err := reactions.Stop(context.Background(), hf, l, 1, 2, "no", 4, true); err != nil {
+			t.Errorf("blocked again under the same epoch: %v", err)
+		}
+		if got := takeByHand(t, hf, "r"); len(got) != 0 {
+			t.Fatalf("a blocked stream was taken: %+v", got[0])
+		}
+		repair(t, hf, "unblock", reactions.Filter{Reaction: "r"})
+		l = one(t, hf, "r")
+		if !slices.Equal(versions(l), []int64{2, 3, 4}) || l.Operation(2) != operation || l.Attempt() != 1 {
+			t.Errorf("after unblock: %v, %s, attempt %d", versions(l), l.Operation(2), l.Attempt())
+		}
+		blockAt(t, hf, l, 2)
+		repair(t, hf, "skip", reactions.Filter{Reaction: "r"})
+		l = one(t, hf, "r")
+		if !slices.Equal(versions(l), []int64{3, 4}) {
+			t.Errorf("after skip: %v", versions(l))
+		}
+		if err := ack(hf, l); err != nil {
+			t.Fatal(err)
+		}
+		repair(t, hf, "reset", reactions.Filter{Reaction: "r"})
+		l = one(t, hf, "r")
+		if !slices.Equal(versions(l), []int64{0, 1, 2, 3, 4}) || l.Operation(2) == operation || l.Generation != 1 {
+			t.Errorf("after reset: %v, %s", versions(l), l.Operation(2))
+		}
+		if err := ack(hf, l); err != nil {
+			t.Fatal(err)
+		}
+		repair(t, hf, "skip", reactions.Filter{Reaction: "r"})    // nothing failed
+		repair(t, hf, "unblock", reactions.Filter{Reaction: "r"}) // nothing is blocked
+		names, _ := historyOf(t, hf, "r", "s")
+		wantNames(t, "history", names, "blocked", "unblocked", "blocked", "skipped", "reset")
+	})
+}
+
+// Verifies that epochs never go back, over a reaction that is removed and made
+// again under its name: who held a stream for the old one can write nothing.
+func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a")
+		last := int64(-1)
+		for range 4 {
+			l := one(t, hf, "r")
+			if l.Epoch <= last {
+				t.Errorf("the epoch went from %d to %d", last, l.Epoch)
+			}
+			last = l.Epoch
+			if removed, err := reactions.Remove(ctx, hf, "r"); err != nil || !removed {
+				t.Fatalf("removed %t, %v", removed, err)
+			}
+			late(t, hf, l)
+			if again, err := reactions.Remove(ctx, hf, "r"); err != nil || again {
+				t.Errorf("removed again %t, %v", again, err)
+			}
+			enlist(t, hf, "r")
+			late(t, hf, l)
+			next := one(t, hf, "r")
+			late(t, hf, l)
+			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
+				t.Fatal(err)
+			}
+			late(t, hf, l)
+			last = next.Epoch
+		}
+	})
+}
+
+// TestBugTouchedIsNotAsItStandsNow wants what a repair returns to be what a query
+// then shows. DueAt is that of before the repair, though the repair makes the
+// stream due at once (and so is Epoch, where it ended a hold): Position.repaired
+// works them out from what was read before, rather than read them.
+func TestBugTouchedIsNotAsItStandsNow(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a")
+		l := one(t, hf, "r")
+		if _, err := reactions.RecordOne(context.Background(), hf, reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		done, err := stream.Reset(context.Background(), hf, stream.Filter{})
+		if err != nil || len(done.Touched) != 1 {
+			t.Fatal(done, err)
+		}
+		if now := *positionOf(t, hf, "r", "s"); done.Touched[0] != now {
+			t.Errorf("it says %+v, and there is %+v", done.Touched[0], now)
+		}
+	})
+}
+
+// TestBugALateAckForgivesADeath wants an ack that comes after its hold was freed
+// to change nothing. On SQLite it sets the deaths to none, and takes the error
+// away: the branch that recognises a repeated ack is part of the UPDATE. It comes
+// about where a full lease of a hundred events was committed one by one, and its
+// worker is stopped before the last release.
+func TestBugALateAckForgivesADeath(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b")
+		l := one(t, hf, "r")
+		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0, Keep: true}); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, time.Hour)
+		if n, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		before := *positionOf(t, hf, "r", "s")
+		_, _ = reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0})
+		if after := *positionOf(t, hf, "r", "s"); after != before {
+			t.Errorf("a late holder made %+v of %+v", after, before)
+		}
+	})
+}
+
+// TestBugSeveralSuspectsAreTakenAtOnce wants a take to take at most as many
+// streams on which somebody died as it says. On PostgreSQL it takes as many of
+// each reaction, for the limit stands inside the LATERAL: a node that serves two
+// reactions then has the poison of one in hand with an innocent stream of the
+// other, which dies with it each time until it is blocked.
+func TestBugSeveralSuspectsAreTakenAtOnce(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "one")
+		enlist(t, hf, "two")
+		emit(t, hf, "s", "a")
+		if n := len(takeByHand(t, hf, "one", "two")); n != 2 {
+			t.Fatalf("took %d", n)
+		}
+		holdfasttest.Advance(t, hf, time.Hour)
+		if n, err := reactions.SweepAll(context.Background(), hf, func([]string) {}); err != nil || n != 2 {
+			t.Fatal(n, err)
+		}
+		if got := takeSome(t, hf, 10, 1, "one", "two"); len(got) != 1 {
+			t.Errorf("took %d streams on which somebody died, want 1", len(got))
+		}
+	})
+}
+
+// TestBugSkipMissesWhatKills wants a skip to go behind the event that killed its
+// workers. Where the reaction wants only some events, the sweep takes the version
+// behind the watermark for the failing one, whatever event that is: the skip goes
+// behind an event that nobody wanted, and the poison comes again. (Its history
+// says version -1.)
+func TestBugSkipMissesWhatKills(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxDeaths, d.Events = 1, []string{"wanted"} })
+		emit(t, hf, "s", "other", "other", "wanted", "wanted")
+		wanted := func(l *reactions.Lease) {
+			if err := reactions.Fill(ctx, hf, store.EventMarks, []*reactions.Lease{l}, func(*reactions.Lease) []string { return []string{"wanted"} }, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := one(t, hf, "r")
+		wanted(l)
+		if l.Events[0].Version != 2 {
+			t.Fatalf("first comes %+v", l.Events[0])
+		}
+		holdfasttest.Advance(t, hf, time.Hour) // it kills
+		if n, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		if p := positionOf(t, hf, "r", "s"); !p.Blocked || p.Failing != 2 {
+			t.Errorf("after its death it is %+v", p)
+		}
+		if _, data := historyOf(t, hf, "r", "s"); data[0]["version"] != 2.0 {
+			t.Errorf("its history says %v", data)
+		}
+		repair(t, hf, "skip", reactions.Filter{})
+		l = one(t, hf, "r")
+		wanted(l)
+		if l.Events[0].Version != 3 {
+			t.Errorf("after the skip comes %+v again", l.Events[0])
+		}
+	})
+}
+
+// TestBugSkippingAgainIsTakenForALostLease wants what Stop's comment says:
+// stopping again under the same epoch gives the same answer. That is so for a
+// stop that blocks; one that skips is answered that the lease was lost.
+func TestBugSkippingAgainIsTakenForALostLease(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a")
+		l := one(t, hf, "r")
+		for range 2 {
+			if err := reactions.Stop(context.Background(), hf, l, -1, 0, "no", 1, false); err != nil {
+				t.Errorf("skip: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,455 @@
+package reactions_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// journal is where reactions note what they were given: in a table, with the
+// acknowledgement, and in memory, without.
+type journal struct {
+	*testing.T
+	site
+	mu   sync.Mutex
+	last map[string]int64 // by reaction and stream, of those without a commit
+}
+
+const journalTable = `CREATE TABLE seen (reaction text NOT NULL, stream text NOT NULL, version bigint NOT NULL, UNIQUE (reaction, stream, version))`
+
+// once is a reaction that notes each event with its acknowledgement: the first of
+// a stream, or the one behind the last that was noted.
+func (j *journal) once(name string, fromNow bool) holdfast.Part {
+	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
+		d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			first := int64(d.Version) - 1 // from now on, the first may be any
+			if !fromNow {
+				first = -1
+			}
+			n, err := j.exec(ctx, tx, `INSERT INTO seen
+				SELECT q.r, q.s, q.v FROM (SELECT CAST($1 AS text) AS r, CAST($2 AS text) AS s, CAST($3 AS bigint) AS v, CAST($4 AS bigint) AS f) AS q
+				WHERE coalesce((SELECT max(x.version) FROM seen AS x WHERE x.reaction = q.r AND x.stream = q.s), q.f) = q.v - 1`,
+				name, d.Stream, int64(d.Version), first)
+			if err == nil && n != 1 {
+				j.Errorf("%s was given %s %d after something else than the one before it", name, d.Stream, d.Version)
+			}
+			return err
+		})
+		return nil
+	}, stream.Options{FromNow: fromNow})
+}
+
+// least is a reaction that notes nothing with its acknowledgement: an event may
+// come again, but none before the one before it.
+func (j *journal) least(name string) holdfast.Part {
+	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		last, ok := j.last[d.Stream]
+		if !ok {
+			last = -1
+		}
+		if int64(d.Version) > last+1 {
+			j.Errorf("%s was given %s %d after %d", name, d.Stream, d.Version, last)
+		}
+		j.last[d.Stream] = max(last, int64(d.Version))
+		return nil
+	}, stream.Options{})
+}
+
+// written is what was acknowledged to the writers.
+type written struct {
+	mu    sync.Mutex
+	heads map[string]int64
+	after map[string]bool // begun to commit after the late reactions were registered
+	count atomic.Int64
+	late  atomic.Bool
+}
+
+func (w *written) note(name string, head, n int64, late bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heads[name] = max(w.heads[name], head)
+	for v := head - n + 1; late && v <= head; v++ {
+		w.after[fmt.Sprint(name, " ", v)] = true
+	}
+	w.count.Add(1)
+}
+
+// TestNothingIsSkippedOrRepeated verifies, with twelve writers over dozens of
+// streams, and on PostgreSQL four more that hold their transactions open while
+// dozens of later ones commit, with two nodes that serve the same reactions and a
+// third that registers more of them in the middle: each event is noted once, with
+// its acknowledgement, and in the order of its stream, from the first on; a
+// reaction from now on has all that began to commit after it was registered; one
+// without a commit gets each at least once, and none before the one before it.
+func TestNothingIsSkippedOrRepeated(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		j := &journal{T: t, site: s, last: map[string]int64{}}
+		w := &written{heads: map[string]int64{}, after: map[string]bool{}}
+		s.must(t, s.open(t), journalTable)
+		a := s.node(t, j.once("once", false), j.least("least"))
+		b := s.node(t, j.once("once", false), j.least("least"))
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		var group sync.WaitGroup
+		for i := range 12 {
+			hf := []*holdfast.Engine{a, b}[i%2]
+			group.Go(func() { writeOn(ctx, t, hf, w) })
+		}
+		if s.postgres() {
+			for i := range 4 {
+				level := []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead}[i%2]
+				group.Go(func() { holdOpen(ctx, t, s, a, w, i, level) })
+			}
+		}
+		eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
+		c := s.node(t, j.once("late", false), j.once("now", true))
+		w.late.Store(true)
+		_ = clock.Wait(ctx, writing())
+		from := w.count.Load()
+		eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
+		stop()
+		group.Wait()
+		total := 0
+		for _, head := range w.heads {
+			total += int(head) + 1
+		}
+		seen := func(name string) int {
+			return len(s.texts(t, c, `SELECT stream FROM seen WHERE reaction = '`+name+`'`))
+		}
+		missed := func() (all []string) {
+			now := map[string]bool{}
+			for _, one := range s.texts(t, c, `SELECT stream || ' ' || version FROM seen WHERE reaction = 'now'`) {
+				now[one] = true
+			}
+			for one := range w.after {
+				if !now[one] {
+					all = append(all, one)
+				}
+			}
+			return all
+		}
+		eventually(t, "all is delivered, and what began to commit after the reaction from now on was registered", func() bool {
+			sweep(t, c)
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			got := 0
+			for _, v := range j.last {
+				got += int(v) + 1
+			}
+			return got == total && seen("once") == total && seen("late") == total && len(missed()) == 0
+		})
+		t.Logf("%d events on %d streams, %d of them after the late registration, which has %d", total, len(w.heads), len(w.after), seen("now"))
+	})
+}
+
+// writeOn appends until ctx ends.
+func writeOn(ctx context.Context, t *testing.T, hf *holdfast.Engine, w *written) {
+	for ctx.Err() == nil {
+		name, n := fmt.Sprint("s-", rand.IntN(36)), 1+rand.IntN(3)
+		late := w.late.Load()
+		head, err := stream.Append(context.Background(), hf, name, stream.Any, make3(n)...)
+		if err != nil {
+			t.Errorf("append: %v", err)
+			return
+		}
+		w.note(name, int64(head), int64(n), late)
+	}
+}
+
+func make3(n int) []stream.Event {
+	return []stream.Event{{Name: "x"}, {Name: "y"}, {Name: "z"}}[:n]
+}
+
+// holdOpen appends, to streams of its own and to new ones, in transactions that
+// it holds open until many of the others' have committed.
+func holdOpen(ctx context.Context, t *testing.T, s site, hf *holdfast.Engine, w *written, i int, level pgx.TxIsoLevel) {
+	for round := 0; ctx.Err() == nil; round++ {
+		h := s.hold(t, hf, level)
+		from := w.count.Load()
+		heads := map[string]int64{}
+		add := func(name string) bool {
+			head, err := stream.Append(context.Background(), h.tx, name, stream.Any, make3(2)...)
+			if err != nil {
+				t.Errorf("append in a transaction: %v", err)
+			}
+			heads[name] = int64(head)
+			return err == nil
+		}
+		if !add(fmt.Sprint("s-held-", i)) {
+			return
+		}
+		for w.count.Load() < from+40 && clock.Wait(ctx, time.Millisecond) == nil {
+		}
+		if !add(fmt.Sprint("s-held-", i, "-", round)) {
+			return
+		}
+		late := w.late.Load()
+		h.commit(t)
+		_ = h.Conn().Close(context.Background())
+		for name, head := range heads {
+			w.note(name, head, 2, late)
+		}
+	}
+}
+
+// TestALateCommitIsDelivered verifies that an event whose transaction is held
+// open while later ones of the same reaction commit and are handled is delivered
+// when it commits, and that the commit itself wakes the node.
+func TestALateCommitIsDelivered(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	got := make(chan string, 100)
+	hf := s.node(t, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+		got <- fmt.Sprint(d.Stream, " ", d.Version)
+		return nil
+	}, stream.Options{}))
+	appendTo(t, hf, "a", "x")
+	want := []string{"a 0"}
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
+		open := s.hold(t, hf, level)
+		appendTo(t, open.tx, "a", "held")
+		for i := range 20 {
+			name := fmt.Sprint(level, i)
+			appendTo(t, hf, name, "x")
+			want = append(want, name+" 0")
+		}
+		for len(want) > 0 {
+			g := <-got
+			if g[:2] == "a " && g != "a 0" {
+				t.Fatalf("%s was delivered before it was committed", g)
+			}
+			want = want[1:]
+		}
+		begun := clock.Now()
+		open.commit(t)
+		g := <-got
+		if g[:2] != "a " {
+			t.Errorf("got %s", g)
+		}
+		t.Logf("%s came %s after its commit", g, clock.Since(begun).Round(time.Millisecond))
+	}
+}
+
+type cents struct{ Cents int }
+
+// balance folds an account.
+func balance(ctx context.Context, d holdfast.Doer, account string) (sum int, at stream.Version, err error) {
+	at = stream.None
+	for {
+		page, err := stream.Read(ctx, d, account, at+1, 0)
+		if err != nil || len(page) == 0 {
+			return sum, at, err
+		}
+		for _, e := range page {
+			var c cents
+			if err := json.Unmarshal(e.Data, &c); err != nil {
+				return 0, 0, err
+			}
+			sum, at = sum+c.Cents, e.Version
+		}
+	}
+}
+
+// withdraw takes a cent if there is one.
+func withdraw(ctx context.Context, d holdfast.Doer, account string) error {
+	sum, at, err := balance(ctx, d, account)
+	if err != nil || sum == 0 {
+		return err
+	}
+	_, err = stream.Append(ctx, d, account, at, stream.Event{Name: "withdrawn", Data: []byte(`{"Cents": -1}`)})
+	return err
+}
+
+// TestReactionsNeverOverdraw verifies that reactions which fold an account and
+// append to it at the version that they loaded, with their acknowledgement and
+// without, two of them on each of two nodes, never overdraw it, and settle.
+func TestReactionsNeverOverdraw(t *testing.T) {
+	const asked, there = 60, 25
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		options := stream.Options{Retries: 1000, Backoff: stream.Backoff{Kind: stream.Fixed, Base: time.Millisecond}}
+		var nodes []*holdfast.Engine
+		parts := func() (all []holdfast.Part) {
+			for _, inside := range []bool{true, false} {
+				all = append(all, stream.React(fmt.Sprint("inside-", inside), stream.Select{Streams: "^ask-"}, func(ctx context.Context, d *stream.Delivery) error {
+					if !inside {
+						return withdraw(ctx, nodes[0], "account")
+					}
+					d.Commit(func(ctx context.Context, tx holdfast.Tx) error { return withdraw(ctx, tx, "account") })
+					return nil
+				}, options))
+			}
+			return all
+		}
+		hf := s.open(t, parts()...)
+		nodes = append(nodes, hf, s.open(t, parts()...))
+		if _, err := stream.Append(t.Context(), hf, "account", stream.None, stream.Event{Name: "paid", Data: fmt.Appendf(nil, `{"Cents": %d}`, there)}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range asked {
+			appendTo(t, hf, fmt.Sprint("ask-", i%12), "please")
+		}
+		for _, n := range nodes {
+			run(t, n)
+		}
+		no := false
+		eventually(t, "all asked for is handled", func() bool {
+			all, _, err := stream.Query(context.Background(), hf, stream.Filter{Blocked: &no}, stream.Position{}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := 24 - len(all)
+			for _, p := range all {
+				if p.Watermark < p.Head {
+					left++
+				}
+			}
+			return left == 0
+		})
+		sum, at, err := balance(context.Background(), hf, "account")
+		if err != nil || sum != 0 || at != there {
+			t.Errorf("the account has %d at version %d (%v), after %d were asked of %d", sum, at, err, 2*asked, there)
+		}
+	})
+}
+
+// TestLowPriorityIsNotStarved verifies that a reaction without priority, under a
+// load of one with priority that is more than is ever taken, is taken as soon as
+// it has waited for as long as the priority is worth, and not before.
+func TestLowPriorityIsNotStarved(t *testing.T) {
+	const worth = 30
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		ctx, hf := context.Background(), s.open(t)
+		high, low := define("high", "^h-"), define("low", "^l$")
+		high.Priority = worth
+		register(t, hf, high)
+		register(t, hf, low)
+		wanted := []reactions.Wanted{{Name: "high", Lease: time.Hour}, {Name: "low", Lease: time.Hour}}
+		appendTo(t, hf, "l", "x")
+		if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"low"}); err != nil {
+			t.Fatal(err)
+		}
+		for second := 0; ; second += 5 {
+			for i := range 3 { // and one is taken
+				appendTo(t, hf, fmt.Sprint("h-", second, "-", i), "x")
+			}
+			if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"high", "low"}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1, All: true})
+			if err != nil || len(got) != 1 {
+				t.Fatalf("took %d: %v", len(got), err)
+			}
+			if got[0].Reaction == "low" {
+				if second < worth {
+					t.Errorf("the one without priority came after %d seconds", second)
+				}
+				return
+			}
+			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: got[0], Done: got[0].Handled()}); err != nil {
+				t.Fatal(err)
+			}
+			if second > 4*worth {
+				t.Fatalf("the one without priority has waited for %d seconds, the priority is worth %d", second, worth)
+			}
+			holdfasttest.Advance(t, hf, 5*time.Second)
+		}
+	})
+}
+
+// TestAnAppendWakesAnIdleNode verifies that a node which has come to rest handles
+// an append of its own process at once, and on PostgreSQL one of another node,
+// not at the next poll: of many tries, spread over the polls' interval, none may
+// take as long as a poll would for half of them.
+func TestAnAppendWakesAnIdleNode(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		got := make(chan struct{}, 10)
+		hf := s.node(t, stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error {
+			got <- struct{}{}
+			return nil
+		}, stream.Options{}))
+		from := map[string]*holdfast.Engine{"its own": hf}
+		if s.postgres() {
+			from["another"] = s.node(t)
+			appendTo(t, from["another"], "warm", "x")
+			<-got
+		}
+		for what, by := range from {
+			slow := 0
+			for i := range 3 {
+				// after this much without a find, polls are a second or two apart
+				_ = clock.Wait(t.Context(), 1700*time.Millisecond)
+				begun := clock.Now()
+				appendTo(t, by, fmt.Sprint(what, i), "x")
+				<-got
+				took := clock.Since(begun)
+				t.Logf("an append of %s process was handled after %s", what, took.Round(time.Millisecond))
+				if took > 500*time.Millisecond {
+					slow++
+				}
+			}
+			if slow > 1 {
+				t.Errorf("%d of 3 appends of %s process waited for a poll", slow, what)
+			}
+		}
+	})
+}
+
+// TestAnIdleNodeWithReactionsAsksSeldom verifies that a node that serves
+// reactions, with nothing to do, asks PostgreSQL at most twice a second.
+func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	var parts []holdfast.Part
+	for i := range 5 {
+		parts = append(parts, stream.React(fmt.Sprint("r", i), stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}))
+	}
+	hf := s.node(t, parts...)
+	appendTo(t, hf, "s", "x")
+	watch, err := pgx.Connect(t.Context(), s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close(context.Background())
+	if _, err := watch.Exec(t.Context(), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements`); err != nil {
+		t.Fatal(err)
+	}
+	asked := func() (n int) {
+		err := watch.QueryRow(t.Context(), `SELECT coalesce(sum(s.calls), 0)::int FROM pg_stat_statements s
+			JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() AND s.query NOT LIKE '%pg_stat_statements%'`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	_ = clock.Wait(t.Context(), 5*time.Second) // it comes to rest
+	begun, before := clock.Now(), asked()
+	_ = clock.Wait(t.Context(), 10*time.Second) // a sweep is among it
+	n, took := asked()-before, clock.Since(begun)
+	t.Logf("%d queries in %s", n, took.Round(time.Millisecond))
+	rows, _ := watch.Query(t.Context(), `SELECT s.calls || ' ' || left(s.query, 90) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+		WHERE d.datname = current_database() ORDER BY s.calls DESC LIMIT 8`)
+	most, _ := pgx.CollectRows(rows, pgx.RowTo[string])
+	t.Logf("most asked since it began: %q", most)
+	if float64(n) > 2*took.Seconds() {
+		t.Errorf("%d queries in %s, want at most two a second", n, took)
+	}
+}

@@ -1,0 +1,988 @@
+package reactions_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// onBoth runs a test on both databases, at the same time, and names them so that
+// another process can open them too.
+func onBoth(t *testing.T, f func(t *testing.T, db string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, "sqlite:"+holdfasttest.SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.PostgreSQL(t)) })
+}
+
+func databaseAt(name string) holdfast.Database {
+	if path, ok := strings.CutPrefix(name, "sqlite:"); ok {
+		return sqlite.File(path)
+	}
+	return postgres.URL(name)
+}
+
+// node is an engine that runs.
+type node struct {
+	*holdfast.Engine
+	halt context.CancelFunc
+	done sync.WaitGroup
+}
+
+// startNode opens an engine and runs it. When the test ends it is stopped, what
+// it left is checked, and it is closed.
+func startNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...holdfast.Part) *node {
+	t.Helper()
+	n := openNode(t, db, c, parts...)
+	n.start(t)
+	return n
+}
+
+// start runs it until it is stopped, or the test ends.
+func (n *node) start(t *testing.T) {
+	ctx, halt := context.WithCancel(context.Background())
+	n.halt = halt
+	n.done.Go(func() {
+		if err := n.Run(ctx); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(n.stop)
+}
+
+func openNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...holdfast.Part) *node {
+	t.Helper()
+	c.Log = slog.New(slog.DiscardHandler)
+	hf, err := holdfast.Open(context.Background(), db, c, parts...)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		report, err := hf.Check(context.Background())
+		if err == nil && !report.Clean() {
+			t.Errorf("the test left a database that breaks its invariants:\n%s", report)
+		}
+		if err := hf.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return &node{Engine: hf, halt: func() {}}
+}
+
+// stop ends the running and waits for it. Stopping twice is harmless.
+func (n *node) stop() {
+	n.halt()
+	n.done.Wait()
+}
+
+var briskly = holdfast.Config{SweepEvery: 100 * time.Millisecond}
+
+// comesAbout looks again and again until something is so.
+func comesAbout(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for !so() {
+		if clock.Wait(ctx, 5*time.Millisecond) != nil {
+			t.Fatalf("it did not come about that %s", what)
+		}
+	}
+}
+
+// emit appends events with these names.
+func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
+	t.Helper()
+	var all []stream.Event
+	for _, e := range events {
+		all = append(all, stream.Event{Name: e})
+	}
+	if _, err := stream.Append(context.Background(), d, name, stream.Any, all...); err != nil {
+		t.Fatalf("append to %s: %v", name, err)
+	}
+}
+
+// positionOf is where a reaction stands on a stream; nil if nowhere yet.
+func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Position {
+	t.Helper()
+	all, _, err := stream.Query(context.Background(), d, stream.Filter{Reaction: reaction, Streams: []string{name}}, stream.Position{}, 2)
+	if err != nil {
+		t.Fatalf("query: %v", err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[0]
+}
+
+// standsSo waits until a reaction's position on a stream is so.
+func standsSo(t testing.TB, d holdfast.Doer, reaction, name, what string, so func(stream.Position) bool) stream.Position {
+	t.Helper()
+	var last *stream.Position
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s on %s: %+v", reaction, name, last)
+		}
+	}()
+	comesAbout(t, fmt.Sprintf("%s on %s %s", reaction, name, what), func() bool {
+		last = positionOf(t, d, reaction, name)
+		return last != nil && so(*last)
+	})
+	return *last
+}
+
+func handled(version stream.Version) func(stream.Position) bool {
+	return func(p stream.Position) bool { return p.Watermark >= version && p.Holder == "" }
+}
+
+func blocked(p stream.Position) bool { return p.Blocked }
+
+func databaseTime(t testing.TB, hf *holdfast.Engine) time.Time {
+	t.Helper()
+	s, err := hf.Status(context.Background())
+	if err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("status: %v", err)
+	}
+	return s.Now
+}
+
+// historyOf reads the names and the data of a reaction's history on a stream.
+func historyOf(t testing.TB, d holdfast.Doer, reaction, name string) (names []string, data []map[string]any) {
+	t.Helper()
+	all, err := stream.Read(context.Background(), d, reactions.Stream(reaction, name), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		var said map[string]any
+		if err := json.Unmarshal(e.Data, &said); err != nil {
+			t.Fatalf("history %s: %v", e.Data, err)
+		}
+		names, data = append(names, e.Name), append(data, said)
+	}
+	return names, data
+}
+
+// diary keeps what was delivered.
+type diary struct {
+	mu   sync.Mutex
+	seen []stream.Delivery
+}
+
+func (y *diary) write(d *stream.Delivery) int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.seen = append(y.seen, *d)
+	n := 0
+	for _, s := range y.seen {
+		if s.Stream == d.Stream && s.Version == d.Version {
+			n++
+		}
+	}
+	return n
+}
+
+// of returns how often each version of a stream was delivered, in what order.
+func (y *diary) of(name string) (versions []stream.Version, attempts []int, operations []string) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, s := range y.seen {
+		if s.Stream == name {
+			versions, attempts, operations = append(versions, s.Version), append(attempts, s.Attempt), append(operations, s.Operation)
+		}
+	}
+	return versions, attempts, operations
+}
+
+func lasting(pause time.Duration) stream.Backoff {
+	return stream.Backoff{Kind: stream.Fixed, Base: pause, Max: pause, Steady: true}
+}
+
+// Verifies that an event that failed is tried again by itself, not before its
+// pause is over by the database's time and then without a nudge, as the same
+// operation; and that the count of failures is gone once it succeeds.
+func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		var y diary
+		var hf *node
+		var due atomic.Int64 // not before this is it to be tried again
+		part := stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+			if now := databaseTime(t, hf.Engine).UnixMilli(); now < due.Load() {
+				t.Errorf("it was tried again %d ms early", due.Load()-now)
+			}
+			if y.write(d) < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		}, stream.Options{Backoff: lasting(time.Hour)})
+		hf = openNode(t, databaseAt(db), briskly, part)
+		emit(t, hf, "s", "e")
+		hf.start(t)
+		for n := 1; n <= 2; n++ {
+			p := standsSo(t, hf, "r", "s", "has failed", func(p stream.Position) bool { return p.Failures == n && p.Holder == "" })
+			due.Store(p.DueAt.UnixMilli())
+			if in := p.DueAt.Sub(databaseTime(t, hf.Engine)); in < 59*time.Minute || in > time.Hour || p.Failing != 0 || p.Error != "not yet" {
+				t.Errorf("after %d failures it is due in %s: %+v", n, in, p)
+			}
+			holdfasttest.Advance(t, hf.Engine, 58*time.Minute)
+			early := takeByHand(t, hf, "r")
+			if len(early) != 0 {
+				t.Fatalf("it could be taken two minutes early: %+v", early[0])
+			}
+			holdfasttest.Advance(t, hf.Engine, 3*time.Minute)
+		}
+		p := standsSo(t, hf, "r", "s", "is handled", handled(0))
+		if p.Failures != 0 || p.Failing != -1 || p.Error != "" {
+			t.Errorf("in the end it is %+v", p)
+		}
+		_, attempts, operations := y.of("s")
+		if !slices.Equal(attempts, []int{1, 2, 3}) || operations[0] != operations[1] || operations[1] != operations[2] {
+			t.Errorf("attempts %v, operations %v", attempts, operations)
+		}
+	})
+}
+
+// takeByHand takes and reads what a worker would.
+func takeByHand(t testing.TB, d holdfast.Doer, names ...string) []*reactions.Lease {
+	t.Helper()
+	return takeSome(t, d, 100, 100, names...)
+}
+
+func takeSome(t testing.TB, d holdfast.Doer, limit, suspects int, names ...string) []*reactions.Lease {
+	t.Helper()
+	ctx := context.Background()
+	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Suspects: suspects}
+	for _, n := range names {
+		a.Reactions = append(a.Reactions, reactions.Wanted{Name: n, Lease: time.Minute})
+	}
+	if _, err := reactions.Gather(ctx, d, store.Place{}, names); err != nil {
+		t.Fatal(err)
+	}
+	leases, err := reactions.Take(ctx, d, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reactions.Fill(ctx, d, store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 100); err != nil {
+		t.Fatal(err)
+	}
+	return leases
+}
+
+// Verifies what each end of a body leads to: an error and a panic are tried again
+// as often as may be and then block the stream, right behind the last event that
+// was handled; an error that is said to be final blocks at once; a deferral is no
+// failure; and none of it concerns the other streams.
+func TestHowABodyEnds(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		var y diary
+		body := func(_ context.Context, d *stream.Delivery) error {
+			n := y.write(d)
+			if d.Version != 1 {
+				return nil
+			}
+			switch d.Stream {
+			case "throws":
+				return errors.New("no \x00 \xff")
+			case "panics":
+				panic("ouch")
+			case "final":
+				return fmt.Errorf("wrapped: %w", holdfast.NonRetryable(errors.New("never")))
+			case "silent":
+				return errors.New("")
+			case "later":
+				if n < 3 {
+					return fmt.Errorf("wrapped: %w", stream.Later(time.Millisecond))
+				}
+			}
+			return nil
+		}
+		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, body,
+			stream.Options{Retries: 2, Backoff: lasting(time.Millisecond)}))
+		bad := []string{"throws", "panics", "final", "silent", "later"}
+		for i := range 20 {
+			emit(t, hf, fmt.Sprint("fine-", i), "a", "b", "c")
+		}
+		for _, name := range bad {
+			emit(t, hf, name, "a", "b", "c")
+		}
+		for i := range 20 {
+			if p := standsSo(t, hf, "r", fmt.Sprint("fine-", i), "is done", handled(2)); p.Failures+p.Deaths != 0 {
+				t.Errorf("%+v", p)
+			}
+		}
+		for name, want := range map[string]struct {
+			runs  int
+			error string
+		}{"throws": {3, "no \uFFFD \uFFFD"}, "panics": {3, "panic: ouch"}, "final": {1, "wrapped: never"}, "silent": {3, "it failed and did not say why"}} {
+			p := standsSo(t, hf, "r", name, "is blocked", blocked)
+			versions, _, _ := y.of(name)
+			if len(versions) != want.runs+1 || slices.Contains(versions, 2) {
+				t.Errorf("%s: delivered %v", name, versions)
+			}
+			if p.Watermark != 0 || p.Failing != 1 || p.Failures != want.runs || p.Error != want.error || p.Holder != "" {
+				t.Errorf("%s: %+v", name, p)
+			}
+			if names, data := historyOf(t, hf, "r", name); !slices.Equal(names, []string{"blocked"}) || data[0]["version"] != 1.0 || data[0]["error"] != want.error {
+				t.Errorf("%s: history %v %v", name, names, data)
+			}
+		}
+		p := standsSo(t, hf, "r", "later", "is done", handled(2))
+		if versions, attempts, _ := y.of("later"); p.Failures != 0 || !slices.Equal(versions, []stream.Version{0, 1, 1, 1, 2}) ||
+			slices.ContainsFunc(attempts, func(n int) bool { return n != 1 }) {
+			t.Errorf("deferred: %v, attempts %v: %+v", versions, attempts, p)
+		}
+	})
+}
+
+// Verifies that a deferral counts no failure and lasts by the database's time,
+// and that what went before it in the lease stays acknowledged.
+func TestADeferralLasts(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		var y diary
+		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+			if y.write(d) == 1 && d.Version == 2 {
+				return stream.Later(time.Hour)
+			}
+			return nil
+		}, stream.Options{}))
+		emit(t, hf, "s", "a", "b", "c")
+		p := standsSo(t, hf, "r", "s", "is deferred", handled(1))
+		if in := p.DueAt.Sub(databaseTime(t, hf.Engine)); in < 59*time.Minute || in > time.Hour || p.Failures != 0 || p.Error != "" {
+			t.Errorf("it is due in %s: %+v", in, p)
+		}
+		emit(t, hf, "s", "d") // does not bring it forward
+		emit(t, hf, "other", "a")
+		standsSo(t, hf, "r", "other", "is done", handled(0))
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		standsSo(t, hf, "r", "s", "is done", handled(3))
+		if versions, attempts, _ := y.of("s"); !slices.Equal(versions, []stream.Version{0, 1, 2, 2, 3}) || slices.Max(attempts) != 1 {
+			t.Errorf("delivered %v, attempts %v", versions, attempts)
+		}
+	})
+}
+
+// Verifies that an event that fails for good is skipped where the reaction says
+// so, that its history tells, and that the events behind it are delivered.
+func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		var y diary
+		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+			y.write(d)
+			if d.Version == 1 {
+				return errors.New("no")
+			}
+			return nil
+		}, stream.Options{SkipOnError: true, Retries: 1, Backoff: lasting(time.Millisecond)}))
+		emit(t, hf, "s", "a", "b", "c")
+		p := standsSo(t, hf, "r", "s", "is done", handled(2))
+		versions, attempts, _ := y.of("s")
+		if !slices.Equal(versions, []stream.Version{0, 1, 1, 2}) || !slices.Equal(attempts, []int{1, 1, 2, 1}) || p.Blocked || p.Failures != 0 || p.Failing != -1 || p.Error != "" {
+			t.Errorf("delivered %v, attempts %v: %+v", versions, attempts, p)
+		}
+		if names, data := historyOf(t, hf, "r", "s"); !slices.Equal(names, []string{"skipped"}) || data[0]["version"] != 1.0 || data[0]["error"] != "no" {
+			t.Errorf("history %v %v", names, data)
+		}
+	})
+}
+
+// Verifies, with bodies that commit and with bodies that do not, that a failure
+// keeps what went before it in the lease acknowledged, and that the failures of
+// one event do not count for the next.
+func TestAFailureKeepsWhatWentBefore(t *testing.T) {
+	for _, commits := range []bool{false, true} {
+		t.Run(fmt.Sprint("commits ", commits), func(t *testing.T) {
+			onBoth(t, func(t *testing.T, db string) {
+				var y diary
+				hf := openNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+					n := y.write(d)
+					if commits {
+						d.Commit(writeOut(d, "w"))
+					}
+					if (d.Version == 4 || d.Version == 5 || d.Version == 7) && n < 3 {
+						return errors.New("no")
+					}
+					return nil
+				}, stream.Options{Retries: 2, Backoff: lasting(20 * time.Millisecond)}))
+				var seen []string // one stream, so one at a time
+				hf.Reactions().Trace = func(c reactions.Crumb) {
+					if c.What == "failed" {
+						seen = append(seen, fmt.Sprint(c.Version))
+					}
+				}
+				emit(t, hf, "s", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+				hf.start(t)
+				standsSo(t, hf, "r", "s", "is done", handled(9))
+				hf.stop()
+				if !slices.Equal(seen, []string{"3", "3", "4", "4", "6", "6"}) {
+					t.Errorf("the watermarks of the failures are %v", seen)
+				}
+				versions, attempts, _ := y.of("s")
+				if !slices.Equal(versions, []stream.Version{0, 1, 2, 3, 4, 4, 4, 5, 5, 5, 6, 7, 7, 7, 8, 9}) ||
+					!slices.Equal(attempts, []int{1, 1, 1, 1, 1, 2, 3, 1, 2, 3, 1, 1, 2, 3, 1, 1}) {
+					t.Errorf("delivered %v, attempts %v", versions, attempts)
+				}
+				if commits {
+					wantOut(t, hf, "s", 10)
+				}
+			})
+		})
+	}
+}
+
+// writeOut writes down that an event was handled, and by whom.
+func writeOut(d *stream.Delivery, by string) func(context.Context, holdfast.Tx) error {
+	return func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := stream.Append(ctx, tx, "out-"+d.Stream, stream.Any, stream.Event{Name: fmt.Sprint(d.Version), Actor: by})
+		return err
+	}
+}
+
+// wantOut checks that each of so many events was written down once, in order.
+func wantOut(t testing.TB, d holdfast.Doer, name string, n int) (by []string) {
+	t.Helper()
+	var names, want []string
+	for {
+		all, err := stream.Read(context.Background(), d, "out-"+name, stream.Version(len(names)), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 0 {
+			break
+		}
+		for _, e := range all {
+			names, by = append(names, e.Name), append(by, e.Actor)
+		}
+	}
+	for v := range n {
+		want = append(want, fmt.Sprint(v))
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("%s: written down were %v, want %v", name, names, want)
+	}
+	return by
+}
+
+// meddler stands before a database and meddles with its commits.
+type meddler struct {
+	store.Database
+	// before is asked before a transaction commits that ran a command of this
+	// name, and after it has; an error of before rolls it back.
+	command       string
+	before, after func() error
+}
+
+type meddled struct {
+	store.Store
+	m *meddler
+}
+
+func (m *meddler) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := m.Database.Open(ctx, o)
+	return &meddled{s, m}, err
+}
+
+func (s *meddled) Base() store.Store { return s.Store }
+
+func (s *meddled) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	var c *watched
+	err := s.Store.Update(ctx, func(ctx context.Context, conn store.Conn) error {
+		c = &watched{Conn: conn, name: s.m.command}
+		if err := f(ctx, c); err != nil || !c.ran {
+			return err
+		}
+		return s.m.before()
+	})
+	if err == nil && c.ran {
+		return s.m.after()
+	}
+	return err
+}
+
+type watched struct {
+	store.Conn
+	name string
+	ran  bool
+}
+
+func (c *watched) Unwrap() store.Conn { return c.Conn }
+func (c *watched) Run(ctx context.Context, cmd store.Command) error {
+	c.ran = c.ran || cmd.Decl().Name == c.name
+	return c.Conn.Run(ctx, cmd)
+}
+
+// once strikes the first time only, if there is anything to strike with.
+func once(strike func() error) func() error {
+	var done atomic.Bool
+	return func() error {
+		if strike == nil || done.Swap(true) {
+			return nil
+		}
+		return strike()
+	}
+}
+
+// Verifies that what a body commits and the acknowledgement are kept together or
+// not at all: where the closure fails after it has written, where the database
+// fails, and where the answer to the commit is lost, applied or not. Whatever
+// happens, it applies once.
+func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
+	lost := func() error { return fault.New(fault.OutcomeUnknown, "the answer was lost") }
+	down := func() error { return fault.New(fault.Unavailable, "down") }
+	for name, c := range map[string]struct {
+		before, after, closure func() error // what strikes once
+		bodies, closures       int          // how often the event's body and closure run
+	}{
+		"the closure fails":                 {closure: down, bodies: 2, closures: 2},
+		"the database fails":                {before: down, bodies: 2, closures: 2},
+		"it must give way":                  {before: func() error { return fault.New(fault.Unavailable, "deadlock").Repeatable() }, bodies: 1, closures: 2},
+		"the answer is lost, and it is":     {after: lost, bodies: 1, closures: 1},
+		"the answer is lost, and it is not": {before: lost, bodies: 1, closures: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, db string) {
+				closure := once(c.closure)
+				m := &meddler{Database: databaseAt(db), command: "reactions.ack", before: once(c.before), after: once(c.after)}
+				var bodies, closures atomic.Int32
+				hf := startNode(t, m, briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+					if d.Version == 0 {
+						bodies.Add(1)
+					}
+					d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+						if d.Version == 0 {
+							closures.Add(1)
+						}
+						if err := writeOut(d, "w")(ctx, tx); err != nil {
+							return err
+						}
+						return closure()
+					})
+					return nil
+				}, stream.Options{Backoff: lasting(time.Millisecond)}))
+				emit(t, hf, "s", "a", "b")
+				p := standsSo(t, hf, "r", "s", "is done", handled(1))
+				if p.Failures != 0 || p.Deaths != 0 || p.Blocked {
+					t.Errorf("%+v", p)
+				}
+				wantOut(t, hf, "s", 2)
+				if int(bodies.Load()) != c.bodies || int(closures.Load()) != c.closures {
+					t.Errorf("the body ran %d times, the closure %d times; want %d and %d", bodies.Load(), closures.Load(), c.bodies, c.closures)
+				}
+			})
+		})
+	}
+}
+
+// Verifies that a body whose hold was taken away while it worked commits nothing:
+// its closure's writes are rolled back, and its successor's apply once.
+func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		other := openNode(t, databaseAt(db), briskly)
+		var ran atomic.Int32
+		var fenced atomic.Bool
+		hf := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+			first := ran.Add(1) == 1
+			by := "second"
+			if first {
+				by = "first"
+				holdfasttest.Advance(t, other.Engine, time.Hour)
+				done, err := stream.Reset(context.Background(), other, stream.Filter{Reaction: "r"})
+				fenced.Store(err == nil && len(done.Touched) == 1 && len(done.Held) == 0)
+			}
+			d.Commit(writeOut(d, by))
+			return nil
+		}, stream.Options{Lease: 30 * time.Second}))
+		emit(t, hf, "s", "a")
+		p := standsSo(t, hf, "r", "s", "is done", handled(0))
+		if by := wantOut(t, hf, "s", 1); !slices.Equal(by, []string{"second"}) || !fenced.Load() || p.Generation != 1 || p.Failures != 0 {
+			t.Errorf("written by %v, fenced %t: %+v", by, fenced.Load(), p)
+		}
+	})
+}
+
+// Verifies that a body that takes several times its lease keeps its hold while
+// janitors sweep and another node looks for work, and is handled once.
+func TestASlowBodyKeepsItsHold(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		const lease = 1500 * time.Millisecond
+		var ran atomic.Int32
+		part := func() holdfast.Part {
+			return stream.React("r", stream.Select{Streams: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
+				ran.Add(1)
+				d.Commit(writeOut(d, "w"))
+				return clock.Wait(ctx, 3*lease)
+			}, stream.Options{Lease: lease})
+		}
+		hf := startNode(t, databaseAt(db), briskly, part())
+		startNode(t, databaseAt(db), briskly, part())
+		emit(t, hf, "s", "a")
+		p := standsSo(t, hf, "r", "s", "is done", handled(0))
+		if wantOut(t, hf, "s", 1); ran.Load() != 1 || p.Deaths != 0 || p.Failures != 0 {
+			t.Errorf("it ran %d times: %+v", ran.Load(), p)
+		}
+	})
+}
+
+// Verifies that a body that hangs beyond its timeout, whatever its context says,
+// loses its stream to another node, which is counted as a death and not as a
+// failure; and that what it would have committed is refused when it comes back.
+func TestABodyThatHangsLosesItsStream(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		hung, release := make(chan struct{}, 10), make(chan struct{})
+		free := sync.OnceFunc(func() { close(release) })
+		t.Cleanup(free)
+		back := make(chan struct{}, 10)
+		part := func(by string) holdfast.Part {
+			return stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+				d.Commit(writeOut(d, by))
+				if by == "hangs" {
+					hung <- struct{}{}
+					<-release
+					back <- struct{}{}
+				}
+				return nil
+			}, stream.Options{Lease: time.Second, Timeout: 500 * time.Millisecond})
+		}
+		one := startNode(t, databaseAt(db), briskly, part("hangs"))
+		t.Cleanup(free)
+		emit(t, one, "s", "a", "b")
+		<-hung
+		two := startNode(t, databaseAt(db), briskly, part("goes on"))
+		p := standsSo(t, two, "r", "s", "is done", handled(1))
+		free()
+		<-back
+		one.stop() // and with that its late end is over
+		if by := wantOut(t, two, "s", 2); !slices.Equal(by, []string{"goes on", "goes on"}) || p.Failures != 0 {
+			t.Errorf("written by %v: %+v", by, p)
+		}
+	})
+}
+
+// Verifies that a node that stops waits for its bodies, counts nothing against
+// them and gives back at once what it holds, begun or not: with leases of a day,
+// another node does the rest. No goroutine is left.
+func TestStoppingGivesEverythingBack(t *testing.T) {
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) { // alone, for the goroutines
+			db := "sqlite:" + holdfasttest.SQLite(t)
+			if kind == "postgres" {
+				db = holdfasttest.PostgreSQL(t)
+			}
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, before) })
+			begun := make(chan string, 100)
+			var running atomic.Int32
+			part := func(body func(context.Context, *stream.Delivery) error) holdfast.Part {
+				return stream.React("r", stream.Select{}, body, stream.Options{Lease: 24 * time.Hour})
+			}
+			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, Parallel: 4},
+				part(func(ctx context.Context, d *stream.Delivery) error {
+					if d.Version == 0 {
+						return nil
+					}
+					running.Add(1)
+					defer running.Add(-1)
+					begun <- d.Stream
+					<-ctx.Done()
+					if d.Stream < "s-02" {
+						return nil // it finished in time
+					}
+					return ctx.Err()
+				}))
+			for i := range 12 {
+				emit(t, one, fmt.Sprintf("s-%02d", i), "a", "b")
+			}
+			for range 4 {
+				<-begun
+			}
+			one.stop()
+			if n := running.Load(); n != 0 {
+				t.Errorf("%d bodies run on", n)
+			}
+			for i := range 12 {
+				name := fmt.Sprintf("s-%02d", i)
+				if p := positionOf(t, one, "r", name); p != nil && (p.Holder != "" || p.Failures+p.Deaths != 0) {
+					t.Errorf("after the stop: %+v", *p)
+				}
+			}
+			var y diary
+			two := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour},
+				part(func(_ context.Context, d *stream.Delivery) error { y.write(d); return nil }))
+			for i := range 12 {
+				standsSo(t, two, "r", fmt.Sprintf("s-%02d", i), "is done", handled(1))
+			}
+			two.stop()
+		})
+	}
+}
+
+// Verifies that after its server was gone for a while, stopped in order or as by
+// a crash and with work in hand, a worker goes on by itself: every event is
+// handled, in order, and what it commits applies once.
+func TestAWorkerOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	server, err := pgtest.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	var bodies atomic.Int64
+	var gate atomic.Pointer[chan struct{}] // where bodies wait
+	hf := startNode(t, postgres.URL(server.URL()), briskly, stream.React("r", stream.Select{Streams: "^s"}, func(_ context.Context, d *stream.Delivery) error {
+		bodies.Add(1)
+		<-*gate.Load()
+		d.Commit(writeOut(d, "w"))
+		return nil
+	}, stream.Options{Lease: 2 * time.Second, Retries: 1000, Backoff: lasting(10 * time.Millisecond)}))
+	const streams, each = 8, 40
+	for _, mode := range []string{"fast", "immediate"} {
+		shut := make(chan struct{})
+		gate.Store(&shut)
+		goal := bodies.Load() + streams
+		for i := range streams {
+			names := make([]string, each)
+			for v := range names {
+				names[v] = "e"
+			}
+			emit(t, hf, fmt.Sprint("s", i), names...)
+		}
+		comesAbout(t, "every stream is in hand", func() bool { return bodies.Load() >= goal })
+		if err := server.Stop(mode); err != nil {
+			t.Fatal(err)
+		}
+		close(shut) // they commit, and nobody is there
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range streams {
+		standsSo(t, hf, "r", fmt.Sprint("s", i), "is done", handled(2*each-1))
+		if p := positionOf(t, hf, "r", fmt.Sprint("s", i)); p.Failures+p.Deaths != 0 || p.Blocked {
+			t.Errorf("%+v", *p)
+		}
+		wantOut(t, hf, fmt.Sprint("s", i), 2*each)
+	}
+	t.Logf("%d bodies for %d events", bodies.Load(), streams*2*each)
+}
+
+// Verifies the pauses: how they grow, that they end at the max whatever the number
+// of failures, and that the jitter makes them half to all of that.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	for _, c := range []struct {
+		kind string
+		want []time.Duration // after 1, 2, … failures, from 1 s to 10 s
+	}{
+		{"fixed", []time.Duration{s, s, s, s, s}},
+		{"linear", []time.Duration{s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s, 8 * s, 9 * s, 10 * s, 10 * s}},
+		{"exponential", []time.Duration{s, 2 * s, 4 * s, 8 * s, 10 * s, 10 * s}},
+	} {
+		b := reactions.Backoff{Kind: c.kind, Base: s, Max: 10 * s, Steady: true}
+		for i, want := range c.want {
+			if got := b.Pause(i + 1); got != want {
+				t.Errorf("%s: after %d failures %s, want %s", c.kind, i+1, got, want)
+			}
+		}
+		for _, huge := range []int{62, 63, 64, 65, 1000, 1_000_000, 1 << 40} {
+			if got := b.Pause(huge); got != c.want[len(c.want)-1] {
+				t.Errorf("%s: after %d failures %s", c.kind, huge, got)
+			}
+		}
+		b.Steady = false
+		low, high := 10*s, time.Duration(0)
+		for range 2000 {
+			got := b.Pause(2)
+			low, high = min(low, got), max(high, got)
+		}
+		if low < c.want[1]/2 || high > c.want[1] || high-low < c.want[1]/4 {
+			t.Errorf("%s: with jitter from %s to %s, of %s", c.kind, low, high, c.want[1])
+		}
+	}
+}
+
+// TestBugPausesOverflow wants no number of failures to make a pause negative, and
+// a pause that begins with nothing to stay nothing. Linear overflows before it is
+// capped (a base of a day, after 106,752 failures: due at once); exponential from
+// nothing is taken for an overflow and waits the max after the second failure.
+func TestBugPausesOverflow(t *testing.T) {
+	t.Parallel()
+	year := 365 * 24 * time.Hour
+	for _, kind := range []string{"fixed", "linear", "exponential"} {
+		for _, base := range []time.Duration{0, 1, 24 * time.Hour, year} {
+			for _, failures := range []int{1, 2, 60, 300, 106_752, 1_000_000} {
+				got := reactions.Backoff{Kind: kind, Base: base, Max: year, Steady: true}.Pause(failures)
+				if got < 0 || got > year || got < base {
+					t.Errorf("%s from %s: after %d failures %s", kind, base, failures, got)
+				}
+				if base == 0 && got != 0 {
+					t.Errorf("%s from nothing: after %d failures %s", kind, failures, got)
+				}
+			}
+		}
+	}
+}
+
+// TestBugWhatWaitsBehindAHungBodyIsKeptForEver wants a stream that a node took and
+// has not begun, because all its bodies hang beyond their timeout, to go to
+// another node. It is renewed for as long as the process lives: Worker.renewAll
+// leaves out only leases whose body has begun (since), and Worker.lookAt waits to
+// hand over the others.
+func TestBugWhatWaitsBehindAHungBodyIsKeptForEver(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		hung, release := make(chan struct{}, 10), make(chan struct{})
+		part := func(hangs bool) holdfast.Part {
+			return stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error {
+				if hangs {
+					hung <- struct{}{}
+					<-release
+				}
+				return nil
+			}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond})
+		}
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond, Parallel: 1}, part(true))
+		emit(t, first, "a", "x")
+		emit(t, first, "b", "x")
+		first.start(t)
+		t.Cleanup(func() { close(release) }) // before the stop, which waits for it
+		<-hung
+		next := startNode(t, databaseAt(db), briskly, part(false))
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // five leases, fifteen timeouts
+		defer cancel()
+		for ctx.Err() == nil {
+			a, b := positionOf(t, next, "r", "a"), positionOf(t, next, "r", "b")
+			if a != nil && b != nil && a.Watermark == 0 && b.Watermark == 0 {
+				return
+			}
+			_ = clock.Wait(ctx, 20*time.Millisecond)
+		}
+		t.Errorf("after five leases: %+v and %+v", *positionOf(t, next, "r", "a"), *positionOf(t, next, "r", "b"))
+	})
+}
+
+// TestBugAHungBodyGoesOnUnderALostHold wants a node whose body came back after its
+// timeout, when another node has the stream, to begin none of the events that
+// follow. It begins the next one: the hold was no longer renewed, so that nothing
+// has told Worker.serve that it is lost.
+func TestBugAHungBodyGoesOnUnderALostHold(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := context.Background()
+		hung, release, lost := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
+		var y diary
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+			if y.write(d); d.Version == 0 {
+				hung <- struct{}{}
+				<-release
+			}
+			return nil
+		}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond}))
+		first.Reactions().Trace = func(c reactions.Crumb) {
+			if c.What == "lost" {
+				lost <- struct{}{}
+			}
+		}
+		emit(t, first, "s", "a", "b", "c")
+		first.start(t)
+		t.Cleanup(sync.OnceFunc(func() { close(release) }))
+		<-hung
+		standsSo(t, first, "r", "s", "has run out", func(p stream.Position) bool { return p.Until.Before(databaseTime(t, first.Engine)) })
+		err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { // so that nobody comes in between
+			if _, err := reactions.Sweep(ctx, tx, 0, func([]string) {}); err != nil {
+				return err
+			}
+			one(t, tx, "r")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release <- struct{}{}
+		<-lost
+		if versions, _, _ := y.of("s"); len(versions) != 1 {
+			t.Errorf("without a hold it began %v", versions)
+		}
+	})
+}
+
+// TestBugANodeOfBeforeSkipsWhatItDoesNotKnow wants a reaction to miss no event
+// while a program is replaced, node by node, by one that wants more events. The
+// old node takes the stream for an event that it does not know of, reads only
+// those that it does, and acknowledges all: Worker.fill goes by the names of its
+// own program, and Lease.Handled by the marks of the registry.
+func TestBugANodeOfBeforeSkipsWhatItDoesNotKnow(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		var y diary
+		part := func(names ...string) holdfast.Part {
+			return stream.React("r", stream.Select{Events: names}, func(_ context.Context, d *stream.Delivery) error {
+				y.write(d)
+				return nil
+			}, stream.Options{})
+		}
+		old := startNode(t, databaseAt(db), briskly, part("x"))
+		next := openNode(t, databaseAt(db), briskly, part("x", "y"))
+		emit(t, next, "s", "y", "x")
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // it may leave it alone
+		defer cancel()
+		for p := positionOf(t, next, "r", "s"); p == nil || !handled(1)(*p); p = positionOf(t, next, "r", "s") {
+			if clock.Wait(ctx, 20*time.Millisecond) != nil {
+				break
+			}
+		}
+		old.stop()
+		next.start(t)
+		emit(t, next, "s", "x")
+		standsSo(t, next, "r", "s", "is done", handled(2))
+		if versions, _, _ := y.of("s"); !slices.Equal(versions, []stream.Version{0, 1, 2}) {
+			t.Errorf("delivered %v, and version 0 is wanted too", versions)
+		}
+	})
+}
+
+// TestBugAnOutageBlocksAStream wants an event whose body succeeded, and whose
+// acknowledgement failed because the database was gone for a moment, to be tried
+// again. It counts as a failure of the event, and with no retries blocks the
+// stream (Worker.serve hands the error of Worker.commit to Worker.failed).
+func TestBugAnOutageBlocksAStream(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		m := &meddler{Database: databaseAt(db), command: "reactions.ack", after: once(nil),
+			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
+		hf := startNode(t, m, briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+			d.Commit(writeOut(d, "w"))
+			return nil
+		}, stream.Options{Retries: stream.Never, Backoff: lasting(time.Millisecond)}))
+		emit(t, hf, "s", "a")
+		p := standsSo(t, hf, "r", "s", "comes to an end", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
+		if p.Blocked {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// TestBugSteadyAloneIsIgnored wants Backoff{Steady: true} to leave out the jitter.
+// The reaction's definition looks at Kind, Base and Max only.
+func TestBugSteadyAloneIsIgnored(t *testing.T) {
+	t.Parallel()
+	hf := openNode(t, databaseAt("sqlite:"+holdfasttest.SQLite(t)), briskly,
+		stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{Backoff: stream.Backoff{Steady: true}}))
+	if got, err := reactions.Get(context.Background(), hf, "r"); err != nil || !got.Backoff.Steady {
+		t.Errorf("%+v, %v", got.Backoff, err)
+	}
+}

@@ -1,0 +1,21 @@
+-- Goes on to wait for the transactions that are prepared, once all that were under
+-- way are gone: one of those may have been prepared meanwhile, and has lost its
+-- number by that.
+-- $1 shard, $2 workspace, $3 reaction, $4 what it waited for
+WITH held AS MATERIALIZED (
+    SELECT r.shard, r.workspace, r.name
+      FROM {schema}.reaction r
+     WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text
+       AND r.state = 'waiting' AND r.waits = $4::text::jsonb
+       FOR UPDATE
+), seen AS MATERIALIZED (
+    SELECT held.shard, held.workspace, held.name,
+           (SELECT jsonb_build_array('prepared') || coalesce(jsonb_agg('p' || p.transaction::text), '[]'::jsonb)
+              FROM pg_catalog.pg_prepared_xacts p WHERE p.database = current_database() AND held.name IS NOT NULL) AS waits
+      FROM held
+)
+UPDATE {schema}.reaction r
+   SET waits = seen.waits
+  FROM seen
+ WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state = 'waiting'
+RETURNING r.waits::text
