@@ -96,6 +96,7 @@ func (c *Cluster) settings() []string {
 		"synchronous_commit = on",
 		"autovacuum = on",
 		"max_connections = 300",
+		"max_prepared_transactions = 10",
 		"shared_buffers = '256MB'",
 		"max_wal_size = '2GB'",
 		"timezone = 'UTC'",

@@ -19,15 +19,16 @@ func TestClusterAnswers(t *testing.T) {
 	c := cluster(t)
 	conn := open(t, c.URL())
 	for setting, want := range map[string]string{
-		"fsync":                   "off",
-		"full_page_writes":        "off",
-		"synchronous_commit":      "on",
-		"autovacuum":              "on",
-		"max_connections":         "300",
-		"shared_buffers":          "256MB",
-		"unix_socket_directories": "",
-		"server_encoding":         "UTF8",
-		"TimeZone":                "UTC",
+		"fsync":                     "off",
+		"full_page_writes":          "off",
+		"synchronous_commit":        "on",
+		"autovacuum":                "on",
+		"max_connections":           "300",
+		"max_prepared_transactions": "10",
+		"shared_buffers":            "256MB",
+		"unix_socket_directories":   "",
+		"server_encoding":           "UTF8",
+		"TimeZone":                  "UTC",
 	} {
 		if got := one(t, conn, "SELECT current_setting($1)", setting); got != want {
 			t.Errorf("%s is %q, want %q", setting, got, want)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,11 +25,6 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
-
-func pg(t *testing.T) holdfast.Database {
-	t.Helper()
-	return postgres.URL(holdfasttest.PostgreSQL(t))
-}
 
 // secondsVar is how long the writers of the long tests write, for the long suite.
 const secondsVar = "HOLDFAST_SECONDS"
@@ -71,6 +67,18 @@ func (s site) node(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 	hf := s.open(t, parts...)
 	run(t, hf)
 	return hf
+}
+
+// run runs an engine until the test ends.
+func run(t *testing.T, hf *holdfast.Engine) {
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := hf.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); done.Wait() })
 }
 
 // mute is where the log goes of engines that are made to fail.

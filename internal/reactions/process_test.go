@@ -304,11 +304,10 @@ func (c *child) unheard() *child {
 	return c
 }
 
-// TestBugAPanicInACommitKillsTheProcess wants a panic in a closure given to
-// Delivery.Commit to be a failure of its event, as one in the body is. It ends the
-// whole process instead: Worker.run recovers around Body only, and Worker.commit
-// runs the closures outside of it.
-func TestBugAPanicInACommitKillsTheProcess(t *testing.T) {
+// TestAPanicInACommitIsAFailure verifies that a panic in a closure given to
+// Delivery.Commit is a failure of its event, as one in the body is, and that the
+// process lives on.
+func TestAPanicInACommitIsAFailure(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), briskly)
 		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}

@@ -66,10 +66,8 @@ func repair(t testing.TB, hf *holdfast.Engine, how string, f reactions.Filter) (
 		if err != nil || len(now) != 1 {
 			t.Fatal(now, err)
 		}
-		shown := now[0]
-		p.DueAt, shown.DueAt, p.Epoch, shown.Epoch = time.Time{}, time.Time{}, 0, 0 // TestBugTouchedIsNotAsItStandsNow
-		if p != shown {
-			t.Errorf("%s: it says %+v, and there is %+v", how, p, shown)
+		if p != now[0] {
+			t.Errorf("%s: it says %+v, and there is %+v", how, p, now[0])
 		}
 		touched = append(touched, p.Reaction+" "+p.Stream)
 	}
@@ -321,11 +319,9 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 	})
 }
 
-// TestBugTouchedIsNotAsItStandsNow wants what a repair returns to be what a query
-// then shows. DueAt is that of before the repair, though the repair makes the
-// stream due at once (and so is Epoch, where it ended a hold): Position.repaired
-// works them out from what was read before, rather than read them.
-func TestBugTouchedIsNotAsItStandsNow(t *testing.T) {
+// TestARepairTellsHowAStreamStandsNow verifies that what a repair returns is what a
+// query then shows, also when the stream is due, which the repair itself changes.
+func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
@@ -343,12 +339,10 @@ func TestBugTouchedIsNotAsItStandsNow(t *testing.T) {
 	})
 }
 
-// TestBugALateAckForgivesADeath wants an ack that comes after its hold was freed
-// to change nothing. On SQLite it sets the deaths to none, and takes the error
-// away: the branch that recognises a repeated ack is part of the UPDATE. It comes
-// about where a full lease of a hundred events was committed one by one, and its
-// worker is stopped before the last release.
-func TestBugALateAckForgivesADeath(t *testing.T) {
+// TestALateAckChangesNothing verifies that an ack that comes after its hold was freed
+// leaves the deaths and the error as they are, although it says nothing but what was
+// recorded before and so looks like one that is repeated.
+func TestALateAckChangesNothing(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
@@ -369,12 +363,10 @@ func TestBugALateAckForgivesADeath(t *testing.T) {
 	})
 }
 
-// TestBugSeveralSuspectsAreTakenAtOnce wants a take to take at most as many
-// streams on which somebody died as it says. On PostgreSQL it takes as many of
-// each reaction, for the limit stands inside the LATERAL: a node that serves two
-// reactions then has the poison of one in hand with an innocent stream of the
-// other, which dies with it each time until it is blocked.
-func TestBugSeveralSuspectsAreTakenAtOnce(t *testing.T) {
+// TestFewSuspectsAreTakenAtOnce verifies that a take takes at most as many streams on
+// which somebody died as it says, over all its reactions together: an innocent stream
+// in hand beside a poisoned one would die with it each time.
+func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "one")
 		enlist(t, hf, "two")
@@ -392,12 +384,10 @@ func TestBugSeveralSuspectsAreTakenAtOnce(t *testing.T) {
 	})
 }
 
-// TestBugSkipMissesWhatKills wants a skip to go behind the event that killed its
-// workers. Where the reaction wants only some events, the sweep takes the version
-// behind the watermark for the failing one, whatever event that is: the skip goes
-// behind an event that nobody wanted, and the poison comes again. (Its history
-// says version -1.)
-func TestBugSkipMissesWhatKills(t *testing.T) {
+// TestSkipGoesBehindWhatKills verifies that where a reaction wants only some events,
+// the one that killed its worker is named, by the position and by its history, and a
+// skip goes on right behind it.
+func TestSkipGoesBehindWhatKills(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxDeaths, d.Events = 1, []string{"wanted"} })
@@ -431,10 +421,9 @@ func TestBugSkipMissesWhatKills(t *testing.T) {
 	})
 }
 
-// TestBugSkippingAgainIsTakenForALostLease wants what Stop's comment says:
-// stopping again under the same epoch gives the same answer. That is so for a
-// stop that blocks; one that skips is answered that the lease was lost.
-func TestBugSkippingAgainIsTakenForALostLease(t *testing.T) {
+// TestSkippingAgainHasTheSameAnswer verifies that a stop that skips may be repeated
+// under its epoch, as one whose answer was lost is.
+func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")

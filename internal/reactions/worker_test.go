@@ -819,11 +819,9 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestBugPausesOverflow wants no number of failures to make a pause negative, and
-// a pause that begins with nothing to stay nothing. Linear overflows before it is
-// capped (a base of a day, after 106,752 failures: due at once); exponential from
-// nothing is taken for an overflow and waits the max after the second failure.
-func TestBugPausesOverflow(t *testing.T) {
+// TestPausesDoNotOverflow verifies that no number of failures makes a pause negative
+// or longer than the max, and that a pause that begins with nothing stays nothing.
+func TestPausesDoNotOverflow(t *testing.T) {
 	t.Parallel()
 	year := 365 * 24 * time.Hour
 	for _, kind := range []string{"fixed", "linear", "exponential"} {
@@ -841,12 +839,10 @@ func TestBugPausesOverflow(t *testing.T) {
 	}
 }
 
-// TestBugWhatWaitsBehindAHungBodyIsKeptForEver wants a stream that a node took and
-// has not begun, because all its bodies hang beyond their timeout, to go to
-// another node. It is renewed for as long as the process lives: Worker.renewAll
-// leaves out only leases whose body has begun (since), and Worker.lookAt waits to
-// hand over the others.
-func TestBugWhatWaitsBehindAHungBodyIsKeptForEver(t *testing.T) {
+// TestWhatWaitsBehindAHungBodyGoesToAnotherNode verifies that a stream that a node
+// took and has not begun, because all its bodies hang beyond their timeout, is not
+// renewed for ever.
+func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hung, release := make(chan struct{}, 10), make(chan struct{})
 		part := func(hangs bool) holdfast.Part {
@@ -878,11 +874,10 @@ func TestBugWhatWaitsBehindAHungBodyIsKeptForEver(t *testing.T) {
 	})
 }
 
-// TestBugAHungBodyGoesOnUnderALostHold wants a node whose body came back after its
-// timeout, when another node has the stream, to begin none of the events that
-// follow. It begins the next one: the hold was no longer renewed, so that nothing
-// has told Worker.serve that it is lost.
-func TestBugAHungBodyGoesOnUnderALostHold(t *testing.T) {
+// TestAHungBodyBeginsNothingUnderALostHold verifies that a node whose body comes back
+// after its timeout, when somebody else has the stream, begins none of the events that
+// follow, although no renewal has told it that the hold is lost.
+func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := context.Background()
 		hung, release, lost := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
@@ -922,45 +917,10 @@ func TestBugAHungBodyGoesOnUnderALostHold(t *testing.T) {
 	})
 }
 
-// TestBugANodeOfBeforeSkipsWhatItDoesNotKnow wants a reaction to miss no event
-// while a program is replaced, node by node, by one that wants more events. The
-// old node takes the stream for an event that it does not know of, reads only
-// those that it does, and acknowledges all: Worker.fill goes by the names of its
-// own program, and Lease.Handled by the marks of the registry.
-func TestBugANodeOfBeforeSkipsWhatItDoesNotKnow(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
-		var y diary
-		part := func(names ...string) holdfast.Part {
-			return stream.React("r", stream.Select{Events: names}, func(_ context.Context, d *stream.Delivery) error {
-				y.write(d)
-				return nil
-			}, stream.Options{})
-		}
-		old := startNode(t, databaseAt(db), briskly, part("x"))
-		next := openNode(t, databaseAt(db), briskly, part("x", "y"))
-		emit(t, next, "s", "y", "x")
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // it may leave it alone
-		defer cancel()
-		for p := positionOf(t, next, "r", "s"); p == nil || !handled(1)(*p); p = positionOf(t, next, "r", "s") {
-			if clock.Wait(ctx, 20*time.Millisecond) != nil {
-				break
-			}
-		}
-		old.stop()
-		next.start(t)
-		emit(t, next, "s", "x")
-		standsSo(t, next, "r", "s", "is done", handled(2))
-		if versions, _, _ := y.of("s"); !slices.Equal(versions, []stream.Version{0, 1, 2}) {
-			t.Errorf("delivered %v, and version 0 is wanted too", versions)
-		}
-	})
-}
-
-// TestBugAnOutageBlocksAStream wants an event whose body succeeded, and whose
-// acknowledgement failed because the database was gone for a moment, to be tried
-// again. It counts as a failure of the event, and with no retries blocks the
-// stream (Worker.serve hands the error of Worker.commit to Worker.failed).
-func TestBugAnOutageBlocksAStream(t *testing.T) {
+// TestAnOutageIsNoFailureOfItsEvent verifies that an event whose body succeeded, and
+// whose acknowledgement failed because the database was gone for a moment, is tried
+// again, even where there are no retries.
+func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		m := &meddler{Database: databaseAt(db), command: "reactions.ack", after: once(nil),
 			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
@@ -976,9 +936,9 @@ func TestBugAnOutageBlocksAStream(t *testing.T) {
 	})
 }
 
-// TestBugSteadyAloneIsIgnored wants Backoff{Steady: true} to leave out the jitter.
-// The reaction's definition looks at Kind, Base and Max only.
-func TestBugSteadyAloneIsIgnored(t *testing.T) {
+// TestSteadyAloneIsKept verifies that a reaction registers Backoff{Steady: true},
+// with all else left at its default, as steady.
+func TestSteadyAloneIsKept(t *testing.T) {
 	t.Parallel()
 	hf := openNode(t, databaseAt("sqlite:"+holdfasttest.SQLite(t)), briskly,
 		stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{Backoff: stream.Backoff{Steady: true}}))
