@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +22,25 @@ type verb struct {
 	// group is text that waits for nothing; a member that would have to wait
 	// is told to run alone.
 	group string
+	// The same for members without marks.
+	unmarked, groupUnmarked string
+}
+
+// of returns the text that serves these members.
+func (v verb) of(group bool, members []store.Command) string {
+	marked := slices.ContainsFunc(members, func(c store.Command) bool {
+		_, marks, _ := c.Known()
+		return marks != ""
+	})
+	switch {
+	case group && marked:
+		return v.group
+	case group:
+		return v.groupUnmarked
+	case marked:
+		return v.text
+	}
+	return v.unmarked
 }
 
 // conn is one open transaction: the store's own, or one of the user's.
@@ -90,7 +110,7 @@ func (s *Store) runFast(ctx context.Context, q querier, v verb, c store.Command,
 // row which another transaction had just made sees neither its own nor the
 // winner's, because the statement's snapshot is older: it asks once more.
 func (s *Store) runAll(ctx context.Context, q querier, v verb, members []store.Command, args *store.Args) error {
-	rows, err := q.Query(ctx, v.text, args.Arrays()...)
+	rows, err := q.Query(ctx, v.of(false, members), args.Arrays()...)
 	if err != nil {
 		return err
 	}
@@ -103,7 +123,7 @@ func (s *Store) runAll(ctx context.Context, q querier, v verb, members []store.C
 		c.Reset()
 		c.Bind(&more)
 	}
-	rows, err = q.Query(ctx, v.text, more.Arrays()...)
+	rows, err = q.Query(ctx, v.of(false, asks), more.Arrays()...)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (s *Store) serveAll(ctx context.Context, link *pgxpool.Conn, members []stor
 		c.Reset()
 		c.Bind(&args)
 	}
-	rows, err := link.Query(ctx, s.verbs[members[0].Decl().Name].group, args.Arrays()...)
+	rows, err := link.Query(ctx, s.verbs[members[0].Decl().Name].of(true, members), args.Arrays()...)
 	if err != nil {
 		return nil, lost(err)
 	}

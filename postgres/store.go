@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -62,7 +63,7 @@ func tokens(schema string, movable bool, form form) *strings.Replacer {
 		"{schema}", quoted,
 		"{now}", now,
 		"{known}", "m.revision = coalesce((SELECT g.revision FROM "+quoted+".registry g WHERE g.shard = m.shard AND g.workspace = m.workspace), 0)",
-		"{mark}", mark(quoted),
+		"{mark}", form.mark(quoted),
 		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
 }
 
@@ -78,29 +79,45 @@ func mark(schema string) string {
 )`
 }
 
-type form struct{ skip, enter, entered string }
+type form struct {
+	skip, enter, entered string
+	mark                 func(schema string) string
+}
 
-var (
-	aloneForm = form{"", "pg_advisory_xact_lock", "::text IS NOT NULL"}
-	groupForm = form{" SKIP LOCKED", "pg_try_advisory_xact_lock", ""}
-)
+// noMark is for members that no reaction wants anything of: the statement is then
+// without the part that marks, which costs a tenth of it also where it marks
+// nothing.
+func noMark(string) string { return "" }
+
+var forms = map[string]form{
+	"":                {"", "pg_advisory_xact_lock", "::text IS NOT NULL", mark},
+	".unmarked":       {"", "pg_advisory_xact_lock", "::text IS NOT NULL", noMark},
+	".group":          {" SKIP LOCKED", "pg_try_advisory_xact_lock", "", mark},
+	".group.unmarked": {" SKIP LOCKED", "pg_try_advisory_xact_lock", "", noMark},
+}
 
 // Texts returns the SQL of every verb in a schema, for tests and for the
-// curious: x as it runs alone, x.fast for one caller, x.group for several.
+// curious: x as it runs alone, x.fast for one caller, x.group for several, and
+// x.unmarked where no reaction wants anything of it.
 func Texts(schema string) (store.Texts, error) { return texts(schema, true) }
 
 func texts(schema string, movable bool) (store.Texts, error) {
-	texts, err := store.LoadTexts(files, "sql", tokens(schema, movable, aloneForm))
+	texts, err := store.LoadTexts(files, "sql", tokens(schema, movable, forms[""]))
 	if err != nil {
 		return nil, err
 	}
-	grouped, err := store.LoadTexts(files, "sql", tokens(schema, movable, groupForm))
-	for _, d := range store.Decls() {
-		if d.Group {
-			texts[d.Name+".group"] = grouped[d.Name]
+	for name, form := range forms {
+		all, err := store.LoadTexts(files, "sql", tokens(schema, movable, form))
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range store.Decls() {
+			if name != "" && (d.Group || !strings.HasPrefix(name, ".group")) && all[d.Name] != texts[d.Name] {
+				texts[d.Name+name] = all[d.Name]
+			}
 		}
 	}
-	return texts, err
+	return texts, nil
 }
 
 // prepare takes the verbs' SQL and has the server parse every statement: a
@@ -119,7 +136,11 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	s.verbs = make(map[string]verb, len(texts))
 	for _, d := range store.Decls() {
-		s.verbs[d.Name] = verb{text: texts[d.Name], fast: texts[d.Name+".fast"], group: texts[d.Name+".group"]}
+		v := verb{text: texts[d.Name], fast: texts[d.Name+".fast"], group: texts[d.Name+".group"],
+			unmarked: texts[d.Name+".unmarked"], groupUnmarked: texts[d.Name+".group.unmarked"]}
+		v.group = cmp.Or(v.group, v.text)
+		v.unmarked, v.groupUnmarked = cmp.Or(v.unmarked, v.text), cmp.Or(v.groupUnmarked, v.group)
+		s.verbs[d.Name] = v
 	}
 	return store.Retry(ctx, func() error { return s.parse(ctx, texts) })
 }
