@@ -123,3 +123,19 @@ func lost(err error) error {
 	}
 	return fault.New(fault.OutcomeUnknown, "the database did not answer, so the write may or may not have been applied: look before you repeat it").Wrap(err)
 }
+
+// gaveWay tells of an error of a closure's own statement whether the transaction
+// had to give way to another: then it is run again, as for a statement of ours. All
+// other errors of the closure are its own, and stay as they are.
+func gaveWay(err error) error {
+	var known *fault.Error
+	var pg *pgconn.PgError
+	if errors.As(err, &known) || !errors.As(err, &pg) {
+		return err
+	}
+	switch pg.Code {
+	case "40001", "40P01", "55P03":
+		return mapError(err)
+	}
+	return err
+}

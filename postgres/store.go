@@ -244,7 +244,7 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 	}
 	defer rollback(ctx, tx) // after a commit it does nothing
 	if err := f(ctx, &conn{store: s, tx: tx}); err != nil {
-		return err
+		return gaveWay(err)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

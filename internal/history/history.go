@@ -6,7 +6,8 @@
 // handle. A reaction that is blocked, or lags, so keeps what it needs. Users'
 // events are never removed here.
 //
-// Ids are ordered by time, so a page of the oldest is a range of the key. Each
+// Ids are ordered by the nodes' time, so a page of the oldest is a range of the
+// key; whether an event is old is told by the database's. Each
 // sweep looks at one page and goes on where the last one ended; what must stay is
 // then not looked at again before everything else was.
 //
@@ -35,7 +36,10 @@ const Shortest = time.Hour
 // page is how many events one sweep looks at, on a shard.
 const page = 2000
 
-type pageArgs struct{ after, before string }
+type pageArgs struct {
+	after, before string
+	keep          time.Duration
+}
 
 type span struct {
 	size int
@@ -44,7 +48,11 @@ type span struct {
 
 var (
 	pageVerb  = store.NewVerb(store.Decl{Name: "history.page", Lane: store.Read}, nil, bind, func(s *span, row store.Row) error { return row.Scan(&s.size, &s.last) })
-	pruneVerb = store.NewVerb(store.Decl{Name: "history.prune", Lane: store.Work}, nil, bind,
+	pruneVerb = store.NewVerb(store.Decl{Name: "history.prune", Lane: store.Work}, nil,
+		func(a pageArgs, args *store.Args) {
+			bind(a, args)
+			args.Int(a.keep.Milliseconds())
+		},
 		func(n *int, _ store.Row) error {
 			*n++
 			return nil
@@ -73,21 +81,22 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err erro
 	if err != nil {
 		return 0, err
 	}
-	return p.SweepBefore(ctx, d, before(status.Now.Add(-p.Keep)))
+	return p.SweepBefore(ctx, d, before(status.Now.Add(-p.Keep)), p.Keep)
 }
 
-// SweepBefore looks at one page of what is before an id, on every shard.
-func (p *Pruner) SweepBefore(ctx context.Context, d store.Doer, id string) (removed int, err error) {
+// SweepBefore looks at one page of what is before an id, on every shard, and
+// removes what is older than keep.
+func (p *Pruner) SweepBefore(ctx context.Context, d store.Doer, id string, keep time.Duration) (removed int, err error) {
 	shards, err := store.Shards(ctx, d)
 	for _, shard := range shards {
-		n, failed := p.sweep(ctx, d, shard, id)
+		n, failed := p.sweep(ctx, d, shard, id, keep)
 		removed, err = removed+n, errors.Join(err, failed)
 	}
 	return removed, err
 }
 
-func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (int, error) {
-	at, a := store.Place{Shard: shard}, pageArgs{after: p.from(shard), before: before}
+func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string, keep time.Duration) (int, error) {
+	at, a := store.Place{Shard: shard}, pageArgs{p.from(shard), before, keep}
 	s, err := pageVerb.DoAt(ctx, d, at, a)
 	if err != nil {
 		return 0, err

@@ -84,7 +84,7 @@ func TestOldHistoryGoes(t *testing.T) {
 		if err != nil || len(young) != 1 {
 			t.Fatal(young, err)
 		}
-		n, err := p.SweepBefore(t.Context(), hf, young[0].ID.String())
+		n, err := p.SweepBefore(t.Context(), hf, young[0].ID.String(), 0)
 		if err != nil || n == 0 {
 			t.Fatalf("removed %d, %v", n, err)
 		}
@@ -97,7 +97,7 @@ func TestOldHistoryGoes(t *testing.T) {
 		if got := versions(t, hf, "users"); len(got) != 2 {
 			t.Errorf("the users' stream has %v", got)
 		}
-		if n, err := p.SweepBefore(t.Context(), hf, young[0].ID.String()); err != nil || n != 0 {
+		if n, err := p.SweepBefore(t.Context(), hf, young[0].ID.String(), 0); err != nil || n != 0 {
 			t.Errorf("removed %d more, %v", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)

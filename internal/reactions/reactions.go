@@ -212,6 +212,11 @@ type seedArgs struct {
 	skip     bool
 }
 
+type retireArgs struct {
+	reaction string
+	streams  []string
+}
+
 type behindArgs struct {
 	reaction, after string
 	limit           int
@@ -262,6 +267,10 @@ var (
 		},
 		func(n *int64, row store.Row) error { return row.Scan(n) }).
 		Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
+	retireVerb = store.NewVerb(store.Decl{Name: "reactions.retire", Lane: store.Work}, nil,
+		func(a retireArgs, args *store.Args) { args.Text(a.reaction); args.Text(text(a.streams)) }, scanCount)
+	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil,
+		func(name string, args *store.Args) { args.Text(name) }, scanCount)
 	awaitVerb = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil,
 		func(name string, args *store.Args) { args.Text(name) }, scanTexts)
 	endedVerb = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil,

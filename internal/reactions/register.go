@@ -88,6 +88,9 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	if err != nil {
 		return false, err
 	}
+	if _, err := fenceVerb.Do(ctx, tx, d.Name); err != nil { // nobody gathers for it meanwhile
+		return false, err
+	}
 	old, err := listVerb.Do(ctx, tx, d.Name)
 	if err != nil {
 		return false, err
@@ -99,22 +102,45 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	if !applied {
 		return false, fault.New(fault.Conflict, "the reaction %q is being removed: try again", d.Name).Repeatable()
 	}
-	if len(old) > 0 && d.FromNow {
+	if len(old) > 0 {
 		// A stream that was born since then has marks perhaps, and no row
 		// yet: it begins at its beginning, and not behind what is there now.
-		if err := gatherAll(ctx, tx, d.Name); err != nil {
+		if _, err := gatherOneVerb.Do(ctx, tx, d.Name); err != nil {
+			return false, err
+		}
+		if err := retire(ctx, tx, d); err != nil {
 			return false, err
 		}
 	}
 	return len(old) == 0, look(ctx, tx, d, d.FromNow)
 }
 
-func gatherAll(ctx context.Context, tx *store.Tx, name string) error {
-	at, err := tx.Place(ctx, store.Write)
-	for more := true; more && err == nil; {
-		more, err = Gather(ctx, tx, at, []string{name})
+// retire forgets the streams that a reaction does not follow any more. If it
+// should follow them again, it begins with them as with any other; its epochs then
+// begin where no holder of now can be.
+func retire(ctx context.Context, tx *store.Tx, d Definition) error {
+	pattern, err := regexp.Compile(d.Streams)
+	if err != nil {
+		return err
 	}
-	return err
+	for after, more := (Position{}), true; more; {
+		var all []Position
+		if all, more, err = Query(ctx, tx, Filter{Reaction: d.Name}, after, page); err != nil {
+			return err
+		}
+		a := retireArgs{reaction: d.Name}
+		for _, p := range all {
+			if after = p; !pattern.MatchString(p.Stream) {
+				a.streams = append(a.streams, p.Stream)
+			}
+		}
+		if len(a.streams) > 0 {
+			if _, err := retireVerb.Do(ctx, tx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // page is how many streams are looked at in one statement.

@@ -206,9 +206,7 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 	case "skip":
 		p.Watermark = max(p.Watermark, p.Failing)
 	}
-	if p.Holder != "" { // it had run out, and is fenced
-		p.Epoch++
-	}
+	p.Epoch++ // whoever had it is fenced
 	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p
 }

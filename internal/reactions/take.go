@@ -87,11 +87,16 @@ type End struct {
 	// Error counts a failure, of the version Failing.
 	Error   string
 	Failing int64
+	// Now says that it must be recorded now, with what else its transaction
+	// writes: that it was recorded before will not do.
+	Now bool
 }
 
 // Ended is what became of an [End]: nothing, if the hold was lost.
 type Ended struct {
 	Recorded bool
+	// Busy says that somebody else has the row at this moment: try again.
+	Busy     bool
 	Failures int
 	DueAt    time.Time
 }
@@ -109,6 +114,7 @@ type item struct {
 	Error     string `json:"x,omitempty"`
 	Failing   *int64 `json:"n,omitempty"`
 	Lease     int64  `json:"l,omitempty"`
+	Now       bool   `json:"o,omitempty"`
 }
 
 func (l *Lease) item() item {
@@ -182,16 +188,9 @@ var (
 		})
 	eventsVerb    = store.NewVerb(store.Decl{Name: "reactions.events", Lane: store.Read}, nil, bindRead, scanFound)
 	historiesVerb = store.NewVerb(store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, bindRead, scanFound)
-	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil,
-		func(items []item, args *store.Args) { args.Text(text(items)) },
-		func(all *[]acked, row store.Row) error {
-			a := acked{Ended: Ended{Recorded: true}}
-			err := row.Scan(&a.workspace, &a.reaction, &a.stream, &a.epoch, &a.Failures, &a.DueAt)
-			a.DueAt = a.DueAt.UTC()
-			*all = append(*all, a)
-			return err
-		})
-	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil,
+	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
+	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Lane: store.Work}, nil, bindItems, scanAcked)
+	renewVerb     = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil,
 		func(items []item, args *store.Args) { args.Text(text(items)) },
 		func(all *[]renewed, row store.Row) error {
 			var r renewed
@@ -226,6 +225,16 @@ var (
 )
 
 type stopped struct{ applied, again bool }
+
+func bindItems(items []item, args *store.Args) { args.Text(text(items)) }
+
+func scanAcked(all *[]acked, row store.Row) error {
+	var a acked
+	err := row.Scan(&a.workspace, &a.reaction, &a.stream, &a.epoch, &a.Failures, &a.DueAt, &a.Busy)
+	a.Recorded, a.DueAt = !a.Busy, a.DueAt.UTC()
+	*all = append(*all, a)
+	return err
+}
 
 // gatherLimit is how many marks one statement takes away at the most.
 const gatherLimit = 2000
@@ -331,8 +340,13 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 }
 
 // Record records ends, on one shard, in one statement, one end of a stream at the
-// most. An end whose hold was lost is not recorded, and has changed nothing.
+// most. An end whose hold was lost is not recorded, and has changed nothing. It
+// waits for nobody: an end whose row somebody else has at this moment is busy.
 func Record(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
+	return record(ctx, d, ackAllVerb, ends)
+}
+
+func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked], ends []End) ([]Ended, error) {
 	if len(ends) == 0 {
 		return nil, nil
 	}
@@ -340,13 +354,13 @@ func Record(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 	for i, e := range ends {
 		items[i] = e.Lease.item()
 		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
-		items[i].Delay = e.Delay.Milliseconds()
+		items[i].Delay, items[i].Now = e.Delay.Milliseconds(), e.Now
 		if e.Error != "" {
 			failing := e.Failing
 			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing
 		}
 	}
-	rows, err := ackVerb.DoAt(ctx, d, store.Place{Shard: ends[0].Lease.Shard}, items)
+	rows, err := verb.DoAt(ctx, d, store.Place{Shard: ends[0].Lease.Shard}, items)
 	recorded := make(map[follows]Ended, len(rows))
 	for _, r := range rows {
 		recorded[r.follows] = r.Ended
@@ -358,9 +372,9 @@ func Record(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 	return out, err
 }
 
-// RecordOne records one end, or returns [fault.LeaseLost].
+// RecordOne records one end, or returns [fault.LeaseLost]. It waits for its row.
 func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
-	all, err := Record(ctx, d, []End{e})
+	all, err := record(ctx, d, ackVerb, []End{e})
 	if err != nil {
 		return Ended{}, err
 	}

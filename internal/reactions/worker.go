@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -75,6 +76,7 @@ type Worker struct {
 
 	mu       sync.Mutex
 	handlers map[string]*Handler
+	patterns map[string]*regexp.Regexp // of the handlers that have one
 	held     map[*Lease]*grip
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
 	suspects int              // streams in hand on which somebody has died
@@ -84,6 +86,7 @@ type Worker struct {
 	ends    chan ending
 	batch   int // streams of one take
 	counts  sync.Map
+	aside   sync.WaitGroup // ends that nobody waits for
 }
 
 // grip is a lease in hand, with how to tell its body that it is lost. since is
@@ -118,7 +121,7 @@ func (w *Worker) Add(h *Handler) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.handlers == nil {
-		w.handlers = make(map[string]*Handler)
+		w.handlers, w.patterns = make(map[string]*Handler), make(map[string]*regexp.Regexp)
 	}
 	if w.handlers[h.Name] != nil {
 		return fault.New(fault.Conflict, "two reactions are named %q", h.Name)
@@ -127,6 +130,13 @@ func (w *Worker) Add(h *Handler) error {
 		h.Timeout = hold.Timeout
 	}
 	w.handlers[h.Name] = h
+	if h.Streams != "" {
+		pattern, err := regexp.Compile(h.Streams)
+		if err != nil {
+			return fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", h.Streams, err)
+		}
+		w.patterns[h.Name] = pattern
+	}
 	return nil
 }
 
@@ -143,10 +153,10 @@ func (w *Worker) Run(ctx context.Context) {
 		return
 	}
 	w.held, w.stuck, w.ends = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending)
-	stopped := make(chan struct{})
-	var background, bodies sync.WaitGroup
-	background.Go(func() { w.record(stopped) })
-	background.Go(func() { w.renew(stopped) })
+	ended, unheld := make(chan struct{}), make(chan struct{})
+	var recording, renewing, bodies sync.WaitGroup
+	recording.Go(func() { w.record(ended) })
+	renewing.Go(func() { w.renew(unheld) })
 	w.batch = w.parallel()
 	work := make(chan *Lease)
 	for range w.parallel() {
@@ -164,8 +174,11 @@ func (w *Worker) Run(ctx context.Context) {
 	p.Run(ctx)
 	close(work)
 	bodies.Wait()
-	close(stopped)
-	background.Wait()
+	close(unheld)
+	renewing.Wait()
+	w.aside.Wait()
+	close(ended) // nobody ends anything any more
+	recording.Wait()
 }
 
 // look takes what there is to do, as far as there is room, and hands it out.
@@ -200,7 +213,7 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		return marks, err
 	}
 	w.grip(leases)
-	leases, err = w.fill(ctx, w.leave(leases))
+	leases, err = w.fill(ctx, w.unwanted(w.leave(leases)))
 	defer w.adapt(clock.Now())
 	for i, l := range leases {
 		select {
@@ -283,6 +296,17 @@ func (w *Worker) leave(leases []*Lease) []*Lease {
 		w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 2 * w.handler(l).Lease})
 	}
 	return kept
+}
+
+// unwanted passes over streams that a reaction followed before it was narrowed.
+func (w *Worker) unwanted(leases []*Lease) []*Lease {
+	return slices.DeleteFunc(leases, func(l *Lease) bool {
+		if p := w.patterns[l.Reaction]; p == nil || p.MatchString(l.Stream) {
+			return false
+		}
+		w.end(l, End{Lease: l, Done: l.Due})
+		return true
+	})
 }
 
 // stream is the row of a lease, whatever its epoch.
@@ -447,7 +471,7 @@ func (w *Worker) recovered(l *Lease, d *Delivery, err *error) {
 // keeps the hold unless it was the last.
 func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (err error) {
 	defer w.recovered(l, d, &err)
-	e := End{Lease: l, Done: d.Event.Version, Keep: !last}
+	e := End{Lease: l, Done: d.Event.Version, Keep: !last, Now: len(d.commits) > 0}
 	if last {
 		e.Done = l.Handled()
 	}
@@ -549,8 +573,8 @@ func (w *Worker) end(l *Lease, e End) {
 		w.ends <- ending{e, answer}
 		o := <-answer
 		switch {
-		case o.err != nil && pause < 5*time.Second:
-			w.Log.Warn("the end of a reaction could not be recorded yet", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+		case (o.err != nil || o.Busy) && pause < 5*time.Second:
+			w.Log.Debug("the end of a reaction could not be recorded yet", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			_ = clock.Wait(context.Background(), pause)
 			continue
 		case o.err == nil && !o.Recorded:
@@ -650,7 +674,7 @@ func (w *Worker) renewAll(patience time.Duration) error {
 	w.mu.Unlock()
 	for _, l := range over {
 		if w.lose(l) { // nobody has begun with it
-			w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true})
+			w.aside.Go(func() { w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true}) })
 		}
 	}
 	for _, leases := range byShard {

@@ -1,26 +1,35 @@
--- Deletes, of a page of the history, what is older than it has to be: not the last
--- event of a thing, nor what a reaction has still to handle. Answers a row for each.
+-- Deletes, of the streams on a page of the history, what is older than it has to
+-- be, from the beginning: not the last event of a thing, nor what a reaction has
+-- still to handle. The page goes by ids, which are of the nodes' clocks; what is
+-- old is told by the database's. Answers a row for each.
 -- $1 shard, $2 workspace, not looked at: all are read in order, $3 after, $4 up to,
--- both ids as text, $5 limit
+-- both ids as text, $5 limit, $6 how long it is kept, in ms
 WITH page AS MATERIALIZED (
-    SELECT h.shard, h.id, h.n, h.workspace, h.stream, h.version
+    SELECT h.shard, h.workspace, h.stream, h.version
       FROM {schema}.history h
-     WHERE h.shard = $1::smallint AND h.id > $3::text::uuid AND h.id < $4::text::uuid
+     WHERE h.shard = $1::smallint AND h.id > $3::text::uuid AND h.id < $4::text::uuid AND $2::text IS NOT NULL
      ORDER BY h.shard, h.id
      LIMIT $5::bigint
-), gone AS (
-    DELETE FROM {schema}.history h
-     USING page p
-     WHERE h.shard = p.shard AND h.id = p.id AND h.n = p.n AND h.workspace = p.workspace
-       AND (left(p.stream, 6) IN ('$void/', '$mark/')
-            OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = p.shard AND x.workspace = p.workspace AND x.stream = p.stream
-                                                           AND x.version > p.version))
-       AND NOT EXISTS (SELECT 1 FROM {schema}.reaction r
-                         LEFT JOIN {schema}.follow f ON f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = p.stream
+), tops AS MATERIALIZED (
+    SELECT p.shard, p.workspace, p.stream, max(p.version) AS top
+      FROM page p
+     WHERE NOT EXISTS (SELECT 1 FROM {schema}.reaction r
                         WHERE r.shard = p.shard AND r.workspace = p.workspace AND r.source = 'history'
-                          AND (r.state = 'waiting' OR (f.watermark < p.version AND f.due > f.watermark)
+                          AND (r.state = 'waiting'
                                OR EXISTS (SELECT 1 FROM {schema}.due d WHERE d.shard = r.shard AND d.reaction = r.name AND d.workspace = r.workspace
                                                                          AND d.stream = p.stream)))
-    RETURNING 1
+     GROUP BY p.shard, p.workspace, p.stream
 )
-SELECT 1 FROM gone WHERE $2::text IS NOT NULL
+DELETE FROM {schema}.history h
+ USING tops t
+ WHERE h.shard = t.shard AND h.workspace = t.workspace AND h.stream = t.stream AND h.version <= t.top
+   AND h.at < {now} - $6::bigint * interval '1 ms'
+   AND (left(t.stream, 6) IN ('$void/', '$mark/')
+        OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = t.shard AND x.workspace = t.workspace AND x.stream = t.stream
+                                                       AND x.version > h.version))
+   AND NOT EXISTS (SELECT 1 FROM {schema}.follow f JOIN {schema}.reaction r
+                       ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.source = 'history'
+                    WHERE f.shard = t.shard AND f.workspace = t.workspace AND f.stream = t.stream
+                      AND r.shard = t.shard AND r.workspace = t.workspace
+                      AND f.watermark < h.version AND f.due > f.watermark)
+RETURNING 1

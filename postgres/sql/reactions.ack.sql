@@ -6,17 +6,18 @@
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
 -- g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
--- that failed}
+-- that failed, o: whether it must be recorded now}
 WITH a AS (
     SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream,
            (q.item ->> 'e')::bigint AS epoch, (q.item ->> 'v')::bigint AS done,
            coalesce((q.item ->> 'k')::boolean, false) AS keep, coalesce((q.item ->> 'g')::boolean, false) AS given,
-           coalesce((q.item ->> 'd')::bigint, 0) AS delay, q.item ->> 'x' AS error, (q.item ->> 'n')::bigint AS failing
+           coalesce((q.item ->> 'd')::bigint, 0) AS delay, q.item ->> 'x' AS error, (q.item ->> 'n')::bigint AS failing,
+           coalesce((q.item ->> 'o')::boolean, false) AS now
       FROM jsonb_array_elements($3::text::jsonb) AS q(item)
      WHERE $2::text IS NOT NULL
 ), cur AS MATERIALIZED (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.blocked,
-           f.error, f.holder, f.epoch, f.until, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.error AS said, a.failing AS failed
+           f.error, f.holder, f.epoch, f.until, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.error AS said, a.failing AS failed, a.now
       FROM a JOIN {schema}.follow f
         ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
      ORDER BY f.shard, f.workspace, f.reaction, f.stream
@@ -38,8 +39,8 @@ WITH a AS (
        AND f.epoch = cur.wanted
     RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.failures, f.due_at
 )
-SELECT moved.workspace, moved.reaction, moved.stream, moved.epoch, moved.failures, moved.due_at FROM moved
+SELECT moved.workspace, moved.reaction, moved.stream, moved.epoch, moved.failures, moved.due_at, false FROM moved
 UNION ALL
-SELECT cur.workspace, cur.reaction, cur.stream, cur.epoch, cur.failures, cur.due_at FROM cur
- WHERE cur.epoch = cur.wanted AND cur.holder IS NULL AND NOT cur.blocked AND cur.watermark >= cur.done
+SELECT cur.workspace, cur.reaction, cur.stream, cur.epoch, cur.failures, cur.due_at, false FROM cur
+ WHERE NOT cur.now AND cur.epoch = cur.wanted AND cur.holder IS NULL AND NOT cur.blocked AND cur.watermark >= cur.done
    AND (CASE WHEN cur.said IS NULL THEN cur.failures = 0 ELSE cur.failing = cur.failed AND cur.error = cur.said END)

@@ -1,4 +1,5 @@
--- Frees holds that have run out, and counts the deaths of their holders.
+-- Frees holds that have run out, and counts the deaths of their holders. Their
+-- epochs end with them: a holder that comes back can end nothing more.
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch}
 WITH a AS (
@@ -13,7 +14,7 @@ WITH a AS (
        FOR UPDATE OF f SKIP LOCKED
 )
 UPDATE {schema}.follow f
-   SET deaths = cur.deaths + 1, error = 'the holder ' || cur.holder || ' did not come back', holder = NULL, until = NULL,
+   SET epoch = cur.epoch + 1, deaths = cur.deaths + 1, error = 'the holder ' || cur.holder || ' did not come back', holder = NULL, until = NULL,
        due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
   FROM cur
  WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream

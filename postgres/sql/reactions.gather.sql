@@ -1,8 +1,8 @@
 -- Takes marks away and notes what they say on the row of the reaction on its
 -- stream, which is made where there is none. What others are gathering is
 -- skipped. Marks of a reaction that is not there any more are only taken away.
--- Rows are made only under a shared lock on the reaction, so that a rebuild can
--- keep new ones away.
+-- Rows are made only under a shared lock on the reaction in its workspace, so that
+-- a rebuild or a registration can keep new ones away; their marks wait.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list, $4 limit
 WITH picked AS MATERIALIZED (
     SELECT d.shard, d.reaction, d.workspace, d.stream, d.version, d.place
@@ -13,9 +13,13 @@ WITH picked AS MATERIALIZED (
             WHERE x.shard = $1::smallint AND x.reaction = q.name AND ($2::text = '' OR x.workspace = $2)
             LIMIT $4::bigint
               FOR UPDATE SKIP LOCKED) AS d
+), open AS MATERIALIZED (
+    SELECT k.reaction, k.workspace
+      FROM (SELECT DISTINCT p.reaction, p.workspace FROM picked p) AS k
+     WHERE pg_try_advisory_xact_lock_shared(hashtextextended('follow/' || $1 || '/' || k.workspace || '/' || k.reaction, 0))
 ), gone AS (
     DELETE FROM {schema}.due d
-     USING picked p
+     USING picked p JOIN open o ON o.reaction = p.reaction AND o.workspace = p.workspace
      WHERE d.ctid = p.place AND d.shard = p.shard AND d.reaction = p.reaction AND d.workspace = p.workspace
        AND d.stream = p.stream AND d.version = p.version
     RETURNING d.shard, d.reaction, d.workspace, d.stream, d.version
@@ -32,10 +36,5 @@ WITH picked AS MATERIALIZED (
            due_at = CASE WHEN f.due > f.watermark THEN f.due_at ELSE excluded.due_at END,
            rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
     RETURNING 1
-), fence AS MATERIALIZED (
-    SELECT pg_advisory_xact_lock_shared(hashtextextended('follow/' || $1 || '/' || q.name, 0))::text AS held
-      FROM jsonb_array_elements_text($3::text::jsonb) AS q(name)
-     WHERE EXISTS (SELECT 1 FROM gone)
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM noted)
- WHERE (SELECT count(fence.held) FROM fence) >= 0

@@ -3,14 +3,14 @@
 -- number by that.
 -- $1 shard, $2 workspace, $3 reaction, $4 what it waited for
 WITH held AS MATERIALIZED (
-    SELECT r.shard, r.workspace, r.name
+    SELECT r.shard, r.workspace, r.name, r.waits -> 0 AS revision
       FROM {schema}.reaction r
      WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text
        AND r.state = 'waiting' AND r.waits = $4::text::jsonb
        FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT held.shard, held.workspace, held.name,
-           (SELECT jsonb_build_array('prepared') || coalesce(jsonb_agg('p' || p.transaction::text), '[]'::jsonb)
+           (SELECT jsonb_build_array('prepared', held.revision) || coalesce(jsonb_agg('p' || p.transaction::text), '[]'::jsonb)
               FROM pg_catalog.pg_prepared_xacts p WHERE p.database = current_database() AND held.name IS NOT NULL) AS waits
       FROM held
 )

@@ -15,7 +15,7 @@ WITH m AS (
      ORDER BY m.shard, m.workspace, m.name
     ON CONFLICT (shard, workspace, name) DO UPDATE
        SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
-           max_deaths = excluded.max_deaths, priority = excluded.priority, state = 'waiting', waits = NULL,
+           max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'waiting', waits = NULL,
            updated_at = excluded.updated_at
      WHERE r.state <> 'removed'
     RETURNING r.shard, r.workspace, r.name

@@ -1,8 +1,8 @@
 -- Repairs where a reaction stands on a stream: $6 says how. 'unblock' lets it go
 -- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
 -- back to the beginning. Somebody who holds it is left alone, and so is a stream
--- with nothing to repair. A hold that has run out is ended, and its epoch with
--- it.
+-- with nothing to repair. The epoch ends: whoever had it can write
+-- nothing more.
 -- $4 reaction, $5 stream, $6 how
 -- $7 revision, $8 marks
 WITH m AS (
@@ -21,7 +21,7 @@ WITH m AS (
        SET watermark = CASE m.how WHEN 'reset' THEN -1 WHEN 'skip' THEN greatest(cur.watermark, cur.failing) ELSE cur.watermark END,
            generation = f.generation + CASE WHEN m.how = 'reset' THEN 1 ELSE 0 END,
            failures = 0, deaths = 0, blocked = false, failing = NULL, error = NULL,
-           epoch = cur.epoch + CASE WHEN cur.holder IS NULL THEN 0 ELSE 1 END, holder = NULL, until = NULL,
+           epoch = cur.epoch + 1, holder = NULL, until = NULL,
            version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
                    WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member

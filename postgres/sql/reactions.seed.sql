@@ -22,7 +22,7 @@ WITH m AS (
      WHERE f.due < excluded.due
     RETURNING f.shard, f.workspace, f.reaction
 ), fence AS MATERIALIZED (
-    SELECT pg_advisory_xact_lock_shared(hashtextextended('follow/' || m.shard || '/' || m.reaction, 0))::text AS held FROM m
+    SELECT pg_advisory_xact_lock_shared(hashtextextended('follow/' || m.shard || '/' || m.workspace || '/' || m.reaction, 0))::text AS held FROM m
 ), counted AS (
     SELECT noted.shard, noted.workspace, noted.reaction, count(*) AS n FROM noted
      GROUP BY noted.shard, noted.workspace, noted.reaction

@@ -1,20 +1,29 @@
--- Deletes, of a page of the history, what is older than it has to be: not the last
--- event of a thing, nor what a reaction has still to handle.
+-- Deletes, of the streams on a page of the history, what is older than it has to
+-- be, from the beginning: not the last event of a thing, nor what a reaction has
+-- still to handle. The page goes by ids; what is old is told by the database's
+-- time. Answers a row for each.
 -- ?1 shard, ?2 workspace, not looked at: all are read in order, ?3 after, ?4 up to,
--- both ids as text, ?5 limit
+-- both ids as text, ?5 limit, ?6 how long it is kept, in ms
 -- do
 DELETE FROM holdfast_history AS h
- WHERE h.shard = ?1 AND h.id > unhex(?3, '-') AND h.id < unhex(?4, '-') AND ?2 IS NOT NULL
-   AND h.id <= coalesce((SELECT max(p.id) FROM (
-           SELECT o.id FROM holdfast_history AS o
-            WHERE o.shard = ?1 AND o.id > unhex(?3, '-') AND o.id < unhex(?4, '-')
-            ORDER BY o.id
-            LIMIT ?5) AS p), x'')
+ WHERE h.shard = ?1 AND ?2 IS NOT NULL
+   AND (h.id, h.n) IN (
+       SELECT x.id, x.n
+         FROM (SELECT o.workspace, o.stream, max(o.version) AS top
+                 FROM (SELECT y.workspace, y.stream, y.version FROM holdfast_history AS y
+                        WHERE y.shard = ?1 AND y.id > unhex(?3, '-') AND y.id < unhex(?4, '-')
+                        ORDER BY y.id
+                        LIMIT ?5) AS o
+                GROUP BY o.workspace, o.stream) AS t
+        CROSS JOIN holdfast_history AS x
+        WHERE x.shard = ?1 AND x.workspace = t.workspace AND x.stream = t.stream AND x.version <= t.top)
+   AND h.at < {now} - ?6
    AND (substr(h.stream, 1, 6) IN ('$void/', '$mark/')
         OR EXISTS (SELECT 1 FROM holdfast_history AS x WHERE x.shard = h.shard AND x.workspace = h.workspace AND x.stream = h.stream
                                                          AND x.version > h.version))
-   AND NOT EXISTS (SELECT 1 FROM holdfast_reaction AS r
-                     LEFT JOIN holdfast_follow AS f ON f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = h.stream
-                    WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.source = 'history'
+   AND NOT EXISTS (SELECT 1 FROM holdfast_follow AS f JOIN holdfast_reaction AS r
+                       ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.source = 'history'
+                    WHERE f.shard = h.shard AND f.workspace = h.workspace AND f.stream = h.stream
+                      AND r.shard = h.shard AND r.workspace = h.workspace
                       AND f.watermark < h.version AND f.due > f.watermark)
 RETURNING 1

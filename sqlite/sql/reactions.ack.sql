@@ -5,12 +5,12 @@
 -- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
 -- g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
--- that failed}
+-- that failed, o: whether it must be recorded now}
 -- do
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,
-           coalesce(j.value ->> 'd', 0) AS delay, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, {now} AS now
+           coalesce(j.value ->> 'd', 0) AS delay, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must, {now} AS now
       FROM json_each(?3) AS j
      WHERE ?2 IS NOT NULL
 )
@@ -29,6 +29,6 @@ UPDATE holdfast_follow AS f
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch
    AND (f.until > q.now
-        OR (f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
+        OR (NOT q.must AND f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
             AND CASE WHEN q.error IS NULL THEN f.failures = 0 ELSE f.failing = q.failing AND f.error = q.error END))
-RETURNING workspace, reaction, stream, epoch, failures, due_at
+RETURNING workspace, reaction, stream, epoch, failures, due_at, 0

@@ -1,4 +1,5 @@
--- Frees holds that have run out, and counts the deaths of their holders.
+-- Frees holds that have run out, and counts the deaths of their holders. Their
+-- epochs end with them: a holder that comes back can end nothing more.
 -- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch}
 -- do
@@ -8,7 +9,7 @@ WITH q AS MATERIALIZED (
      WHERE ?2 IS NOT NULL
 )
 UPDATE holdfast_follow AS f
-   SET deaths = f.deaths + 1, error = 'the holder ' || f.holder || ' did not come back', holder = NULL, until = NULL,
+   SET epoch = f.epoch + 1, deaths = f.deaths + 1, error = 'the holder ' || f.holder || ' did not come back', holder = NULL, until = NULL,
        due_at = q.now, rank = q.now - (f.due_at - f.rank), updated_at = q.now
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream

@@ -8,7 +8,7 @@ INSERT INTO holdfast_reaction AS r
 VALUES (?1, ?2, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'live', NULL, {now}, {now})
 ON CONFLICT (shard, workspace, name) DO UPDATE
    SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
-       max_deaths = excluded.max_deaths, priority = excluded.priority, state = 'live', waits = NULL, updated_at = excluded.updated_at
+       max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'live', waits = NULL, updated_at = excluded.updated_at
  WHERE r.state <> 'removed'
 RETURNING name
 -- else

@@ -1,8 +1,8 @@
 -- Repairs where a reaction stands on a stream: ?6 says how. 'unblock' lets it go
 -- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
 -- back to the beginning. Somebody who holds it is left alone, and so is a stream
--- with nothing to repair. A hold that has run out is ended, and its epoch with
--- it.
+-- with nothing to repair. The epoch ends: whoever had it can write
+-- nothing more.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 reaction, ?5 stream, ?6 how, ?7 revision,
 -- ?8 marks
 -- do
@@ -10,7 +10,7 @@ UPDATE holdfast_follow AS f
    SET watermark = CASE ?6 WHEN 'reset' THEN -1 WHEN 'skip' THEN max(f.watermark, f.failing) ELSE f.watermark END,
        generation = f.generation + (?6 = 'reset'),
        failures = 0, deaths = 0, blocked = 0, failing = NULL, error = NULL,
-       epoch = f.epoch + (f.holder IS NOT NULL), holder = NULL, until = NULL,
+       epoch = f.epoch + 1, holder = NULL, until = NULL,
        version = 1 + max(f.version, coalesce((SELECT max(h.version) FROM holdfast_history AS h
                    WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)), due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5

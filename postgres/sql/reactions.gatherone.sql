@@ -1,0 +1,23 @@
+-- Takes all marks of one reaction away and notes what they say, and waits for
+-- whoever has some of them at this moment: what it leaves must be none. It is for
+-- one who keeps all others from gathering for it.
+-- $1 shard, $2 workspace, $3 reaction
+WITH gone AS (
+    DELETE FROM {schema}.due d
+     WHERE d.shard = $1::smallint AND d.reaction = $3::text AND d.workspace = $2::text
+    RETURNING d.shard, d.reaction, d.workspace, d.stream, d.version
+), noted AS (
+    INSERT INTO {schema}.follow AS f
+        (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
+    SELECT g.shard, g.workspace, g.reaction, g.stream, -1, max(g.version), {now}, {now} - r.priority * interval '1 s', r.base, {now}
+      FROM gone g
+      JOIN {schema}.reaction r ON r.shard = g.shard AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
+     GROUP BY g.shard, g.workspace, g.reaction, g.stream, r.priority, r.base
+     ORDER BY g.shard, g.workspace, g.reaction, g.stream
+    ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
+       SET due = greatest(f.due, excluded.due),
+           due_at = CASE WHEN f.due > f.watermark THEN f.due_at ELSE excluded.due_at END,
+           rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
+    RETURNING 1
+)
+SELECT 1 FROM noted

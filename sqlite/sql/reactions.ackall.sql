@@ -1,0 +1,34 @@
+-- Ends holds, or what was done under them so far: moves the watermarks on and,
+-- unless they are to be kept, frees the rows. With an error it counts a failure,
+-- the first one of its event where there was progress. Answers those that are
+-- recorded, now or, where the answer to it was lost, before.
+-- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
+-- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
+-- g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
+-- that failed, o: whether it must be recorded now}
+-- do
+WITH q AS MATERIALIZED (
+    SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
+           j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,
+           coalesce(j.value ->> 'd', 0) AS delay, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must, {now} AS now
+      FROM json_each(?3) AS j
+     WHERE ?2 IS NOT NULL
+)
+UPDATE holdfast_follow AS f
+   SET watermark = max(f.watermark, q.done),
+       holder = CASE WHEN q.keep THEN f.holder END, until = CASE WHEN q.keep THEN f.until END,
+       failures = CASE WHEN f.holder IS NULL THEN f.failures
+                       WHEN q.error IS NOT NULL THEN CASE WHEN q.done > f.watermark THEN 1 ELSE f.failures + 1 END
+                       WHEN q.given AND q.done <= f.watermark THEN f.failures ELSE 0 END,
+       deaths = CASE WHEN f.holder IS NULL THEN f.deaths WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.deaths ELSE 0 END,
+       failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
+       error = CASE WHEN f.holder IS NULL THEN f.error WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
+       due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + q.delay END,
+       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + q.delay - (f.due_at - f.rank) END
+  FROM q
+ WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
+   AND f.epoch = q.epoch
+   AND (f.until > q.now
+        OR (NOT q.must AND f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
+            AND CASE WHEN q.error IS NULL THEN f.failures = 0 ELSE f.failing = q.failing AND f.error = q.error END))
+RETURNING workspace, reaction, stream, epoch, failures, due_at, 0
