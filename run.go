@@ -53,12 +53,12 @@ func (e *Engine) Run(ctx context.Context) error {
 // Parts call it when they are started.
 func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
 
-// Shards is for the loops of this module: the shards that workspaces live on, as
-// they were a moment ago.
+// Shards is for the loops of this module: the shards that workspaces live on, for
+// an engine that runs as they were a moment ago.
 func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	e.shards.Lock()
 	defer e.shards.Unlock()
-	if e.shards.known != nil && clock.Since(e.shards.at) < rememberShards {
+	if e.running.Load() && e.shards.known != nil && clock.Since(e.shards.at) < rememberShards {
 		return e.shards.known, nil
 	}
 	known, err := store.AskShards(ctx, e)

@@ -73,6 +73,9 @@ func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 }
 
 func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaired, error) {
+	if err := reactions.CheckName(f.Reaction); err != nil {
+		return Repaired{}, err
+	}
 	touched, held, err := reactions.Repair(ctx, d, how, f.inner())
 	return Repaired{positions(touched), positions(held)}, err
 }

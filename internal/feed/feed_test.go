@@ -324,7 +324,7 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 			})
 		}
 		forever(func() error {
-			_, err := stream.Reset(context.Background(), hf, stream.Filter{Reaction: feed.Reaction})
+			_, _, err := reactions.Repair(context.Background(), hf, "reset", reactions.Filter{Reaction: feed.Reaction})
 			return err
 		})
 		streams := []string{"s0", "s1", "s2", "s3"}
@@ -342,7 +342,7 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 		all, _ := rest(t, hf, "", 0)
 		wantWhole(t, hf, all, streams...)
 
-		if _, err := stream.Remove(t.Context(), hf, feed.Reaction); err != nil {
+		if _, err := reactions.Remove(t.Context(), hf, feed.Reaction); err != nil {
 			t.Fatal(err)
 		}
 		write(t, hf, "s0", 1)

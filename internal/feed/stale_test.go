@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/stream"
 )
 
 // TestAStatementThatLookedBefore verifies what a statement numbers that has looked
@@ -24,7 +24,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 		"the next batch": func(t *testing.T, hf *holdfast.Engine) { stepAll(t, hf) },
 		"the next batch and a reset": func(t *testing.T, hf *holdfast.Engine) {
 			stepAll(t, hf)
-			if _, err := stream.Reset(t.Context(), hf, stream.Filter{Reaction: feed.Reaction}); err != nil {
+			if _, _, err := reactions.Repair(t.Context(), hf, "reset", reactions.Filter{Reaction: feed.Reaction}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -180,5 +182,32 @@ func TestKeepingTooShortIsRefused(t *testing.T) {
 	_, err := holdfast.Open(t.Context(), sqlite.File(db), holdfast.Config{KeepHistory: time.Minute})
 	if err == nil || !strings.Contains(err.Error(), "KeepHistory") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestASlowClockShortensNoHistory verifies that what a node whose clock is slow
+// wrote a moment ago is kept as long as all else, by the database's time.
+func TestASlowClockShortensNoHistory(t *testing.T) {
+	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)))
+	create(t, hf, "e")
+	move(t, hf, "e", 2)
+	slow := uuid.Must(uuid.NewV7()) // as of a clock that is 61 minutes slow
+	for i, ms := 0, time.Now().Add(-61*time.Minute).UnixMilli(); i < 6; i++ {
+		slow[i] = byte(ms >> (40 - 8*i))
+	}
+	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		done, err := postgres.Raw(tx).Exec(ctx, `UPDATE holdfast.history SET id = $1::text::uuid WHERE stream = $2 AND version = 1`,
+			slow.String(), entities.Stream("l", "e"))
+		if err == nil && done.RowsAffected() != 1 {
+			t.Errorf("%d events have another id now, not one", done.RowsAffected())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := history.Pruner{Keep: history.Shortest}
+	if n, err := p.Sweep(t.Context(), hf); err != nil || n != 0 {
+		t.Errorf("%d events of this minute were removed, %v", n, err)
 	}
 }

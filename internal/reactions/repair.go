@@ -160,9 +160,6 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		yes := true
 		f.Blocked = &yes
 	}
-	if err := CheckName(f.Reaction); err != nil {
-		return nil, nil, err
-	}
 	if f.Reaction != "" {
 		if _, err := Get(ctx, d, f.Reaction); err != nil {
 			return nil, nil, err
@@ -175,7 +172,7 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		}
 		for _, p := range all {
 			after = p
-			if Reserved(p.Reaction) {
+			if f.Reaction == "" && Reserved(p.Reaction) { // that is Holdfast's own affair
 				continue
 			}
 			r, err := repairVerb.Do(ctx, d, repairArgs{p.Reaction, p.Stream, how})

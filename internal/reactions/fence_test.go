@@ -1,0 +1,396 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// waiters is how many sessions of a PostgreSQL database wait for a lock.
+func (s site) waiters(t *testing.T, hf *holdfast.Engine) int {
+	t.Helper()
+	n, err := strconv.Atoi(s.texts(t, hf, `SELECT count(*)::text FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// emitElsewhere appends an event in the workspace "other".
+func emitElsewhere(t *testing.T, hf *holdfast.Engine, name string) {
+	t.Helper()
+	if _, err := stream.Append(holdfast.InWorkspace(context.Background(), "other"), hf, name, stream.Any, stream.Event{Name: "x"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deadlocks is a statement that fails as the one does that gives way in a deadlock.
+const deadlocks = `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$`
+
+// TestAHolderFencedByASkipWritesNothing verifies that a holder whose hold ran out,
+// and whose stream was blocked for its death and then skipped by a person, can
+// commit nothing.
+func TestAHolderFencedByASkipWritesNothing(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxDeaths = 1 })
+		emit(t, hf, "s", "charge")
+		l := one(t, hf, "r")
+		holdfasttest.Advance(t, hf, time.Hour)
+		if n, err := reactions.SweepAll(context.Background(), hf, func([]string) {}); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		repair(t, hf, "skip", reactions.Filter{})
+		late(t, hf, l)
+	})
+}
+
+// TestARebuildStallsNoOtherWorkspace verifies that while a projection is being
+// cleared in one workspace, a reaction in another gets its events.
+func TestARebuildStallsNoOtherWorkspace(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	got, clearing, rebuilt := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
+	begun := sync.OnceFunc(func() { close(clearing) })
+	q := stream.React("q", stream.Select{}, func(context.Context, *stream.Delivery) error { got <- struct{}{}; return nil },
+		stream.Options{Workspaces: []string{"other"}})
+	p := stream.Project("p", stream.Select{}, func(context.Context, holdfast.Tx, stream.Event) error { return nil },
+		func(ctx context.Context, _ holdfast.Tx) error {
+			begun()
+			select {
+			case <-got:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, stream.Options{})
+	hf := s.node(t, p, q)
+	emit(t, hf, "s", "a")
+	standsSo(t, hf, "p", "s", "is handled", handled(0))
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	go func() {
+		rebuilt <- p.Rebuild(ctx, hf)
+		begun()
+	}()
+	<-clearing
+	emitElsewhere(t, hf, "o")
+	if err := <-rebuilt; err != nil {
+		t.Errorf("an event of another workspace and reaction waited for a rebuild, which ended with %v", err)
+	}
+	standsSo(t, hf, "p", "s", "is handled again", handled(0))
+}
+
+// TestALockedRowCostsNoOtherHold verifies that a node goes on to renew its holds
+// while somebody has locked the row of another stream that it holds.
+func TestALockedRowCostsNoOtherHold(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	begun := make(chan struct{}, 10)
+	hang := func(ctx context.Context, _ *stream.Delivery) error {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	const lease = 2 * time.Second
+	hf := s.node(t, stream.React("p", stream.Select{}, hang, stream.Options{Lease: lease}),
+		stream.React("q", stream.Select{}, hang, stream.Options{Lease: lease, Workspaces: []string{"other"}}))
+	emit(t, hf, "s", "a")
+	emitElsewhere(t, hf, "o")
+	<-begun
+	<-begun
+	clearing, renewed, rebuilt := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	goOn := sync.OnceFunc(func() { close(renewed) })
+	defer goOn()
+	started := sync.OnceFunc(func() { close(clearing) })
+	go func() {
+		_, err := reactions.Rebuild(context.Background(), hf, "p", func(context.Context, *store.Tx) error {
+			started()
+			<-renewed
+			return nil
+		})
+		rebuilt <- err
+		started()
+	}()
+	<-clearing // the row of p is locked
+	held := func() reactions.Position {
+		all, _, err := reactions.Query(holdfast.InWorkspace(context.Background(), "other"), hf, reactions.Filter{Reaction: "q"}, reactions.Position{}, 1)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	was, now := held(), held()
+	eventually(t, "the hold of q is renewed, or lost", func() bool {
+		now = held()
+		return now.Epoch != was.Epoch || now.Until.After(was.Until)
+	})
+	if now.Epoch != was.Epoch {
+		t.Error("a rebuild of p in one workspace took q in another away from its worker")
+	}
+	goOn()
+	if err := <-rebuilt; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWideningWhileSomebodyGathersLosesNothing verifies that an event that is due
+// for a reaction from now on is delivered, although the reaction is widened while
+// somebody else gathers its mark.
+func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	ctx, hf, other := context.Background(), s.open(t), s.open(t)
+	register(t, hf, define("a", "^s$"))
+	appendTo(t, hf, "s", "x")
+	drain(t, hf, define("a", "^s$"))
+	d := define("q", "^new", "x")
+	d.FromNow = true
+	register(t, hf, d)
+	appendTo(t, hf, "new", "x") // must be delivered to q
+	appendTo(t, hf, "s", "x")
+	lock := s.hold(t, hf, pgx.ReadCommitted)
+	if _, err := lock.Exec(ctx, `SELECT 1 FROM holdfast.follow WHERE reaction = 'a' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	gathered, widened := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := reactions.Gather(ctx, hf, store.Place{}, []string{"a", "q"})
+		gathered <- err
+	}()
+	eventually(t, "the gathering waits for the row", func() bool { return s.waiters(t, other) == 1 })
+	d.Events = []string{"x", "y"}
+	go func() {
+		_, err := reactions.Register(ctx, hf, d)
+		widened <- err
+	}()
+	eventually(t, "the registration is done, or waits for the gathering", func() bool {
+		return len(widened) == 1 || s.waiters(t, other) == 2
+	})
+	lock.commit(t)
+	if err := errors.Join(<-gathered, <-widened); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "q") })
+	same(t, "after it was widened", drain(t, hf, d), []string{"new 0 x"})
+}
+
+// outage is an engine on which one verb fails until it is over.
+type outage struct {
+	*holdfast.Engine
+	verb  string
+	over  atomic.Bool
+	tries atomic.Int64
+}
+
+func (o *outage) Do(ctx context.Context, c store.Command) error {
+	if c.Decl().Name == o.verb && !o.over.Load() {
+		o.tries.Add(1)
+		return fault.New(fault.Unavailable, "gone for a moment")
+	}
+	return o.Engine.Do(ctx, c)
+}
+
+// TestAWorkerStopsAfterAnOutage verifies that a worker that is told to stop ends,
+// although the database was gone while it gave back what had waited too long
+// behind a body that hung.
+func TestAWorkerStopsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	s := site{path: holdfasttest.SQLite(t)}
+	hf := s.open(t)
+	d := define("r", "")
+	d.Lease = 60 * time.Millisecond
+	register(t, hf, d)
+	emit(t, hf, "s1", "a")
+	emit(t, hf, "s2", "a")
+	o := &outage{Engine: hf, verb: "reactions.ackall"}
+	release, ended := make(chan struct{}), make(chan struct{})
+	w := &reactions.Worker{Engine: o, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: "n", Parallel: 1}
+	if err := w.Add(&reactions.Handler{Definition: d, Timeout: 300 * time.Millisecond,
+		Body: func(context.Context, *reactions.Delivery) error { <-release; return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { w.Run(ctx); close(ended) }()
+	eventually(t, "it tries to give back the stream that waits", func() bool { return o.tries.Load() >= 3 })
+	o.over.Store(true)
+	stop()
+	close(release)
+	eventually(t, "the worker ends", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// TestADeadlockWithARebuildBlocksNothing verifies that a rebuild and a worker that
+// lock the rows of the reaction and a table of its own the other way round both
+// come to their end, and that this is no failure of the event.
+func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	other := s.open(t)
+	s.must(t, other, `CREATE TABLE sums (one int PRIMARY KEY, n int)`)
+	s.must(t, other, `INSERT INTO sums VALUES (1, 0)`)
+	applying, locked, rebuilt := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	goOn := sync.OnceFunc(func() { close(locked) })
+	defer goOn()
+	var applied atomic.Int64
+	p := stream.Project("p", stream.Select{}, func(ctx context.Context, tx holdfast.Tx, _ stream.Event) error {
+		_, err := s.exec(ctx, tx, `UPDATE sums SET n = n + 1`)
+		if err == nil && applied.Add(1) == 1 {
+			close(applying)
+			<-locked // until the rebuild has its rows, and waits for this one
+		}
+		return err
+	}, func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := s.exec(ctx, tx, `UPDATE sums SET n = 0`)
+		return err
+	}, stream.Options{Retries: stream.Never})
+	hf := s.node(t, p)
+	emit(t, hf, "s", "a")
+	<-applying
+	go func() { rebuilt <- p.Rebuild(context.Background(), hf) }()
+	eventually(t, "the rebuild waits for the table", func() bool { return s.waiters(t, other) == 1 })
+	goOn()
+	if err := <-rebuilt; err != nil {
+		t.Errorf("the rebuild is answered %v", err)
+	}
+	standsSo(t, hf, "p", "s", "is handled", handled(0))
+	same(t, "the sum", s.texts(t, other, `SELECT n::text FROM sums`), []string{"1"})
+}
+
+// TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain verifies that an update is run
+// again if a statement of the program's own in it gives way in a deadlock.
+func TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain(t *testing.T) {
+	t.Parallel()
+	hf, n := site{url: holdfasttest.PostgreSQL(t)}.open(t), 0
+	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+		if n++; n > 1 {
+			return nil
+		}
+		_, err := postgres.Raw(tx).Exec(ctx, deadlocks)
+		return err
+	})
+	if err != nil || n != 2 {
+		t.Errorf("it ran %d times, and is answered %v", n, err)
+	}
+}
+
+// TestADeadlockIsNoFailureOfTheEvent verifies that an apply that gives way in a
+// deadlock is run again, and does not block its stream.
+func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	var n atomic.Int64
+	p := stream.Project("p", stream.Select{}, func(ctx context.Context, tx holdfast.Tx, _ stream.Event) error {
+		if n.Add(1) > 1 {
+			return nil
+		}
+		_, err := s.exec(ctx, tx, deadlocks)
+		return err
+	}, func(context.Context, holdfast.Tx) error { return nil }, stream.Options{Retries: stream.Never})
+	hf := s.node(t, p)
+	emit(t, hf, "s", "a")
+	at := standsSo(t, hf, "p", "s", "is handled or blocked", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
+	if at.Blocked {
+		t.Errorf("one deadlock blocked the stream: %s", at.Error)
+	}
+}
+
+// between is an engine on which f happens right before a verb, the first time.
+type between struct {
+	*holdfast.Engine
+	verb string
+	f    func()
+}
+
+func (b *between) Do(ctx context.Context, c store.Command) error {
+	if f := b.f; c.Decl().Name == b.verb && f != nil {
+		b.f = nil
+		f()
+	}
+	return b.Engine.Do(ctx, c)
+}
+
+// hastily registers a reaction, and waits for no transaction that is open.
+func hastily(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if _, err := reactions.Register(ctx, &between{hf, "reactions.ended", cancel}, d); err != nil && ctx.Err() == nil {
+		t.Fatalf("register %s: %v", d.Name, err)
+	}
+}
+
+// TestASlowFinisherEndsNoOtherRegistration verifies that a node that is slow to
+// finish a registration does not end the waiting of the next one, which has come
+// as far meanwhile.
+func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	ctx, hf, at := context.Background(), s.open(t), store.Place{Workspace: store.DefaultWorkspace}
+	outwaited := func() { // until it waits only for what is prepared
+		t.Helper()
+		eventually(t, "all that was open has ended", func() bool {
+			if done, err := reactions.Finish(ctx, hf, at, "r"); done || err != nil {
+				t.Fatal(done, err)
+			}
+			return strings.HasPrefix(s.texts(t, hf, `SELECT coalesce(waits::text, '') FROM holdfast.reaction`)[0], `["prepared"`)
+		})
+	}
+	appendTo(t, hf, "a1", "x")
+	open := s.hold(t, hf, pgx.ReadCommitted)
+	hastily(t, hf, define("r", "^a"))
+	open.commit(t)
+	outwaited()
+	wide := define("r", "^[ab]")
+	slow := &between{hf, "reactions.live", func() {
+		late := s.hold(t, hf, pgx.ReadCommitted)
+		appendTo(t, late.tx, "b1", "x") // by the registry as it is
+		hastily(t, hf, wide)
+		late.commit(t)
+		outwaited()
+	}}
+	if _, err := reactions.Finish(ctx, slow, at, "r"); err != nil || slow.f != nil {
+		t.Fatalf("it did not come to its end: %v", err)
+	}
+	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	same(t, "after it was widened", drain(t, hf, wide), []string{"a1 0 x", "b1 0 x"})
+}
+
+// TestANarrowedReactionSeesOnlyItsStreams verifies that a reaction whose pattern
+// was narrowed is given no stream that it does not follow any more.
+func TestANarrowedReactionSeesOnlyItsStreams(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		hf := s.open(t)
+		register(t, hf, define("r", ""))
+		appendTo(t, hf, "order-1", "x")
+		appendTo(t, hf, "refund-1", "x")
+		narrow := define("r", "^refund-")
+		register(t, hf, narrow)
+		same(t, "after it was narrowed", drain(t, hf, narrow), []string{"refund-1 0 x"})
+	})
+}
