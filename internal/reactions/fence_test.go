@@ -216,7 +216,7 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	s := site{path: holdfasttest.SQLite(t)}
 	hf := s.open(t)
 	d := define("r", "")
-	d.Lease = 60 * time.Millisecond
+	d.Lease = time.Second
 	register(t, hf, d)
 	emit(t, hf, "s1", "a")
 	emit(t, hf, "s2", "a")

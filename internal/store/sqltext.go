@@ -52,7 +52,7 @@ func (t Texts) Orphans(decls []Decl) []string {
 	}
 	var orphans []string
 	for name := range t {
-		base := strings.TrimSuffix(strings.TrimSuffix(name, ".fast"), ".group")
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".unmarked"), ".fast"), ".group")
 		if !declared[base] {
 			orphans = append(orphans, name)
 		}
