@@ -69,7 +69,7 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 }
 
 // rememberShards is how long a node does not ask again which shards there are.
-const rememberShards = 5 * time.Second
+const rememberShards = 10 * time.Second
 
 // Reactions is the worker that serves the reactions of this program. It is for
 // the packages of this module, and of no use outside it.

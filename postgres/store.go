@@ -112,7 +112,12 @@ func texts(schema string, movable bool) (store.Texts, error) {
 			return nil, err
 		}
 		for _, d := range store.Decls() {
-			if name != "" && (d.Group || !strings.HasPrefix(name, ".group")) && all[d.Name] != texts[d.Name] {
+			switch {
+			case d.Impatient != "":
+				if name == ".group" {
+					texts[d.Name] = all[d.Impatient]
+				}
+			case name != "" && (d.Group || !strings.HasPrefix(name, ".group")) && all[d.Name] != texts[d.Name]:
 				texts[d.Name+name] = all[d.Name]
 			}
 		}

@@ -189,7 +189,7 @@ var (
 	eventsVerb    = store.NewVerb(store.Decl{Name: "reactions.events", Lane: store.Read}, nil, bindRead, scanFound)
 	historiesVerb = store.NewVerb(store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, bindRead, scanFound)
 	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
-	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Lane: store.Work}, nil, bindItems, scanAcked)
+	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Impatient: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	renewVerb     = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil,
 		func(items []item, args *store.Args) { args.Text(text(items)) },
 		func(all *[]renewed, row store.Row) error {

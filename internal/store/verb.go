@@ -42,7 +42,10 @@ const (
 type Decl struct {
 	// Name is the name of the SQL, "events.append".
 	Name string
-	Lane Lane
+	// Impatient names another verb: this one has its SQL, and waits for no
+	// row that somebody else has locked.
+	Impatient string
+	Lane      Lane
 	// Group says that commands of several callers may share a statement.
 	Group bool
 	// Combine says that the verb adds up: members of a group may share a row.

@@ -3,6 +3,8 @@
 -- the first one of its event where there was progress. Rows are locked first, and
 -- the time is looked at afterwards. Answers those that are recorded,
 -- now or, where the answer to it was lost, before.
+-- The same text serves one who waits for the rows and one who does not: for the
+-- latter, a row that somebody else has at this moment is told to be busy.
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
 -- g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
@@ -21,7 +23,7 @@ WITH a AS (
       FROM a JOIN {schema}.follow f
         ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
      ORDER BY f.shard, f.workspace, f.reaction, f.stream
-       FOR UPDATE OF f
+       FOR UPDATE OF f{skip}
 ), moved AS (
     UPDATE {schema}.follow f
        SET watermark = greatest(cur.watermark, cur.done),
@@ -44,3 +46,8 @@ UNION ALL
 SELECT cur.workspace, cur.reaction, cur.stream, cur.epoch, cur.failures, cur.due_at, false FROM cur
  WHERE NOT cur.now AND cur.epoch = cur.wanted AND cur.holder IS NULL AND NOT cur.blocked AND cur.watermark >= cur.done
    AND (CASE WHEN cur.said IS NULL THEN cur.failures = 0 ELSE cur.failing = cur.failed AND cur.error = cur.said END)
+UNION ALL
+SELECT a.workspace, a.reaction, a.stream, a.epoch, 0, 'epoch', true
+  FROM a JOIN {schema}.follow f ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
+ WHERE f.epoch = a.epoch
+   AND NOT EXISTS (SELECT 1 FROM cur WHERE cur.workspace = a.workspace AND cur.reaction = a.reaction AND cur.stream = a.stream)

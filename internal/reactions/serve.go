@@ -1,0 +1,193 @@
+package reactions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// serve handles the events of a lease, one after the other.
+func (w *Worker) serve(ctx context.Context, l *Lease) {
+	h := w.handler(l)
+	body, lose := context.WithCancelCause(store.InWorkspace(ctx, l.Workspace))
+	defer lose(context.Canceled)
+	defer w.unstuck(l)
+	w.mu.Lock()
+	g := w.held[l]
+	if g != nil {
+		g.lost = lose
+	}
+	w.mu.Unlock()
+	if g == nil { // it was lost while it waited its turn
+		return
+	}
+	done, failures, finished := l.Watermark, l.Failures, false
+	careful := l.Deaths > 0 || l.Failures > 0
+	for i := range l.Events {
+		if body.Err() != nil {
+			w.abandon(l, done, context.Cause(body))
+			return
+		}
+		d := &Delivery{Event: l.Events[i], Lease: l, Attempt: 1}
+		if i == 0 {
+			d.Attempt = l.Attempt()
+		}
+		w.begin(l)
+		err := w.run(body, h, d)
+		if err == nil && (len(d.commits) > 0 || careful) {
+			finished = i == len(l.Events)-1 && !l.Full
+			err = w.commit(body, l, d, finished)
+		}
+		if err != nil {
+			w.failed(body, h, l, d, done, failures, err)
+			return
+		}
+		done, failures = d.Event.Version, 0
+	}
+	if finished { // it was acknowledged with its last event
+		w.letGo(l)
+		w.trace("acked", l, l.Handled(), nil)
+		return
+	}
+	w.end(l, End{Lease: l, Done: l.Handled()})
+}
+
+// unstuck notes that a body has come back.
+func (w *Worker) unstuck(l *Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.stuck, l.stream())
+}
+
+// begin notes that the body is about to work on an event.
+func (w *Worker) begin(l *Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g := w.held[l]; g != nil {
+		g.begun, g.since = true, clock.Now()
+	}
+}
+
+// run calls the body, for as long as it may take.
+func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, hold.ErrTimeout)
+	defer cancel()
+	defer w.recovered(d.Lease, d, &err)
+	err = h.Body(ctx, d)
+	if err != nil && errors.Is(context.Cause(ctx), hold.ErrTimeout) {
+		err = hold.ErrTimeout
+	}
+	return err
+}
+
+// recovered makes an error of a panic.
+func (w *Worker) recovered(l *Lease, d *Delivery, err *error) {
+	if p := recover(); p != nil {
+		w.Log.Error("a reaction panicked", "reaction", l.Reaction, "stream", l.Stream, "version", d.Event.Version,
+			"panic", p, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("panic: %v", p)
+	}
+}
+
+// commit acknowledges one event with what its body wrote, in one transaction, and
+// keeps the hold unless it was the last.
+func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (err error) {
+	defer w.recovered(l, d, &err)
+	e := End{Lease: l, Done: d.Event.Version, Keep: !last, Now: len(d.commits) > 0}
+	if last {
+		e.Done = l.Handled()
+	}
+	if len(d.commits) == 0 {
+		_, err := RecordOne(ctx, w.Engine, e)
+		return err
+	}
+	return w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, f := range d.commits {
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
+		}
+		_, err := RecordOne(ctx, tx, e)
+		return err
+	})
+}
+
+// failed ends a lease whose event failed.
+func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, done int64, failures int, err error) {
+	var later *Later
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		w.abandon(l, done, cause)
+	case fault.CodeOf(err) == fault.LeaseLost:
+		w.abandon(l, done, hold.ErrLost)
+	case errors.Is(err, hold.ErrTimeout):
+		w.timedOut(l, done)
+	case fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown:
+		// the database is gone for a moment: that says nothing of the event
+		w.Log.Warn("a reaction is tried again, because the database did not answer", "reaction", h.Name, "stream", l.Stream, "error", err)
+		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: h.Backoff.Pause(1)})
+	case errors.As(err, &later):
+		w.trace("deferred", l, done, nil)
+		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: later.After})
+	default:
+		w.count(h, l, d.Event.Version, done, failures+1, err)
+	}
+}
+
+// timedOut lets a hold run out whose body took longer than it may: that is no
+// failure, which the body would have told of, but a death. What was done before
+// is kept.
+func (w *Worker) timedOut(l *Lease, done int64) {
+	w.Log.Warn("a reaction took longer than it may", "reaction", l.Reaction, "stream", l.Stream)
+	if done > l.Watermark {
+		w.end(l, End{Lease: l, Done: done, Keep: true})
+	}
+	w.letGo(l)
+	w.trace("lost", l, done, hold.ErrTimeout)
+}
+
+// count counts a failure: the event is tried again after a while, or has failed
+// for good.
+func (w *Worker) count(h *Handler, l *Lease, version, done int64, failures int, err error) {
+	message := err.Error()
+	if message == "" {
+		message = "it failed and did not say why"
+	}
+	if !fault.IsFinal(err) && failures <= h.MaxRetries {
+		w.Log.Warn("a reaction failed and is tried again", "reaction", h.Name, "stream", l.Stream, "version", version, "failures", failures, "error", err)
+		w.end(l, End{Lease: l, Done: done, Delay: h.Backoff.Pause(failures), Error: message, Failing: version})
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
+	defer cancel()
+	stop := Stop(ctx, w.Engine, l, done, version, message, failures, h.BlockOnError)
+	w.letGo(l)
+	what := "blocked"
+	if !h.BlockOnError {
+		what = "skipped"
+	}
+	if stop != nil {
+		w.Log.Warn("a reaction failed for good, and that could not be recorded: it will be tried again", "reaction", h.Name,
+			"stream", l.Stream, "version", version, "error", errors.Join(err, stop))
+		return
+	}
+	w.Log.Error("a reaction failed for good", "outcome", what, "reaction", h.Name, "stream", l.Stream, "version", version, "error", err)
+	w.trace(what, l, done, err)
+}
+
+// abandon ends a lease that was lost, or whose worker is told to stop.
+func (w *Worker) abandon(l *Lease, done int64, cause error) {
+	if errors.Is(cause, hold.ErrLost) {
+		w.letGo(l)
+		w.Log.Warn("a reaction lost its stream while it worked", "reaction", l.Reaction, "stream", l.Stream)
+		w.trace("lost", l, done, cause)
+		return
+	}
+	w.end(l, End{Lease: l, Done: done, Unfinished: true})
+}
