@@ -287,6 +287,22 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
+// dwindles waits until nothing is left, for as long as there is progress: how
+// fast that is, is the machine's affair.
+func dwindles(t *testing.T, what string, left func() int) {
+	t.Helper()
+	least, since := left(), clock.Now()
+	for n := least; n != 0; n = left() {
+		if n < least {
+			least, since = n, clock.Now()
+		}
+		if clock.Since(since) > 30*time.Second {
+			t.Fatalf("for 30 s, no less than %d %s", least, what)
+		}
+		_ = clock.Wait(context.Background(), 10*time.Millisecond)
+	}
+}
+
 func same(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {

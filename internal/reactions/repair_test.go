@@ -363,6 +363,32 @@ func TestALateAckChangesNothing(t *testing.T) {
 	})
 }
 
+// TestProgressExtendsAHold verifies that an ack that keeps its hold extends it: the
+// renewals of one who acknowledges event after event may find its row locked by its
+// own transactions, each time.
+func TestProgressExtendsAHold(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b", "c", "d")
+		l := one(t, hf, "r")
+		for v := range int64(4) {
+			end := reactions.End{Lease: l, Done: v, Keep: true, Extend: time.Minute}
+			if _, err := reactions.RecordOne(context.Background(), hf, end); err != nil {
+				t.Fatalf("event %d: %v", v, err)
+			}
+			holdfasttest.Advance(t, hf, 45*time.Second)
+		}
+		end := reactions.End{Lease: l, Done: 3, Keep: true}
+		if _, err := reactions.RecordOne(context.Background(), hf, end); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, 45*time.Second)
+		if _, err := reactions.RecordOne(context.Background(), hf, end); fault.CodeOf(err) != fault.LeaseLost {
+			t.Errorf("an ack that extends nothing, and one past the end of the hold: %v", err)
+		}
+	})
+}
+
 // TestFewSuspectsAreTakenAtOnce verifies that a take takes at most as many streams on
 // which somebody died as it says, over all its reactions together: an innocent stream
 // in hand beside a poisoned one would die with it each time.

@@ -99,7 +99,7 @@ func (w *Worker) recovered(l *Lease, d *Delivery, err *error) {
 // keeps the hold unless it was the last.
 func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (err error) {
 	defer w.recovered(l, d, &err)
-	e := End{Lease: l, Done: d.Event.Version, Keep: !last, Now: len(d.commits) > 0}
+	e := End{Lease: l, Done: d.Event.Version, Keep: !last, Extend: w.handler(l).Lease, Now: len(d.commits) > 0}
 	if last {
 		e.Done = l.Handled()
 	}

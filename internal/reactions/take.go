@@ -78,8 +78,11 @@ type End struct {
 	Lease *Lease
 	// Done is the last version that was handled.
 	Done int64
-	// Keep keeps the hold.
-	Keep bool
+	// Keep keeps the hold, and Extend is for how long from now: progress is as
+	// good as a renewal, and a row that its own holder is busy with is passed
+	// over by renewals.
+	Keep   bool
+	Extend time.Duration
 	// Unfinished gives the stream back without a failure; Delay is when it is
 	// due again.
 	Unfinished bool
@@ -354,7 +357,7 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 	for i, e := range ends {
 		items[i] = e.Lease.item()
 		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
-		items[i].Delay, items[i].Now = e.Delay.Milliseconds(), e.Now
+		items[i].Delay, items[i].Now, items[i].Lease = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds()
 		if e.Error != "" {
 			failing := e.Failing
 			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing

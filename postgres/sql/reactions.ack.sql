@@ -7,19 +7,20 @@
 -- latter, a row that somebody else has at this moment is told to be busy.
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
--- g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
+-- l: for how long from
+-- now, in ms, g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
 -- that failed, o: whether it must be recorded now}
 WITH a AS (
     SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream,
            (q.item ->> 'e')::bigint AS epoch, (q.item ->> 'v')::bigint AS done,
            coalesce((q.item ->> 'k')::boolean, false) AS keep, coalesce((q.item ->> 'g')::boolean, false) AS given,
-           coalesce((q.item ->> 'd')::bigint, 0) AS delay, q.item ->> 'x' AS error, (q.item ->> 'n')::bigint AS failing,
+           coalesce((q.item ->> 'd')::bigint, 0) AS delay, coalesce((q.item ->> 'l')::bigint, 0) AS lease, q.item ->> 'x' AS error, (q.item ->> 'n')::bigint AS failing,
            coalesce((q.item ->> 'o')::boolean, false) AS now
       FROM jsonb_array_elements($3::text::jsonb) AS q(item)
      WHERE $2::text IS NOT NULL
 ), cur AS MATERIALIZED (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.blocked,
-           f.error, f.holder, f.epoch, f.until, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.error AS said, a.failing AS failed, a.now
+           f.error, f.holder, f.epoch, f.until, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.lease, a.error AS said, a.failing AS failed, a.now
       FROM a JOIN {schema}.follow f
         ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
      ORDER BY f.shard, f.workspace, f.reaction, f.stream
@@ -27,7 +28,7 @@ WITH a AS (
 ), moved AS (
     UPDATE {schema}.follow f
        SET watermark = greatest(cur.watermark, cur.done),
-           holder = CASE WHEN cur.keep THEN cur.holder END, until = CASE WHEN cur.keep THEN cur.until END,
+           holder = CASE WHEN cur.keep THEN cur.holder END, until = CASE WHEN cur.keep THEN greatest(cur.until, {now} + cur.lease * interval '1 ms') END,
            failures = CASE WHEN cur.said IS NOT NULL THEN CASE WHEN cur.done > cur.watermark THEN 1 ELSE cur.failures + 1 END
                            WHEN cur.given AND cur.done <= cur.watermark THEN cur.failures ELSE 0 END,
            deaths = CASE WHEN (cur.given OR cur.said IS NOT NULL) AND cur.done <= cur.watermark THEN cur.deaths ELSE 0 END,

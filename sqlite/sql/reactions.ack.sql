@@ -4,19 +4,20 @@
 -- recorded, now or, where the answer to it was lost, before.
 -- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
--- g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
+-- l: for how long from
+-- now, in ms, g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
 -- that failed, o: whether it must be recorded now}
 -- do
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,
-           coalesce(j.value ->> 'd', 0) AS delay, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must, {now} AS now
+           coalesce(j.value ->> 'd', 0) AS delay, coalesce(j.value ->> 'l', 0) AS lease, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must, {now} AS now
       FROM json_each(?3) AS j
      WHERE ?2 IS NOT NULL
 )
 UPDATE holdfast_follow AS f
    SET watermark = max(f.watermark, q.done),
-       holder = CASE WHEN q.keep THEN f.holder END, until = CASE WHEN q.keep THEN f.until END,
+       holder = CASE WHEN q.keep THEN f.holder END, until = CASE WHEN q.keep THEN max(f.until, q.now + q.lease) END,
        failures = CASE WHEN f.holder IS NULL THEN f.failures
                        WHEN q.error IS NOT NULL THEN CASE WHEN q.done > f.watermark THEN 1 ELSE f.failures + 1 END
                        WHEN q.given AND q.done <= f.watermark THEN f.failures ELSE 0 END,
