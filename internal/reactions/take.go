@@ -162,12 +162,6 @@ type acked struct {
 }
 
 var (
-	gatherVerb = store.NewVerb(store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
-		func(names []string, args *store.Args) {
-			args.Text(text(names))
-			args.Int(gatherLimit)
-		},
-		func(n *[2]int, row store.Row) error { return row.Scan(&n[0], &n[1]) })
 	takeVerb = store.NewVerb(store.Decl{Name: "reactions.take", Lane: store.Work}, nil,
 		func(a TakeArgs, args *store.Args) {
 			list := make([][4]any, len(a.Reactions))
@@ -239,9 +233,6 @@ func scanAcked(all *[]acked, row store.Row) error {
 	return err
 }
 
-// gatherLimit is how many marks one statement takes away at the most.
-const gatherLimit = 2000
-
 // Stream is the name of the stream that holds the history of a reaction on a
 // stream.
 func Stream(reaction, stream string) string { return "$reaction/" + reaction + "/" + stream }
@@ -275,13 +266,6 @@ var lookVerb = store.NewVerb(store.Decl{Name: "reactions.look", Lane: store.Read
 func Look(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
 	n, err := lookVerb.DoAt(ctx, d, at, names)
 	return n > 0, err
-}
-
-// Gather notes the marks of some reactions on a shard where takes look for them,
-// and says whether there were any.
-func Gather(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
-	n, err := gatherVerb.DoAt(ctx, d, at, names)
-	return n[0] > 0, err
 }
 
 // Take takes streams on which there is something to do.

@@ -82,6 +82,7 @@ type Worker struct {
 
 	ends   chan ending
 	batch  int // streams of one take
+	rounds map[int16]*round
 	counts sync.Map
 	aside  sync.WaitGroup // ends that nobody waits for
 }
@@ -149,6 +150,7 @@ func (w *Worker) Run(ctx context.Context) {
 	if !w.Serves() {
 		return
 	}
+	w.rounds = make(map[int16]*round)
 	w.held, w.stuck, w.ends = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending)
 	ended, unheld := make(chan struct{}), make(chan struct{})
 	var recording, renewing, bodies sync.WaitGroup
@@ -196,10 +198,14 @@ func (w *Worker) look(ctx context.Context, work chan<- *Lease) (found bool, err 
 
 func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (found bool, err error) {
 	names, wanted := w.wanted()
-	if yes, err := Look(ctx, w.Engine, store.Place{Shard: shard}, names); err != nil || !yes {
-		return false, err
+	at := w.at(shard)
+	if !at.busy { // else there is more, as like as not
+		if yes, err := Look(ctx, w.Engine, store.Place{Shard: shard}, names); err != nil || !yes {
+			return false, err
+		}
 	}
-	marks, err := Gather(ctx, w.Engine, store.Place{Shard: shard}, names)
+	defer func() { at.busy = found && err == nil }()
+	marks, err := at.gathering.Next(ctx, w.Engine, store.Place{Shard: shard}, names)
 	if err != nil {
 		return false, err
 	}
@@ -222,6 +228,20 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		}
 	}
 	return true, err
+}
+
+// round is what the looks at one shard remember of each other. Only the poller
+// looks.
+type round struct {
+	gathering Gathering
+	busy      bool // the last look found something
+}
+
+func (w *Worker) at(shard int16) *round {
+	if w.rounds[shard] == nil {
+		w.rounds[shard] = new(round)
+	}
+	return w.rounds[shard]
 }
 
 // adapt makes takes larger where bodies are fast, and smaller where they are

@@ -1,23 +1,32 @@
 -- Frees holds that have run out, and counts the deaths of their holders. Their
 -- epochs end with them: a holder that comes back can end nothing more.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined:
+-- each row is looked up by its key, and changed by way of its conflict.
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch}
-WITH a AS (
+WITH a AS MATERIALIZED (
     SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch
       FROM jsonb_array_elements($3::text::jsonb) AS q(item)
      WHERE $2::text IS NOT NULL
+     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
-    SELECT f.shard, f.workspace, f.reaction, f.stream, f.due_at, f.rank, f.deaths, f.holder, f.epoch, f.until, a.epoch AS wanted
-      FROM a JOIN {schema}.follow f
-        ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
-     ORDER BY f.shard, f.workspace, f.reaction, f.stream
-       FOR UPDATE OF f SKIP LOCKED
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.deaths, f.holder, f.epoch, f.until, a.epoch AS wanted
+      FROM a
+     CROSS JOIN LATERAL (
+           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.deaths, x.holder, x.epoch, x.until
+             FROM {schema}.follow x
+            WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
+            LIMIT 1
+              FOR UPDATE SKIP LOCKED) AS f
 )
-UPDATE {schema}.follow f
-   SET epoch = cur.epoch + 1, deaths = cur.deaths + 1, error = 'the holder ' || cur.holder || ' did not come back', holder = NULL, until = NULL,
-       due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
+INSERT INTO {schema}.follow AS f
+    (shard, workspace, reaction, stream, watermark, due, due_at, rank, error, epoch, deaths, updated_at)
+SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, cur.watermark, cur.due, {now}, {now} - (cur.due_at - cur.rank),
+       'the holder ' || cur.holder || ' did not come back', cur.epoch + 1, cur.deaths + 1, {now}
   FROM cur
- WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream
-   AND cur.epoch = cur.wanted AND cur.until <= {now}
-   AND f.epoch = cur.wanted
+ WHERE cur.epoch = cur.wanted AND cur.until <= {now}
+ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
+   SET epoch = excluded.epoch, deaths = excluded.deaths, error = excluded.error, holder = NULL, until = NULL,
+       due_at = excluded.due_at, rank = excluded.rank, updated_at = excluded.updated_at
+ WHERE f.epoch = excluded.epoch - 1
 RETURNING f.reaction

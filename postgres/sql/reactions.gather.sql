@@ -3,16 +3,24 @@
 -- skipped. Marks of a reaction that is not there any more are only taken away.
 -- Rows are made only under a shared lock on the reaction in its workspace, so that
 -- a rebuild or a registration can keep new ones away; their marks wait.
--- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list, $4 limit
+-- Each reaction's marks are read on from a key: from the beginning, what was taken
+-- away and is not yet vacuumed would be walked over each time, and marks that keep
+-- coming in front would keep those behind waiting.
+-- Answers how many marks are gone, and how far each reaction has come.
+-- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name, and
+-- behind which workspace, stream, version], $4 limit
 WITH picked AS MATERIALIZED (
     SELECT d.shard, d.reaction, d.workspace, d.stream, d.version, d.place
-      FROM jsonb_array_elements_text($3::text::jsonb) AS q(name)
+      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
      CROSS JOIN LATERAL (
            SELECT x.shard, x.reaction, x.workspace, x.stream, x.version, x.ctid AS place
              FROM {schema}.due x
-            WHERE x.shard = $1::smallint AND x.reaction = q.name AND ($2::text = '' OR x.workspace = $2)
+            WHERE x.shard = $1::smallint AND x.reaction = q.item ->> 0 AND ($2::text = '' OR x.workspace = $2)
+              AND (x.workspace, x.stream, x.version) > (q.item ->> 1, q.item ->> 2, (q.item ->> 3)::bigint)
+            ORDER BY x.workspace, x.stream, x.version
             LIMIT $4::bigint
               FOR UPDATE SKIP LOCKED) AS d
+     WHERE jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner
 ), open AS MATERIALIZED (
     SELECT k.reaction, k.workspace
       FROM (SELECT DISTINCT p.reaction, p.workspace FROM picked p) AS k
@@ -37,4 +45,6 @@ WITH picked AS MATERIALIZED (
            rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM noted)
+SELECT DISTINCT ON (p.reaction) (SELECT count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version
+  FROM picked p
+ ORDER BY p.reaction, p.workspace DESC, p.stream DESC, p.version DESC

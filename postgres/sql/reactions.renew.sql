@@ -1,31 +1,43 @@
 -- Extends holds that have not run out, and answers those that it extended, and
 -- those that somebody else has locked at this moment and that are held still: one
 -- row must not cost a node all its holds.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined:
+-- each row is looked up by its key, and changed by way of its conflict.
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, l: lease in ms}
-WITH a AS (
-    SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream,
+WITH a AS MATERIALIZED (
+    SELECT q.nth, q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream,
            (q.item ->> 'e')::bigint AS epoch, (q.item ->> 'l')::bigint AS lease
-      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+      FROM jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
      WHERE $2::text IS NOT NULL
+     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
-    SELECT f.shard, f.workspace, f.reaction, f.stream, f.epoch, f.until, a.epoch AS wanted, a.lease
-      FROM a JOIN {schema}.follow f
-        ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
-     ORDER BY f.shard, f.workspace, f.reaction, f.stream
-       FOR UPDATE OF f SKIP LOCKED
+    SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.holder, f.epoch, f.until, f.updated_at,
+           a.epoch AS wanted, a.lease
+      FROM a
+     CROSS JOIN LATERAL (
+           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.holder, x.epoch, x.until, x.updated_at
+             FROM {schema}.follow x
+            WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
+            LIMIT 1
+              FOR UPDATE SKIP LOCKED) AS f
 ), moved AS (
-UPDATE {schema}.follow f
-   SET until = {now} + cur.lease * interval '1 ms'
-  FROM cur
- WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream
-   AND cur.epoch = cur.wanted AND cur.until > {now}
-   AND f.epoch = cur.wanted
-RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.until
+    INSERT INTO {schema}.follow AS f
+        (shard, workspace, reaction, stream, watermark, due, due_at, rank, holder, epoch, until, updated_at)
+    SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, cur.watermark, cur.due, cur.due_at, cur.rank, cur.holder, cur.epoch,
+           {now} + cur.lease * interval '1 ms', cur.updated_at
+      FROM cur
+     WHERE cur.epoch = cur.wanted AND cur.until > {now}
+    ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
+       SET until = excluded.until
+     WHERE f.epoch = excluded.epoch
+    RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.until
 )
 SELECT moved.workspace, moved.reaction, moved.stream, moved.epoch, moved.until FROM moved
 UNION ALL
-SELECT f.workspace, f.reaction, f.stream, f.epoch, f.until
-  FROM a JOIN {schema}.follow f ON f.shard = $1::smallint AND f.workspace = a.workspace AND f.reaction = a.reaction AND f.stream = a.stream
- WHERE f.epoch = a.epoch AND f.until > {now}
-   AND NOT EXISTS (SELECT 1 FROM cur WHERE cur.workspace = a.workspace AND cur.reaction = a.reaction AND cur.stream = a.stream)
+SELECT a.workspace, a.reaction, a.stream, a.epoch, f.until
+  FROM a
+ CROSS JOIN LATERAL (SELECT x.epoch, x.until FROM {schema}.follow x
+                      WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
+                      LIMIT 1) AS f
+ WHERE f.epoch = a.epoch AND f.until > {now} AND a.nth NOT IN (SELECT cur.nth FROM cur)

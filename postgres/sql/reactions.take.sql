@@ -22,8 +22,9 @@ WITH due AS MATERIALIZED (
                              AND (jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)))
             ORDER BY f.rank
             LIMIT part.room
-              FOR UPDATE SKIP LOCKED) AS d) AS c
-     WHERE c.nth <= c.room
+              FOR UPDATE SKIP LOCKED) AS d
+             WHERE jsonb_typeof(q.item) = 'array') AS c
+     WHERE c.nth <= c.room AND c.shard + 0 = $1 -- few, for the planner
 )
 UPDATE {schema}.follow f
    SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms'

@@ -3,7 +3,9 @@
 -- [workspace, stream, after, up to, names or null], ?4 limit of each
 -- do
 WITH q AS MATERIALIZED (
-    SELECT j.key AS nth, j.value ->> 0 AS workspace, j.value ->> 1 AS stream, j.value ->> 2 AS after, j.value ->> 3 AS upto,
+    SELECT j.key AS nth, j.value ->> 0 AS workspace, j.value ->> 1 AS stream, j.value ->> 3 AS upto,
+           max(j.value ->> 2, (SELECT s.first FROM holdfast_stream AS s
+                                WHERE s.shard = ?1 AND s.workspace = j.value ->> 0 AND s.name = j.value ->> 1) - 1) AS after,
            j.value -> 4 AS names, j.value ->> 4 IS NULL AS every
       FROM json_each(?3) AS j
      WHERE ?2 IS NOT NULL
@@ -19,5 +21,4 @@ SELECT q.nth, x.id, x.version, x.name, x.data, coalesce(x.correlation, ''), coal
             ORDER BY z.version
             LIMIT ?4) AS y)
    AND (q.every OR x.name IN (SELECT w.value FROM json_each(q.names) AS w))
-   AND x.version >= (SELECT s.first FROM holdfast_stream AS s WHERE s.shard = ?1 AND s.workspace = q.workspace AND s.name = q.stream)
  ORDER BY q.nth, x.version
