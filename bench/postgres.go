@@ -85,6 +85,7 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, tasks: "baseline.task"},
 		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, tasks: "baseline_best.task"},
 		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, tasks: "baseline_locked.task", only: "append"},
+		{name: oursLocked, system: locked{engine{hf}}, seeder: locked{engine{hf}}, tasks: "holdfast.task", only: "append"},
 	}
 	return p.openProbe(ctx, url)
 }

@@ -21,7 +21,7 @@ var required = []struct {
 	{"postgres", "transition", 1, sqlOne, 0.8},
 	{"postgres", "transition", 16, sqlOne, 0.8},
 	{"postgres", "transition", 64, sqlOne, 1.5},
-	{"postgres", "append", 16, sqlLocked, 5},
+	{"postgres", "append", 16, oursLocked, 5},
 	{"sqlite", "transition", 16, sqlBest, 0.7},
 	{"sqlite", "transition", 64, sqlBest, 0.7},
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/postgres"
 )
 
 // The systems, by the names that the results have.
@@ -21,6 +22,8 @@ const (
 	sqlOne    = "sql"
 	sqlBest   = "sql-best"
 	sqlLocked = "sql-locked" // one lock over all appends
+
+	oursLocked = "holdfast-locked" // the same, with Holdfast's own appends
 )
 
 // system does the units of the workloads. A call that is refused is an error:
@@ -72,6 +75,23 @@ func (e engine) transition(ctx context.Context, id, from, to string) error {
 func (e engine) append(ctx context.Context, stream string, want int64) error {
 	_, err := events.Append(ctx, e.hf, events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
 	return err
+}
+
+// locked is Holdfast with one lock over all appends, to show what that costs.
+type locked struct{ engine }
+
+func (l locked) create(ctx context.Context, id string) error {
+	return l.engine.create(holdfast.InWorkspace(ctx, oursLocked), id)
+}
+
+func (l locked) append(ctx context.Context, stream string, want int64) error {
+	return l.hf.Update(holdfast.InWorkspace(ctx, oursLocked), func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_advisory_xact_lock(8101979)"); err != nil {
+			return err
+		}
+		_, err := events.Append(ctx, tx, events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
+		return err
+	})
 }
 
 func (e engine) inc(ctx context.Context, id string) error {
