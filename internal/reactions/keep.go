@@ -22,7 +22,10 @@ func (w *Worker) end(l *Lease, e End) {
 			w.Log.Debug("the end of a reaction could not be recorded yet", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			_ = clock.Wait(context.Background(), pause)
 			continue
-		case o.err == nil && !o.Recorded:
+		case o.err != nil || o.Busy:
+			w.Log.Warn("the end of a reaction could not be recorded, and its hold runs out", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.trace("lost", l, e.Done, o.err)
+		case !o.Recorded:
 			w.Log.Warn("a reaction lost its stream before its end was recorded", "reaction", l.Reaction, "stream", l.Stream)
 			w.trace("lost", l, e.Done, nil)
 		case e.Error != "":

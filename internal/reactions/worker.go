@@ -379,7 +379,7 @@ func (w *Worker) giveBack(leases []*Lease) {
 	}
 	for _, ends := range byShard {
 		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
-		_, err := Record(ctx, w.Engine, ends)
+		_, err := record(ctx, w.Engine, ackVerb, ends) // and waits for who has a row at this moment
 		cancel()
 		if err != nil {
 			w.Log.Warn("streams could not be given back, and will run out", "streams", len(ends), "error", err)

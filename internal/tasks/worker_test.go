@@ -261,11 +261,11 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := holdfasttest.OpenOn(t, sqlite.File(path))
-	start(t, one, tasks.Worker{Body: func(context.Context, tasks.Taken) ([]byte, error) { return nil, nil }})
 	holdfasttest.Advance(t, one, time.Hour)
 	if freed, err := tasks.SweepAll(ctx, one, 5); err != nil || freed != 16 {
 		t.Errorf("freed %d, %v", freed, err)
 	}
+	start(t, one, tasks.Worker{Body: func(context.Context, tasks.Taken) ([]byte, error) { return nil, nil }})
 	for _, space := range spaces {
 		limit, cancel := context.WithTimeout(space, 20*time.Second)
 		for got, err := tasks.Get(limit, one, "q", "t"); err != nil || got.State != "done"; got, err = tasks.Get(limit, one, "q", "t") {
