@@ -72,6 +72,8 @@ type Engine struct {
 	follow  *reactions.Worker
 	loops   []func(context.Context)
 	running atomic.Bool
+	sharing sync.Mutex
+	common  map[any]any
 	shards  struct {
 		sync.Mutex
 		known []int16

@@ -21,6 +21,21 @@ var (
 	ErrValidation = fault.Of(fault.Validation)
 )
 
+// Errors of steps and claims.
+var (
+	// ErrClaimFailed is returned when another operation is in progress. Its
+	// facts are holder, since and until. Nothing was done.
+	ErrClaimFailed = fault.Of(fault.ClaimFailed)
+	// ErrLeaseLost is returned when a holder has lost what it held. What it
+	// did after that is not recorded.
+	ErrLeaseLost = fault.Of(fault.LeaseLost)
+	// ErrActionInvalid is returned when a validation or an action refused.
+	ErrActionInvalid = fault.Of(fault.ActionInvalid)
+	// ErrActionFailed is returned when an action failed. Its fact outcome says
+	// whether it was "released", is "pending", to be resumed, or "uncertain".
+	ErrActionFailed = fault.Of(fault.ActionFailed)
+)
+
 // Errors of the engine and of the database under it.
 var (
 	// ErrReentrant is returned when an engine is used inside one of its own

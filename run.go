@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -52,6 +53,36 @@ func (e *Engine) Run(ctx context.Context) error {
 // Background adds a loop that Run runs until its context ends, and waits for.
 // Parts call it when they are started.
 func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
+
+// Sweep adds something that the engine's janitor does on each of its rounds. Parts
+// call it when they are started.
+func (e *Engine) Sweep(name string, f func(context.Context) (int, error)) {
+	e.janitor.Sweeps = append(e.janitor.Sweeps, hold.Sweep{Name: name, Run: f})
+}
+
+// Round has the janitor go round once, now. It is for tests.
+func (e *Engine) Round(ctx context.Context) { e.janitor.Round(ctx) }
+
+// Shared returns what the parts of this engine have in common under a key, made by
+// the first that asks. It is for the packages of this module, and of no use outside
+// it.
+func (e *Engine) Shared(key any, make func() any) any {
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	if _, ok := e.common[key]; !ok {
+		if e.common == nil {
+			e.common = map[any]any{}
+		}
+		e.common[key] = make()
+	}
+	return e.common[key]
+}
+
+// Node is the name of this node in what it holds.
+func (e *Engine) Node() string { return e.follow.Name }
+
+// Log is where the engine tells what a person who runs the program should know.
+func (e *Engine) Log() *slog.Logger { return e.log }
 
 // Shards is for the loops of this module: the shards that workspaces live on, for
 // an engine that runs as they were a moment ago.

@@ -12,7 +12,7 @@ import (
 
 // SQLite has no CTE that writes, so a verb is a short script. "do" decides: if
 // a row comes back, or is changed where none is asked for, the command won, and the "each" (once a child row) and
-// "then" statements follow; if none comes back it lost, and "else" tells what
+// "then" statements follow, which change one row each, and "also", which change any number; if none comes back it lost, and "else" tells what
 // was found instead. The answer is the last row that a branch returns. A "look"
 // before all that is a read: where it finds nothing there is nothing to do, and
 // a command that runs alone does not take the write lock to find that out.
@@ -38,6 +38,7 @@ type script struct {
 type statement struct {
 	text string
 	each bool
+	any  bool // changes any number of rows
 	rows bool // returns rows
 	last int  // the highest of its numbered arguments
 	now  bool // needs the time, as one more
@@ -65,7 +66,7 @@ func (st *statement) numbered() {
 
 var argument = regexp.MustCompile(`\?([0-9]+)`)
 
-var section = regexp.MustCompile(`(?m)^-- (look|do|then|each|else)[ \t]*$`)
+var section = regexp.MustCompile(`(?m)^-- (look|do|then|also|each|else)[ \t]*$`)
 
 func parseScript(name, text string) (*script, error) {
 	marks := section.FindAllStringSubmatchIndex(text, -1)
@@ -96,7 +97,7 @@ func parseScript(name, text string) (*script, error) {
 }
 
 func (sc *script) add(kind, text string) error {
-	st := statement{text: text, each: kind == "each", rows: returnsRows(text)}
+	st := statement{text: text, each: kind == "each", any: kind == "also", rows: returnsRows(text)}
 	st.numbered()
 	begun := sc.do.text != ""
 	switch {

@@ -57,6 +57,12 @@ var Wide = map[string]string{
 
 	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
 
+	"entities.expired": "one janitor frees what was left held in all workspaces on a shard",
+	"entities.strays":  "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
+	"entities.resume":  "one poll resumes the operations of all workspaces on a shard",
+	"attempts.prune":   "one janitor forgets old refusals of all workspaces on a shard",
+	"attempts.note":    "refusals in several workspaces are noted together",
+
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
 
@@ -74,7 +80,7 @@ var Wide = map[string]string{
 }
 
 // sections are the comments that open a statement of a SQLite script.
-var sections = []string{"look", "do", "then", "each", "else"}
+var sections = []string{"look", "do", "then", "also", "each", "else"}
 
 // SQLFiles returns the names of all SQL files of an adapter, statements and
 // migrations. A folder that is not there yet has none.

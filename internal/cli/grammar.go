@@ -28,6 +28,8 @@ type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Run a server."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
 	Check   checkCommand   `cmd:"" help:"Hold what is in the database to the invariants."`
+	Lint    lintCommand    `cmd:"" help:"Judge the configs of lifecycles."`
+	Diagram diagramCommand `cmd:"" help:"Draw the config of a lifecycle."`
 	Version versionCommand `cmd:"" help:"Tell what this program is made of."`
 }
 

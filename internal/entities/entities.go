@@ -26,6 +26,9 @@ type Entity struct {
 	Data      []byte // a JSON object
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	// Claim is who has the entity, or had it last. Create and Transition do
+	// not tell it.
+	Claim Claim
 }
 
 // Stream is the name of the stream that holds an entity's history.
@@ -72,7 +75,7 @@ var (
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{a.Event}}
 		})
 	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
-		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
+		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanClaim)
 )
 
 func key(lifecycle, id string) string { return "entity/" + lifecycle + "/" + id }

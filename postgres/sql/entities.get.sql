@@ -1,4 +1,10 @@
+-- An entity, with who has it.
 -- $1 shard, $2 workspace, $3 lifecycle, $4 entity
-SELECT e.status, e.version, e.data::text, e.created_at, e.updated_at
+SELECT coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
+       coalesce(e.updated_at, 'epoch'), coalesce(e.phase, 'free'), coalesce(e.operation, ''), coalesce(e.step, ''),
+       coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input::text, ''), coalesce(e.holder, ''),
+       coalesce(e.epoch, 0), coalesce(e.until, 'epoch'), coalesce(e.claimed_at, 'epoch'), coalesce(e.begun, 0),
+       coalesce(e.failures, 0), coalesce(e.deaths, 0), coalesce(e.error, ''), coalesce(e.outcome, ''),
+       coalesce(e.manual, false)
   FROM {schema}.entity e
- WHERE e.shard = $1 AND e.workspace = $2 AND e.lifecycle = $3 AND e.id = $4
+ WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.lifecycle = $3::text AND e.id = $4::text

@@ -1,0 +1,73 @@
+package holdfast
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+)
+
+// Effect does something to the world outside, such as charging a card, so that it
+// is never done twice by guess. The intent is committed before the call. What call
+// returns is kept, as JSON, and given to every later attempt of the same operation
+// in place of another call.
+//
+// key names the effect to the other side: it is the same for every attempt of one
+// operation, and new for the next. An error from call leaves the outcome unknown,
+// unless it is [NotDone]. What is done on the next attempt about an effect whose
+// outcome is unknown is said by an option: without one, the operation is parked
+// until a person resolves it.
+//
+// Effects belong into the body of a claimed action, with the context that it was
+// given. An operation calls them in the same order on each attempt, as far as they
+// have the same name.
+func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
+	var r R
+	j := effects.From(ctx)
+	if j == nil {
+		return r, effects.Missing(name)
+	}
+	c := effects.Call{Name: name, Policy: effects.Hold,
+		Try: func(ctx context.Context, key string) (any, error) { return call(ctx, key) },
+		Keep: func(data []byte) error {
+			if len(data) == 0 {
+				return nil
+			}
+			return json.Unmarshal(data, &r)
+		}}
+	for _, set := range o {
+		set(&c)
+	}
+	err := j.Do(ctx, c)
+	return r, err
+}
+
+// EffectOption changes how an effect is done.
+type EffectOption func(*effects.Call)
+
+// OnUnknownRetry has an effect of unknown outcome tried again, with the same key:
+// for another side that honours it.
+func OnUnknownRetry() EffectOption {
+	return func(c *effects.Call) { c.Policy = effects.Retry }
+}
+
+// OnUnknownProbe has the other side asked whether an effect of unknown outcome
+// happened, and with which result. If it did not, it is tried again.
+func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happened bool, err error)) EffectOption {
+	return func(c *effects.Call) {
+		c.Policy = effects.Probe
+		c.Probe = func(ctx context.Context, key string) (any, bool, error) { return ask(ctx, key) }
+	}
+}
+
+// RecordNow has the result written at once, rather than with the next write of the
+// operation: one round trip more, and less that a crash can leave unknown.
+func RecordNow() EffectOption { return func(c *effects.Call) { c.Now = true } }
+
+// NotDone says of an effect's error that the effect did not happen, and is known
+// not to have: a card that was declined.
+func NotDone(err error) error { return effects.NotHappened(err) }
+
+// Invalid is returned by a validation or an action that refuses what it was asked.
+func Invalid(reason string) error { return fault.New(fault.ActionInvalid, "%s", reason) }

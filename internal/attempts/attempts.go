@@ -1,0 +1,179 @@
+// Package attempts remembers who tried a step and was refused, for whoever wants
+// to see a race. It is a log by the way: outside of any transaction, a little late,
+// and not at all where the database is busy. Nothing depends on it.
+package attempts
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Attempt is a try that was refused.
+type Attempt struct {
+	Lifecycle, Entity string
+	Step, Requester   string
+	Code              string
+	Detail            map[string]any
+	ID                string
+	At                time.Time
+}
+
+type noted struct {
+	Workspace string          `json:"w"`
+	Lifecycle string          `json:"l"`
+	Entity    string          `json:"e"`
+	ID        string          `json:"i"`
+	Step      string          `json:"s"`
+	Requester string          `json:"r"`
+	Code      string          `json:"c"`
+	Detail    json.RawMessage `json:"d"`
+}
+
+type listArgs struct {
+	lifecycle, entity string
+	limit             int
+}
+
+var (
+	noteVerb = store.NewVerb(store.Decl{Name: "attempts.note", Lane: store.Work}, nil,
+		func(all []noted, args *store.Args) {
+			list, _ := json.Marshal(all) // of what was marshalled before
+			args.Text(string(list))
+		},
+		func(n *int, row store.Row) error {
+			var one int
+			*n++
+			return row.Scan(&one)
+		})
+	listVerb = store.NewVerb(store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
+		func(a listArgs, args *store.Args) {
+			args.Text(a.lifecycle)
+			args.Text(a.entity)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Attempt, row store.Row) error {
+			var a Attempt
+			var detail []byte
+			if err := row.Scan(&a.ID, &a.Step, &a.Requester, &a.Code, &detail, &a.At); err != nil {
+				return err
+			}
+			a.At = a.At.UTC()
+			*all = append(*all, a)
+			return json.Unmarshal(detail, &(*all)[len(*all)-1].Detail)
+		})
+	pruneVerb = store.NewVerb(store.Decl{Name: "attempts.prune", Lane: store.Work}, nil,
+		func(age time.Duration, args *store.Args) {
+			args.Int(age.Milliseconds())
+			args.Int(pruneLimit)
+		},
+		func(n *int, row store.Row) error {
+			var one int
+			*n++
+			return row.Scan(&one)
+		})
+)
+
+const (
+	room       = 4096 // refusals that wait to be noted
+	page       = 500
+	pruneLimit = 2000
+	// Kept is how long a refusal is remembered.
+	Kept = 7 * 24 * time.Hour
+)
+
+// Log takes refusals and notes them a little later. It must be closed. Safe for
+// concurrent use.
+type Log struct {
+	d       store.Doer
+	mu      sync.Mutex
+	waiting map[int16][]noted
+	count   int
+	dropped int64
+	writing bool
+	done    sync.WaitGroup
+}
+
+// NewLog returns a log that writes through a doer.
+func NewLog(d store.Doer) *Log { return &Log{d: d, waiting: make(map[int16][]noted)} }
+
+// Note notes a refusal, unless too many wait already.
+func (l *Log) Note(at store.Place, a Attempt) {
+	detail, err := json.Marshal(a.Detail)
+	if err != nil {
+		detail = []byte("{}")
+	}
+	n := noted{at.Workspace, a.Lifecycle, a.Entity, store.NewID().String(), a.Step, a.Requester, a.Code, detail}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count >= room {
+		l.dropped++
+		return
+	}
+	l.waiting[at.Shard] = append(l.waiting[at.Shard], n)
+	l.count++
+	if !l.writing {
+		l.writing = true
+		l.done.Go(l.write)
+	}
+}
+
+// write writes until nothing waits.
+func (l *Log) write() {
+	for {
+		shard, some := l.next()
+		if len(some) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_, _ = noteVerb.DoAt(ctx, l.d, store.Place{Shard: shard}, some) // best effort
+		cancel()
+	}
+}
+
+func (l *Log) next() (int16, []noted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for shard, all := range l.waiting {
+		if len(all) == 0 {
+			continue
+		}
+		n := min(len(all), page)
+		l.waiting[shard] = all[n:]
+		l.count -= n
+		return shard, all[:n]
+	}
+	l.writing = false
+	return 0, nil
+}
+
+// Flush waits until what was noted is written, or could not be.
+func (l *Log) Flush() { l.done.Wait() }
+
+// List returns the latest refusals on an entity, the last first.
+func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int) ([]Attempt, error) {
+	if limit <= 0 || limit > 1000 {
+		limit = 100
+	}
+	all, err := listVerb.Do(ctx, d, listArgs{lifecycle, entity, limit})
+	for i := range all {
+		all[i].Lifecycle, all[i].Entity = lifecycle, entity
+	}
+	return all, err
+}
+
+// Prune forgets refusals that are long past.
+func Prune(ctx context.Context, d store.Doer) (int, error) {
+	shards, err := store.Shards(ctx, d)
+	n := 0
+	for _, shard := range shards {
+		some, failed := pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, Kept)
+		if n += some; failed != nil {
+			return n, failed
+		}
+	}
+	return n, err
+}

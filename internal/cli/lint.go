@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+type lintCommand struct {
+	Files  []string `arg:"" name:"file" help:"The configs, in JSON or YAML."`
+	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+}
+
+// Help is shown by kong.
+func (lintCommand) Help() string {
+	return `It reports all that is wrong, one line each, and touches no database. It ends with 0
+if there is nothing but warnings. Handlers are not looked up: a server knows them.
+
+    holdfast lint lifecycles/*.yaml
+    holdfast lint billing.json -o json`
+}
+
+// linted is what is said of one config.
+type linted struct {
+	File       string                 `json:"file"`
+	Violations []lifecycles.Violation `json:"violations"`
+	Warnings   []lifecycles.Violation `json:"warnings"`
+}
+
+// Run judges the configs.
+func (c *lintCommand) Run(p *program) error {
+	all, count := make([]linted, 0, len(c.Files)), 0
+	for _, file := range c.Files {
+		data, err := readConfig(file)
+		if err != nil {
+			return err
+		}
+		l := linted{File: file, Violations: []lifecycles.Violation{}, Warnings: []lifecycles.Violation{}}
+		_, violations, warnings := lifecycles.Check(data, nil)
+		l.Violations, l.Warnings = append(l.Violations, violations...), append(l.Warnings, warnings...)
+		all, count = append(all, l), count+len(violations)
+	}
+	if err := p.showLinted(all, c.Output); err != nil {
+		return err
+	}
+	if count > 0 {
+		return fmt.Errorf("%s to correct", plural(count, "violation"))
+	}
+	return nil
+}
+
+// readConfig reads a config, and no more of a file than one may have.
+func readConfig(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the config cannot be opened: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, strict.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("the config cannot be read: %w", err)
+	}
+	return data, nil
+}
+
+func (p *program) showLinted(all []linted, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(p.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"files": all})
+	}
+	for _, l := range all {
+		for _, v := range l.Violations {
+			if _, err := fmt.Fprintln(p.stdout, lintLine(l.File, "", v)); err != nil {
+				return err
+			}
+		}
+		for _, v := range l.Warnings {
+			if _, err := fmt.Fprintln(p.stdout, lintLine(l.File, "warning ", v)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lintLine is a line that editors know how to follow.
+func lintLine(file, mark string, v lifecycles.Violation) string {
+	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(mark+v.Rule+" "+v.Path), oneLine(v.Message))
+}
+
+// plural is a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,215 @@
+// Package effects is the journal of what an operation does to the world outside.
+//
+// An effect is begun before it is tried: the intent is committed, under the hold
+// of its operation, and only then the call is made. So whoever comes after a crash
+// knows that it may have happened. What is known of it afterwards, its result or
+// that it did not happen, closes it. The key of an effect is the same for every
+// attempt of one operation, and never that of another.
+//
+// An intent without a result is unknown, and never guessed: it is tried again only
+// where the other side is said to honour the key, asked about where it can be
+// asked, and otherwise the operation waits for a person.
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// State is what is known of an effect.
+type State string
+
+// The states.
+const (
+	New     State = "new" // begun just now, by this attempt
+	Begun   State = "begun"
+	Done    State = "done"
+	NotDone State = "notDone"
+)
+
+// Policy is what is done about an effect that was begun and has no result.
+type Policy string
+
+// The policies.
+const (
+	Hold  Policy = "hold"  // a person says what happened
+	Retry Policy = "retry" // the other side honours the key: it is tried again
+	Probe Policy = "probe" // the other side is asked
+)
+
+// Entry is an effect in the journal.
+type Entry struct {
+	Name    string
+	Ordinal int
+	Epoch   int64
+	State   State
+	Policy  Policy
+	Result  []byte
+	BegunAt time.Time
+}
+
+// Body is the name of the effect that an opaque body is as a whole.
+const Body = "$body"
+
+// Key is the key of an effect: the same for every attempt.
+func Key(operation, name string, ordinal int) string {
+	return fmt.Sprintf("%s/%s/%d", operation, name, ordinal)
+}
+
+type beginArgs struct {
+	entities.Ticket
+	name    string
+	ordinal int
+	policy  Policy
+	results []entities.Result
+}
+
+type endArgs struct {
+	entities.Ticket
+	name    string
+	ordinal int
+	state   State
+	result  []byte
+	person  bool
+}
+
+type answer struct {
+	held bool
+	Entry
+}
+
+func row(t entities.Ticket) []string { return []string{"entity/" + t.Lifecycle + "/" + t.ID} }
+
+var (
+	beginVerb = store.NewVerb(store.Decl{Name: "effects.begin", Repeat: true},
+		func(a beginArgs) []string { return row(a.Ticket) },
+		func(a beginArgs, args *store.Args) {
+			bindTicket(a.Ticket, args)
+			args.Text(a.name)
+			args.Int(int64(a.ordinal))
+			args.Text(string(a.policy))
+			args.Text(entities.ResultsJSON(a.results))
+		},
+		func(r *answer, row store.Row) error {
+			r.held = row.Applied()
+			return row.Scan((*string)(&r.State), &r.Epoch, (*string)(&r.Policy), &r.Result)
+		})
+	endVerb = store.NewVerb(store.Decl{Name: "effects.end", Repeat: true},
+		func(a endArgs) []string { return row(a.Ticket) },
+		func(a endArgs, args *store.Args) {
+			bindTicket(a.Ticket, args)
+			args.Text(a.name)
+			args.Int(int64(a.ordinal))
+			args.Text(string(a.state))
+			args.MaybeText(string(a.result))
+			person := int64(0)
+			if a.person {
+				person = 1
+			}
+			args.Int(person)
+		},
+		func(r *answer, row store.Row) error {
+			r.held = row.Applied()
+			return row.Scan((*string)(&r.State))
+		})
+	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil,
+		func(operation string, args *store.Args) { args.Text(operation) },
+		func(all *[]Entry, row store.Row) error {
+			var e Entry
+			err := row.Scan(&e.Name, &e.Ordinal, &e.Epoch, (*string)(&e.State), (*string)(&e.Policy), &e.Result, &e.BegunAt)
+			e.BegunAt = e.BegunAt.UTC()
+			*all = append(*all, e)
+			return err
+		})
+)
+
+func bindTicket(t entities.Ticket, args *store.Args) {
+	args.Text(t.Lifecycle)
+	args.Text(t.ID)
+	args.Text(t.Operation)
+	args.Int(t.Epoch)
+}
+
+// Begin notes that an effect is about to be tried, with the results of earlier
+// ones, and returns how it stands. Where the hold is lost, the error is
+// [fault.LeaseLost].
+func Begin(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
+	r, err := beginVerb.DoAt(ctx, d, at, beginArgs{t, name, ordinal, p, results})
+	if err == nil && !r.held {
+		err = lost(t)
+	}
+	r.Name, r.Ordinal = name, ordinal
+	if r.State == Begun && r.Epoch == t.Epoch { // the answer to it was lost: it is this attempt's own
+		r.State = New
+	}
+	return r.Entry, err
+}
+
+// End notes what became of an effect, and returns how it stands then: the first
+// end counts. Where the hold is lost, the error is [fault.LeaseLost].
+func End(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
+	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, false})
+}
+
+// Resolve notes what a person knows of an effect whose operation is uncertain.
+func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
+	if result != nil {
+		if err := strict.Check(result); err != nil {
+			return "", err
+		}
+	}
+	state, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, true})
+	switch {
+	case fault.CodeOf(err) == fault.LeaseLost:
+		return "", fault.New(fault.Conflict, "the operation %s is not uncertain", t.Operation)
+	case err == nil && state == "":
+		return "", fault.New(fault.NotFound, "the operation %s has no effect %q, ordinal %d", t.Operation, name, ordinal)
+	case err == nil && state != s:
+		return state, fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
+	}
+	return state, err
+}
+
+func end(ctx context.Context, d store.Doer, at store.Place, a endArgs) (State, error) {
+	r, err := endVerb.DoAt(ctx, d, at, a)
+	if err == nil && !r.held {
+		err = lost(a.Ticket)
+	}
+	return r.State, err
+}
+
+// List returns the effects of an operation.
+func List(ctx context.Context, d store.Doer, at store.Place, operation string) ([]Entry, error) {
+	return listVerb.DoAt(ctx, d, at, operation)
+}
+
+func lost(t entities.Ticket) error { return hold.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
+
+// CheckName refuses names that effects cannot have.
+func CheckName(name string) error {
+	if len(name) > 0 && name[0] == '$' {
+		return fault.New(fault.Validation, "an effect's name does not begin with $: %q", name)
+	}
+	return strict.Text("effect", name, events.MaxName)
+}
+
+// resultOf makes of a result what the journal keeps.
+func resultOf(v any) (json.RawMessage, error) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = strict.Check(data)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Validation, "the result of an effect cannot be kept as JSON: %v", err)
+	}
+	return data, nil
+}

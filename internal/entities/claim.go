@@ -1,0 +1,399 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Phase is how an entity stands with those who work on it.
+type Phase string
+
+// The phases.
+const (
+	Free      Phase = "free"
+	Held      Phase = "held"      // somebody works on it, until the hold runs out
+	Due       Phase = "due"       // to be resumed by whoever has the handler
+	Uncertain Phase = "uncertain" // until a person says what happened
+)
+
+// Claim is an operation on an entity: the one that it is in or, once the phase is
+// free again, was in last.
+//
+// A claim is a status of its own, and a hold. It is taken by a compare-and-swap
+// from the status that the step leaves; whoever comes second finds another status,
+// or a hold, and is refused before anything is done. The operation keeps its id
+// until its end, whoever takes it up: what it journals is found again by that id.
+//
+// Every end looks first at what was begun: begun counts the effects that may have
+// happened, and is changed only together with the journal, under the lock of this
+// very row. So no end can miss an effect, and no effect can begin after the end.
+type Claim struct {
+	Phase     Phase
+	Operation string
+	Step      string
+	Requester string
+	Revert    string
+	Input     []byte
+	Holder    string
+	hold.Hold
+	ClaimedAt time.Time
+	Begun     int // effects that may have happened
+	Failures  int
+	Deaths    int
+	Error     string
+	Outcome   string
+	Manual    bool // nobody resumes it
+}
+
+// Choice is the claim that a status leads into, and where it goes back to.
+type Choice struct{ Into, Revert string }
+
+// MarshalJSON makes a list of it.
+func (c Choice) MarshalJSON() ([]byte, error) { return json.Marshal([2]string{c.Into, c.Revert}) }
+
+// ClaimArgs takes an entity into a claim. Choices says into which, by the status
+// that it is in. Begun is the number of effects that begin with it.
+type ClaimArgs struct {
+	Lifecycle, ID   string
+	Choices         map[string]Choice
+	Want            *int64
+	Operation       string
+	Step, Requester string
+	Input           []byte
+	Holder          string
+	Lease           time.Duration
+	Manual          bool
+	Begun           int
+	Meta            events.Meta
+}
+
+// Ticket is what a holder needs to go on.
+type Ticket struct {
+	Lifecycle, ID, Operation string
+	Epoch                    int64
+}
+
+// How a hold is ended.
+const (
+	Success = "success"
+	Back    = "back" // to where it came from, if nothing was begun
+	Park    = "park" // until a person looks at it, if something was begun
+)
+
+// EndArgs ends a hold. Results are those of effects that are not noted yet.
+type EndArgs struct {
+	Ticket
+	How     string
+	To      string // "": back
+	Data    []byte
+	Results []Result
+	Delay   time.Duration
+	Retries int
+	Event   string
+	Message string
+	Outcome string
+	Note    []byte
+	Meta    events.Meta
+}
+
+// Result is the result of an effect.
+type Result struct {
+	Name    string          `json:"n"`
+	Ordinal int             `json:"o"`
+	Result  json.RawMessage `json:"r"`
+}
+
+// Events that are written besides those that the caller names.
+const (
+	EventClaimed     = "claimed"
+	EventInterrupted = "interrupted"
+	EventParked      = "parked"
+	EventRecovered   = "recovered"
+	EventAdopted     = "adopted"
+	EventResumed     = "resumed"
+	EventSeen        = "seen"
+)
+
+var (
+	claimVerb = store.NewVerb(store.Decl{Name: "entities.claim", Group: true, Marks: store.HistoryMarks},
+		func(a ClaimArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindClaim, scanClaim).
+		Told(func(a ClaimArgs, m store.Mark) result { return told(m) }).
+		Emitting(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) })
+	endVerb = store.NewVerb(store.Decl{Name: "entities.end", Group: true, Marks: store.HistoryMarks},
+		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindEnd, scanClaim).
+		Told(func(a EndArgs, m store.Mark) result { return told(m) }).
+		Emitting(func(a EndArgs) store.Emission {
+			if a.How == Success {
+				return emits(a.Lifecycle, a.ID, a.Event)
+			}
+			return emits(a.Lifecycle, a.ID, a.Event, EventInterrupted, EventParked)
+		}).
+		Waking(func(a EndArgs) []string {
+			if a.How == Success || a.Delay > 0 {
+				return nil
+			}
+			return []string{Topic(a.Lifecycle)}
+		})
+	renewVerb = store.NewVerb(store.Decl{Name: "entities.renew", Lane: store.Vital}, nil,
+		func(a renewArgs, args *store.Args) {
+			args.Text(a.Lifecycle)
+			args.Text(a.ID)
+			args.Text(a.Operation)
+			args.Int(a.Epoch)
+			args.Int(a.lease.Milliseconds())
+		},
+		func(all *[]time.Time, row store.Row) error {
+			var until time.Time
+			err := row.Scan(&until)
+			*all = append(*all, until.UTC())
+			return err
+		})
+)
+
+type renewArgs struct {
+	Ticket
+	lease time.Duration
+}
+
+// Topic is what is woken when an operation of a lifecycle is due.
+func Topic(lifecycle string) string { return "operations/" + lifecycle }
+
+func told(m store.Mark) result { return result{true, Entity{Version: m.Version}} }
+
+func emits(lifecycle, id string, names ...string) store.Emission {
+	return store.Emission{Stream: Stream(lifecycle, id), Names: names}
+}
+
+func bindClaim(a ClaimArgs, args *store.Args) {
+	choices, _ := json.Marshal(a.Choices) // of strings, it does not fail
+	args.Text(a.Lifecycle)
+	args.Text(a.ID)
+	args.Text(string(choices))
+	args.MaybeInt(a.Want)
+	args.Text(a.Operation)
+	args.Text(a.Step)
+	args.Text(a.Requester)
+	args.MaybeText(string(a.Input))
+	args.Text(a.Holder)
+	args.Int(a.Lease.Milliseconds())
+	args.Int(flag(a.Manual))
+	args.Int(int64(a.Begun))
+	events.BindMeta(args, a.Meta)
+}
+
+func bindEnd(a EndArgs, args *store.Args) {
+	args.Text(a.Lifecycle)
+	args.Text(a.ID)
+	args.Text(a.Operation)
+	args.Int(a.Epoch)
+	args.Text(a.How)
+	args.MaybeText(a.To)
+	args.MaybeText(string(a.Data))
+	args.Text(ResultsJSON(a.Results))
+	args.Int(a.Delay.Milliseconds())
+	args.Int(int64(a.Retries))
+	args.Text(a.Event)
+	args.MaybeText(a.Message)
+	args.Text(a.Outcome)
+	args.MaybeText(string(a.Note))
+	events.BindMeta(args, a.Meta)
+}
+
+// ResultsJSON is a list of results as the statements take it.
+func ResultsJSON(all []Result) string {
+	if len(all) == 0 {
+		return "[]"
+	}
+	list, err := json.Marshal(all)
+	if err != nil { // results are checked when they are made
+		return "[]"
+	}
+	return string(list)
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func scanClaim(r *result, row store.Row) error {
+	r.applied = row.Applied()
+	return scanRow(&r.entity, row)
+}
+
+// scanRow scans an entity with its claim, behind other columns.
+func scanRow(e *Entity, row store.Row, before ...any) error {
+	c := &e.Claim
+	var phase string
+	err := row.Scan(append(before, &e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt, &phase, &c.Operation, &c.Step, &c.Requester,
+		&c.Revert, &c.Input, &c.Holder, &c.Epoch, &c.Until, &c.ClaimedAt, &c.Begun, &c.Failures, &c.Deaths, &c.Error, &c.Outcome, &c.Manual)...)
+	c.Phase = Phase(phase)
+	for _, t := range []*time.Time{&e.CreatedAt, &e.UpdatedAt, &c.Until, &c.ClaimedAt} {
+		*t = t.UTC()
+	}
+	return err
+}
+
+// Ticket is what the holder of the claim needs to go on.
+func (e Entity) Ticket() Ticket {
+	return Ticket{Lifecycle: e.Lifecycle, ID: e.ID, Operation: e.Claim.Operation, Epoch: e.Claim.Epoch}
+}
+
+// Take takes an entity into a claim and returns it as it is then. Where somebody
+// has it, the error is [fault.ClaimFailed]; where it is at a status that no choice
+// names, [fault.InvalidTransition]; at another version, [fault.Concurrency]. Then
+// nothing is written, and the entity is returned as it was found.
+func Take(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
+	if err := checkClaim(a); err != nil {
+		return Entity{}, err
+	}
+	r, err := claimVerb.Do(ctx, d, a)
+	e := named(r.entity, a.Lifecycle, a.ID)
+	switch {
+	case err != nil:
+		return e, err
+	case r.applied && e.Claim.Operation == "": // the answer was lost
+		return retaken(ctx, d, a)
+	case r.applied:
+		return e, nil
+	}
+	return e, claimRefusal(a, e)
+}
+
+// retaken reads what a claim is whose answer was lost.
+func retaken(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
+	defer cancel()
+	e, err := Get(ctx, d, a.Lifecycle, a.ID)
+	if err == nil && (e.Claim.Operation != a.Operation || e.Claim.Phase != Held) {
+		err = hold.Lost("the "+a.Lifecycle+" "+a.ID, e.Claim.Epoch)
+	}
+	return e, err
+}
+
+func checkClaim(a ClaimArgs) error {
+	var statuses []string
+	for from, c := range a.Choices {
+		statuses = append(statuses, from, c.Into, c.Revert)
+	}
+	if len(statuses) == 0 {
+		return fault.New(fault.Validation, "a claim names the status that it leaves")
+	}
+	if a.Want != nil && *a.Want < 0 {
+		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
+	}
+	err := firstError(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
+		strict.Text("holder", a.Holder, events.MaxName), strict.Text("step", a.Step, events.MaxName),
+		strict.Text("requester", a.Requester, events.MaxName), events.CheckMeta(a.Meta))
+	if err == nil && a.Input != nil {
+		err = strict.Check(a.Input)
+	}
+	return err
+}
+
+// CheckLease refuses a lease that is none.
+func CheckLease(lease time.Duration) error {
+	if lease < time.Millisecond || lease > 24*time.Hour {
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", lease)
+	}
+	return nil
+}
+
+func claimRefusal(a ClaimArgs, e Entity) error {
+	_, offered := a.Choices[e.Status]
+	switch {
+	case e.Version == events.None:
+		return missing(a.Lifecycle, a.ID)
+	case e.Claim.Phase != Free:
+		return ClaimFailed(e)
+	case offered && a.Want != nil && *a.Want != e.Version:
+		return events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
+	}
+	return fault.New(fault.InvalidTransition, "the %s %q is %q, where %q cannot be done", a.Lifecycle, a.ID, e.Status, a.Step).
+		With("status", e.Status).With("version", e.Version)
+}
+
+// ClaimFailed is the error of who comes second.
+func ClaimFailed(e Entity) *fault.Error {
+	f := fault.New(fault.ClaimFailed, "another operation is already in progress: %q of the %s %q, since %s", e.Claim.Step, e.Lifecycle, e.ID,
+		e.Claim.ClaimedAt.Format(time.RFC3339Nano)).
+		With("status", e.Status).With("holder", e.Claim.Holder).With("since", e.Claim.ClaimedAt).With("operation", e.Claim.Operation)
+	if e.Claim.Phase == Held {
+		f = f.With("until", e.Claim.Until)
+	}
+	if e.Claim.Phase == Uncertain {
+		f = f.With("uncertain", true)
+	}
+	return f
+}
+
+// Renew extends a hold, or returns [fault.LeaseLost].
+func Renew(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease time.Duration) (time.Time, error) {
+	if err := CheckLease(lease); err != nil {
+		return time.Time{}, err
+	}
+	until, err := renewVerb.DoAt(ctx, d, at, renewArgs{t, lease})
+	switch {
+	case err != nil:
+		return time.Time{}, err
+	case len(until) == 0:
+		return time.Time{}, lost(t)
+	}
+	return until[0], nil
+}
+
+func lost(t Ticket) *fault.Error { return hold.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
+
+// End ends a hold and returns the entity as it is then: free, or still in its
+// claim where something was begun. Ending again under the epoch that ended it, the
+// same way, gives the same answer. Where the hold is lost, the error is
+// [fault.LeaseLost], and nothing is written.
+func End(ctx context.Context, d store.Doer, at store.Place, a EndArgs) (Entity, error) {
+	a.Message = hold.Plain(a.Message)
+	if err := events.CheckMeta(a.Meta); err != nil {
+		return Entity{}, err
+	}
+	if a.Data != nil {
+		if err := strict.Object(a.Data); err != nil {
+			return Entity{}, err
+		}
+	}
+	r, err := endVerb.DoAt(ctx, d, at, a)
+	e := named(r.entity, a.Lifecycle, a.ID)
+	switch {
+	case err != nil:
+		return e, err
+	case r.applied && e.Claim.Operation == "": // the answer was lost
+		return ended(ctx, d, e), nil
+	case r.applied || again(e, a):
+		return e, nil
+	}
+	return e, lost(a.Ticket)
+}
+
+// ended reads what became of an end whose answer was lost. Where that cannot be
+// read, it is recorded all the same.
+func ended(ctx context.Context, d store.Doer, e Entity) Entity {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
+	defer cancel()
+	if now, err := Get(ctx, d, e.Lifecycle, e.ID); err == nil {
+		return now
+	}
+	return e
+}
+
+// again says whether this very end was recorded before, and nobody has taken the
+// entity since.
+func again(e Entity, a EndArgs) bool {
+	c := e.Claim
+	return c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Free && c.Outcome == a.Outcome
+}

@@ -1,0 +1,245 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Lapsed is a hold that has run out.
+type Lapsed struct {
+	store.Place
+	Ticket
+	Begun           int
+	Status, Revert  string
+	Step, Requester string
+	Holder          string
+	ClaimedAt       time.Time
+	Side            bool
+}
+
+type freeArgs struct {
+	Ticket
+	resume  bool
+	allowed int
+	note    []byte
+}
+
+type adoptArgs struct {
+	lifecycle, id, operation, holder string
+	Choice
+	lease time.Duration
+}
+
+// UnparkArgs ends the uncertainty of an operation.
+type UnparkArgs struct {
+	Ticket
+	How     string // "resume", Success or Back
+	To      string
+	Event   string
+	Outcome string
+	Note    []byte
+	Meta    events.Meta
+}
+
+// Resume is how an uncertain operation goes on, other than by an end.
+const Resume = "resume"
+
+type syncArgs struct{ lifecycle, id, status string }
+
+var (
+	expiredVerb = store.NewVerb(store.Decl{Name: "entities.expired", Lane: store.Read}, nil,
+		func(lifecycles []string, args *store.Args) { args.Text(text(lifecycles)); args.Int(lapseLimit) },
+		func(all *[]Lapsed, row store.Row) error {
+			var l Lapsed
+			err := row.Scan(&l.Workspace, &l.Lifecycle, &l.ID, &l.Epoch, &l.Begun, &l.Status, &l.Revert, &l.Operation, &l.Step, &l.Requester,
+				&l.Holder, &l.ClaimedAt, &l.Side)
+			l.ClaimedAt = l.ClaimedAt.UTC()
+			*all = append(*all, l)
+			return err
+		})
+	freeVerb = store.NewVerb(store.Decl{Name: "entities.free", Group: true, Marks: store.HistoryMarks},
+		func(a freeArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
+		func(a freeArgs, args *store.Args) {
+			args.Text(a.Lifecycle)
+			args.Text(a.ID)
+			args.Int(a.Epoch)
+			args.Int(flag(a.resume))
+			args.Int(int64(a.allowed))
+			args.MaybeText(string(a.note))
+		}, scanClaim).
+		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
+		Emitting(func(a freeArgs) store.Emission {
+			return emits(a.Lifecycle, a.ID, EventRecovered, EventInterrupted, EventParked)
+		}).
+		Waking(func(a freeArgs) []string { return []string{Topic(a.Lifecycle)} })
+	adoptVerb = store.NewVerb(store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
+		func(a adoptArgs) []string { return []string{key(a.lifecycle, a.id)} },
+		func(a adoptArgs, args *store.Args) {
+			for _, t := range []string{a.lifecycle, a.id, a.Into, a.Revert, a.operation, a.holder} {
+				args.Text(t)
+			}
+			args.Int(a.lease.Milliseconds())
+		}, scanClaim).
+		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
+		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) })
+	unparkVerb = store.NewVerb(store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
+		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
+		func(a UnparkArgs, args *store.Args) {
+			args.Text(a.Lifecycle)
+			args.Text(a.ID)
+			args.Text(a.Operation)
+			args.Int(a.Epoch)
+			args.Text(a.How)
+			args.MaybeText(a.To)
+			args.Text(a.Event)
+			args.Text(a.Outcome)
+			args.MaybeText(string(a.Note))
+			events.BindMeta(args, a.Meta)
+		}, scanClaim).
+		Told(func(a UnparkArgs, m store.Mark) result { return told(m) }).
+		Emitting(func(a UnparkArgs) store.Emission { return emits(a.Lifecycle, a.ID, a.Event, EventResumed) }).
+		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
+	syncVerb = store.NewVerb(store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
+		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} },
+		func(a syncArgs, args *store.Args) { args.Text(a.lifecycle); args.Text(a.id); args.Text(a.status) }, scanClaim).
+		Emitting(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
+	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
+		func(a ResumeArgs, args *store.Args) {
+			list := make([][2]any, 0, len(a.Leases))
+			for name, lease := range a.Leases {
+				list = append(list, [2]any{name, lease.Milliseconds()})
+			}
+			args.Text(text(list))
+			args.Text(a.Holder)
+			args.Int(int64(a.Limit))
+		},
+		func(all *[]Resumed, row store.Row) error {
+			var r Resumed
+			err := scanRow(&r.Entity, row, &r.Workspace, &r.Lifecycle, &r.ID)
+			*all = append(*all, r)
+			return err
+		})
+	straysVerb = store.NewVerb(store.Decl{Name: "entities.strays", Lane: store.Read}, nil,
+		func(a straysArgs, args *store.Args) {
+			args.Text(text(a.claims))
+			for _, t := range a.behind {
+				args.Text(t)
+			}
+			args.Int(strayPage)
+		},
+		func(all *[]Stray, row store.Row) error {
+			var s Stray
+			err := row.Scan(&s.Workspace, &s.Lifecycle, &s.ID, &s.Status)
+			*all = append(*all, s)
+			return err
+		})
+)
+
+// ResumeArgs takes operations that are to be resumed, of lifecycles with the leases
+// that they are held for.
+type ResumeArgs struct {
+	Leases map[string]time.Duration
+	Holder string
+	Limit  int
+}
+
+// Resumed is an entity that was taken to be resumed.
+type Resumed struct {
+	Workspace string
+	Entity
+}
+
+// Stray is an entity that is in a claim status although nobody claimed it.
+type Stray struct{ Workspace, Lifecycle, ID, Status string }
+
+type straysArgs struct {
+	claims map[string][]string
+	behind [3]string
+}
+
+// strayPage is how many entities are looked at in one statement.
+const strayPage = 2000
+
+// text is JSON of plain values, which does not fail.
+func text(v any) string {
+	list, _ := json.Marshal(v)
+	return string(list)
+}
+
+// lapseLimit is how many holds one sweep looks at.
+const lapseLimit = 500
+
+// Expired returns holds of some lifecycles that have run out, on one shard.
+func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
+	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, lifecycles)
+	for i := range all {
+		all[i].Shard = shard
+	}
+	return all, err
+}
+
+// Recover frees a hold that has run out, and says whether it did: another may
+// have, or its holder may have renewed it.
+func Recover(ctx context.Context, d store.Doer, l Lapsed, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
+	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Ticket, resume, maxDeaths, note})
+	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
+}
+
+// Adopt holds an entity that is in a claim status although nobody claimed it.
+func Adopt(ctx context.Context, d store.Doer, at store.Place, lifecycle, id string, c Choice, holder string, lease time.Duration) (bool, error) {
+	r, err := adoptVerb.DoAt(ctx, d, at, adoptArgs{lifecycle, id, store.NewID().String(), holder, c, lease})
+	return r.applied, err
+}
+
+// Unpark ends the uncertainty of an operation whose effects are all known. It
+// returns [fault.Conflict] where it is not uncertain under this epoch, or something
+// of it is unknown still.
+func Unpark(ctx context.Context, d store.Doer, at store.Place, a UnparkArgs) (Entity, error) {
+	r, err := unparkVerb.DoAt(ctx, d, at, a)
+	e := named(r.entity, a.Lifecycle, a.ID)
+	if err == nil && !r.applied {
+		err = fault.New(fault.Conflict, "the operation %s is %s, or has effects left that nothing is known of", a.Operation, e.Claim.Phase).
+			With("operation", a.Operation).With("phase", string(e.Claim.Phase))
+	}
+	return e, err
+}
+
+// Sync notes the status of a row in a table of the user's own, and returns what is
+// noted beside it.
+func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Entity, error) {
+	if err := checkNames(lifecycle, id, status); err != nil {
+		return Entity{}, err
+	}
+	r, err := syncVerb.Do(ctx, d, syncArgs{lifecycle, id, status})
+	return named(r.entity, lifecycle, id), err
+}
+
+// TakeDue takes operations of all workspaces on a shard that are to be resumed.
+func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Resumed, error) {
+	return resumeVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
+}
+
+// Strays looks at a page of entities, behind one, for those that are in a claim
+// status although nobody claimed them. next is where to go on, or nothing at the
+// end.
+func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]string, behind [3]string) (found []Stray, next [3]string, err error) {
+	all, err := straysVerb.DoAt(ctx, d, store.Place{Shard: shard}, straysArgs{claims, behind})
+	if err != nil || len(all) == 0 {
+		return nil, next, err
+	}
+	last := all[len(all)-1]
+	return all[:len(all)-1], [3]string{last.Workspace, last.Lifecycle, last.ID}, nil
+}
+
+// ScanOpen scans an entity with its claim, behind its lifecycle and its id.
+func ScanOpen(all *[]Entity, row store.Row) error {
+	var e Entity
+	err := scanRow(&e, row, &e.Lifecycle, &e.ID)
+	*all = append(*all, e)
+	return err
+}

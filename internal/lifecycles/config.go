@@ -1,0 +1,140 @@
+// Package lifecycles is what a lifecycle's config says: which statuses a thing
+// may have, and which steps lead from one to the other, for whom, with which
+// handlers, and held in which claim meanwhile. It reads configs, judges them, and
+// draws them; it knows no database.
+package lifecycles
+
+import (
+	"slices"
+	"time"
+)
+
+// Config is a lifecycle.
+type Config struct {
+	Workflow      string
+	OwningModule  string
+	StatusTypes   []string
+	InitialStatus string
+	Table         *Table   // nil: entities are kept in Holdfast's own table
+	Janitor       *Janitor // nil: the config does not ask for the standard janitor
+	Steps         []Step
+
+	// at is where each value stands in the text that the config was read from, by
+	// JSON pointer; nil for a config that was made in code.
+	at map[string]position
+	// refused are the values that could not be read; if there are any, the config
+	// has not all of the text.
+	refused map[string]bool
+}
+
+// Table is a table of the user's own that holds the entities.
+type Table struct {
+	Name    string // may be schema.name
+	ID      string // columns; the defaults are id, status and version
+	Status  string
+	Version string
+	// Workspace is the column that tells the workspace, or InWorkspace the one
+	// workspace that the whole table is in; if neither is given, the latter is
+	// "default".
+	Workspace   string
+	InWorkspace string
+}
+
+// Janitor says that the standard janitor frees what this lifecycle's crashes
+// leave, and how.
+type Janitor struct {
+	Every      time.Duration // 0: the default, 2 minutes
+	StuckAfter time.Duration // 0: the default, 5 minutes
+}
+
+// Step is a way from one status to another.
+type Step struct {
+	ID     int
+	Key    string
+	Status []string // where it starts: several only without a claim
+	// Serialized are the requesters for whom something else already keeps two
+	// from doing this step at once.
+	Serialized []string
+	// Timeout is how long the claim is kept, and the action may take, at the
+	// most; 0 is the default, 15 minutes.
+	Timeout time.Duration
+
+	Claim       Per[Claim]
+	Success     Per[string]
+	Failed      Per[string]
+	Action      Per[string]
+	Validation  Per[string]
+	AfterEffect Per[string]
+}
+
+// Claim is a status that says that somebody is at it, and where it goes back to.
+type Claim struct{ Into, Revert string }
+
+// Per is a field of a step: the same for every requester, or one for each that is
+// named.
+type Per[T any] struct {
+	All *T
+	By  map[string]T
+}
+
+// For returns the field for a requester.
+func (p Per[T]) For(requester string) (v T, ok bool) {
+	if p.All != nil {
+		return *p.All, true
+	}
+	v, ok = p.By[requester]
+	return v, ok
+}
+
+// Requesters returns the names that a step mentions, by rising name.
+func (s *Step) Requesters() []string {
+	var all []string
+	for _, names := range [][]string{keys(s.Claim.By), keys(s.Success.By), keys(s.Failed.By), keys(s.Action.By), keys(s.Validation.By), keys(s.AfterEffect.By), s.Serialized} {
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func keys[T any](m map[string]T) (all []string) {
+	for k := range m {
+		all = append(all, k)
+	}
+	return all
+}
+
+// Offers says whether a step is for a requester: whether it has a status to lead
+// to.
+func (s *Step) Offers(requester string) bool {
+	_, ok := s.Success.For(requester)
+	return ok
+}
+
+// Handler is what is known of a handler that a config names.
+type Handler struct {
+	Kind    string // "action", "validation" or "afterEffect"
+	Safety  Safety
+	Timeout time.Duration // 0: none of its own
+}
+
+// Safety is what a handler promises of itself.
+type Safety string
+
+// The safeties.
+const (
+	Undeclared    Safety = ""              // says nothing
+	Idempotent    Safety = "idempotent"    // may run again
+	Transactional Safety = "transactional" // writes only through the transaction it is given
+	Journaled     Safety = "journaled"     // its side effects go through Effect
+	Opaque        Safety = "opaque"        // acts, unjournaled
+)
+
+// Violation is a rule that a config breaks, or, as a warning, comes near to
+// breaking.
+type Violation struct {
+	Rule    string `json:"rule"`
+	Path    string `json:"path"` // a JSON pointer: /steps/0/successful_claim_state/admin
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}

@@ -1,0 +1,136 @@
+package lifecycles
+
+import "slices"
+
+// ways are the statuses that each status leads to.
+type ways map[string][]string
+
+// ways returns where the steps lead, and where their claims go back to if reverts
+// is set. A step from a status to itself leads nowhere.
+func (c *Config) ways(reverts bool) ways {
+	w := make(ways)
+	for _, e := range c.edges() {
+		if e.from != e.to && (reverts || e.way != revert) {
+			w[e.from] = append(w[e.from], e.to)
+		}
+	}
+	return w
+}
+
+// from returns all statuses that can be reached from those given.
+func (w ways) from(starts ...string) map[string]bool {
+	seen := make(map[string]bool)
+	for len(starts) > 0 {
+		s := starts[len(starts)-1]
+		starts = starts[:len(starts)-1]
+		if !seen[s] {
+			seen[s] = true
+			starts = append(starts, w[s]...)
+		}
+	}
+	return seen
+}
+
+// back returns the ways turned round.
+func (w ways) back() ways {
+	b := make(ways)
+	for from, all := range w {
+		for _, to := range all {
+			b[to] = append(b[to], from)
+		}
+	}
+	return b
+}
+
+// graph holds the statuses to R10. If a status is mistyped it says nothing: what
+// leads where is not known then.
+func (l *linter) graph() {
+	if l.lost || !l.known[l.c.InitialStatus] {
+		return
+	}
+	reached := l.c.ways(true).from(l.c.InitialStatus)
+	used := l.c.used()
+	for i, s := range l.c.StatusTypes {
+		if used[s] && !reached[s] {
+			l.refuse("R10", item("/status_types", i), "no steps lead from the initial status %s to %s: add one, or take the status out", show(l.c.InitialStatus), show(s))
+		}
+	}
+	l.endless(reached)
+}
+
+// endless refuses statuses from which no way leads to an end.
+func (l *linter) endless(reached map[string]bool) {
+	w := l.c.ways(false)
+	var ends []string
+	for s := range reached {
+		if len(w[s]) == 0 {
+			ends = append(ends, s)
+		}
+	}
+	ending := w.back().from(ends...)
+	first, names := 0, []string(nil)
+	for i, s := range l.c.StatusTypes {
+		if reached[s] && !ending[s] {
+			if len(names) == 0 {
+				first = i
+			}
+			names = append(names, show(s))
+		}
+	}
+	if len(names) > 0 {
+		l.refuse("R10", item("/status_types", first), "no steps lead on from %s to a status where all ends: add a step to one that no step leads on from", list(few(names)))
+	}
+}
+
+// few cuts a list that would fill a page.
+func few(names []string) []string {
+	const most = 10
+	if len(names) <= most {
+		return names
+	}
+	return append(names[:most:most], counted(len(names)-most)+" more")
+}
+
+// used returns the statuses that the config names anywhere but in status_types.
+func (c *Config) used() map[string]bool {
+	used := map[string]bool{c.InitialStatus: true}
+	for i := range c.Steps {
+		for _, s := range c.Steps[i].Status {
+			used[s] = true
+		}
+	}
+	for _, e := range c.edges() {
+		used[e.from], used[e.to] = true, true
+	}
+	return used
+}
+
+// unused warns of statuses without a use.
+func (l *linter) unused() {
+	used := l.c.used()
+	for i, s := range l.c.StatusTypes {
+		if s != "" && !used[s] {
+			l.warn("W2", item("/status_types", i), "no step starts at %s or leads to it: take it out if it is not needed", show(s))
+		}
+	}
+	l.idle()
+	if len(l.sound) > 0 && l.c.Janitor == nil {
+		l.warn("W4", l.sound[0].path, "there are claims and no janitor: write \"janitor: standard\", unless the module %s brings its own", show(l.c.OwningModule))
+	}
+}
+
+// idle warns of requesters in serialized who cannot fire the step.
+func (l *linter) idle() {
+	byKey := make(map[string][]*Step)
+	for i := range l.c.Steps {
+		byKey[l.c.Steps[i].Key] = append(byKey[l.c.Steps[i].Key], &l.c.Steps[i])
+	}
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		for j, r := range s.Serialized {
+			if !slices.ContainsFunc(byKey[s.Key], func(other *Step) bool { return other.Offers(r) }) {
+				l.warn("W5", item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this says nothing: correct the name, or take it out", show(s.Key), who(r))
+			}
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// attempt is one try of an operation, under its hold.
+//
+// The body runs while a keeper renews the hold, and holds no transaction. Whatever
+// its end is, the database decides what becomes of the claim, under the lock of the
+// entity's row: it knows what was begun. So a body that failed after an effect began
+// cannot go back, whoever thinks that it may.
+type attempt struct {
+	*site
+	at     store.Place
+	entity entities.Entity
+	step   *lifecycles.Step
+	lease  time.Duration
+	meta   events.Meta
+	opaque bool // the body as a whole is an effect
+}
+
+// How often an operation is resumed whose body failed after an effect began, and
+// after which pauses.
+const (
+	retries      = 5
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+)
+
+// ending is how long the end of an attempt is tried to be recorded, beyond the end
+// of the caller's context.
+const ending = 15 * time.Second
+
+// panicked is the error of a body that panicked.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// run runs the bodies and ends the attempt. A panic goes on afterwards.
+func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
+	e, err := t.try(ctx)
+	var p *panicked
+	if errors.As(err, &p) {
+		panic(p.value)
+	}
+	return e, err
+}
+
+// try runs the bodies and ends the attempt; a panic is an error.
+func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
+	c := t.entity.Claim
+	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input}
+	j := &effects.Journal{Doer: t.engine, At: t.at, Ticket: t.entity.Ticket()}
+	err, cause := t.work(effects.With(ctx, j), w)
+	results, unknown := j.Rest()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
+	defer cancel()
+	if errors.Is(cause, hold.ErrLost) {
+		return t.entity, lostIt(t.entity, err)
+	}
+	if err == nil && !unknown {
+		e, settling := t.settle(end, w, results)
+		if settling == nil || fault.CodeOf(settling) == fault.LeaseLost || fault.CodeOf(settling) == fault.OutcomeUnknown {
+			return e, settling
+		}
+		err = settling
+	}
+	if err == nil {
+		err = effects.ErrUnknown // the body took it lightly
+	}
+	return t.giveBack(end, err, cause, results, unknown)
+}
+
+// work runs the bodies while the hold is kept, and returns why their context ended,
+// if it did.
+func (t *attempt) work(ctx context.Context, w *work) (err, cause error) {
+	ticket := t.entity.Ticket()
+	k := &hold.Keeper{Lease: t.lease, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
+		_, err := entities.Renew(ctx, t.engine, t.at, ticket, t.lease)
+		return err
+	}}
+	body := k.Start(ctx)
+	defer k.Stop()
+	err = t.protected(body, w)
+	return err, context.Cause(body)
+}
+
+// protected makes an error of a panic.
+func (t *attempt) protected(ctx context.Context, w *work) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicked{p, debug.Stack()}
+		}
+	}()
+	return t.bodies(ctx, t.step, w)
+}
+
+func lostIt(e entities.Entity, err error) error {
+	lost := hold.Lost("the "+e.Lifecycle+" "+e.ID, e.Claim.Epoch)
+	if err != nil {
+		lost = lost.Wrap(err)
+	}
+	return lost
+}
+
+// settle ends an operation that is done. While the database does not answer and the
+// hold may last, it is tried again: the work is done.
+func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result) (e entities.Entity, err error) {
+	defer func() {
+		if p := recover(); p != nil { // of a commit
+			err = &panicked{p, debug.Stack()}
+		}
+	}()
+	to, _ := t.step.Success.For(w.requester)
+	if t.opaque {
+		results = append(results, entities.Result{Name: effects.Body, Result: []byte("null")})
+	}
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
+		Outcome: "success", Meta: t.meta}
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		e, err = t.ground.end(ctx, t.at, args, t.entity.Status, w.commits)
+		if fault.CodeOf(err) != fault.Unavailable || clock.Wait(ctx, pause) != nil {
+			return e, err
+		}
+	}
+}
+
+// giveBack ends an attempt that is not done: the entity goes back, or, if something
+// was begun, waits for another attempt or for a person.
+func (t *attempt) giveBack(ctx context.Context, err, cause error, results []entities.Result, unknown bool) (entities.Entity, error) {
+	outcome, told := t.judge(err, cause)
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: results, Event: "released", Outcome: outcome, Message: err.Error(),
+		Delay: pauseAfter(t.entity.Claim.Failures), Retries: retries, Meta: t.meta}
+	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && outcome == "failed" {
+		args.To, args.Event = failed, "failed/"+t.step.Key
+	}
+	if unknown || outcome == "invalid" || fault.IsFinal(err) || (t.opaque && !told) {
+		args.How = entities.Park // another attempt would not help
+	}
+	e, ended := t.end(ctx, args, t.opaque && told)
+	if ended != nil {
+		return t.entity, errors.Join(t.outcome(err, "unreleased", t.entity), ended)
+	}
+	switch e.Claim.Phase {
+	case entities.Due:
+		return e, t.outcome(err, "pending", e)
+	case entities.Uncertain:
+		t.engine.Log().Warn("an operation is uncertain, and waits for a person", "lifecycle", e.Lifecycle, "entity", e.ID,
+			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", err)
+		return e, t.outcome(err, "uncertain", e)
+	}
+	return e, t.outcome(err, "released", e)
+}
+
+// end records the end, first that the body, where it is an effect itself, says that
+// it has done nothing.
+func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing bool) (e entities.Entity, err error) {
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		err = nil
+		if nothing {
+			_, err = effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil)
+		}
+		if err == nil {
+			e, err = t.ground.end(ctx, t.at, args, t.entity.Status, nil)
+		}
+		if fault.CodeOf(err) != fault.Unavailable || clock.Wait(ctx, pause) != nil {
+			return e, err
+		}
+	}
+}
+
+// judge names the outcome of a body that did not succeed, and says whether that is
+// the body's own word.
+func (t *attempt) judge(err, cause error) (outcome string, told bool) {
+	var p *panicked
+	switch {
+	case errors.As(err, &p):
+		t.engine.Log().Error("the action of a step panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
+			"panic", p.value, "stack", string(p.stack))
+		return "panicked", false
+	case errors.Is(cause, hold.ErrTimeout), errors.Is(err, errTimeout):
+		return "timeout", false
+	case cause != nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "cancelled", false
+	case fault.CodeOf(err) == fault.ActionInvalid:
+		return "invalid", true
+	}
+	return "failed", true
+}
+
+func pauseAfter(failures int) time.Duration {
+	pause := firstPause
+	for range min(failures, 20) {
+		pause = min(2*pause, longestPause)
+	}
+	return clock.Jitter(pause)
+}
+
+// outcome is what the caller is told.
+func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
+	var p *panicked
+	if errors.As(err, &p) {
+		return err
+	}
+	f := fault.New(fault.ActionFailed, "%s", err)
+	if as, ok := errors.AsType[*fault.Error](err); ok && as.Code == fault.ActionInvalid {
+		f = fault.New(fault.ActionInvalid, "%s", as.Message)
+	}
+	switch outcome {
+	case "pending":
+		f.Message += " (something was begun that may have happened: the operation will be resumed)"
+	case "uncertain":
+		f.Message += " (something was begun that may have happened: the operation waits until a person resolves it)"
+	}
+	return f.Wrap(err).With("outcome", outcome).With("operation", e.Claim.Operation).With("status", e.Status)
+}

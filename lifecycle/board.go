@@ -1,0 +1,274 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// board is all lifecycles of an engine: one poll resumes the operations of all, and
+// one janitor frees what crashes left of all.
+type board struct {
+	engine  *holdfast.Engine
+	log     *attempts.Log
+	refusal atomic.Int64
+
+	mu     sync.Mutex
+	sites  map[string]*site
+	behind map[int16][3]string  // how far each shard was looked through for strays
+	swept  map[string]time.Time // when a lifecycle's own time to sweep last came
+}
+
+type boardKey struct{}
+
+func boardOf(e *holdfast.Engine) *board {
+	return e.Shared(boardKey{}, func() any {
+		return &board{engine: e, log: attempts.NewLog(e), sites: make(map[string]*site), behind: make(map[int16][3]string), swept: make(map[string]time.Time)}
+	}).(*board)
+}
+
+// add makes a lifecycle known. The first starts what serves all.
+func (b *board) add(s *site) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := s.config.Workflow
+	if b.sites[name] != nil {
+		return fault.New(fault.Conflict, "two lifecycles are named %q", name)
+	}
+	b.sites[name] = s
+	if len(b.sites) == 1 {
+		b.engine.Background(b.resume)
+		b.engine.Sweep("lifecycles", b.sweep)
+		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) })
+	}
+	return nil
+}
+
+func (b *board) site(name string) *site {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sites[name]
+}
+
+// names returns the lifecycles, by rising name.
+func (b *board) names() (all []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.sites {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// refused counts and notes a refusal.
+func (b *board) refused(at store.Place, a attempts.Attempt) {
+	b.refusal.Add(1)
+	b.log.Note(at, a)
+}
+
+// Refused is how many tries this engine has refused, because another was in
+// progress or had come first.
+func Refused(e *holdfast.Engine) int64 { return boardOf(e).refusal.Load() }
+
+// resumers is how many operations a node resumes at once.
+const resumers = 8
+
+// resume resumes operations until ctx ends, and waits for those that run.
+func (b *board) resume(ctx context.Context) {
+	defer b.log.Flush()
+	room := make(chan struct{}, resumers)
+	var running sync.WaitGroup
+	defer running.Wait()
+	var topics []string
+	for _, name := range b.names() {
+		topics = append(topics, entities.Topic(name))
+	}
+	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), Look: func(ctx context.Context) (bool, error) {
+		return b.look(ctx, room, &running)
+	}}
+	p.Run(ctx)
+}
+
+func (b *board) look(ctx context.Context, room chan struct{}, running *sync.WaitGroup) (found bool, err error) {
+	shards, err := store.Shards(ctx, b.engine)
+	if err != nil {
+		return false, err
+	}
+	leases := make(map[string]time.Duration)
+	for _, name := range b.names() {
+		leases[name] = b.site(name).lease(new(asked))
+	}
+	for _, shard := range shards {
+		n := cap(room) - len(room)
+		if n == 0 {
+			return false, nil
+		}
+		some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, shard, entities.ResumeArgs{Leases: leases, Holder: b.engine.Node(), Limit: n})
+		if err != nil {
+			return found, err
+		}
+		for _, r := range some {
+			found = true
+			room <- struct{}{}
+			running.Go(func() {
+				defer func() { <-room }()
+				b.take(ctx, shard, r)
+			})
+		}
+	}
+	return found, nil
+}
+
+// take resumes one operation.
+func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
+	s := b.site(r.Lifecycle)
+	ctx = holdfast.InWorkspace(ctx, r.Workspace)
+	at := store.Place{Shard: shard, Workspace: r.Workspace}
+	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
+	t := &attempt{site: s, at: at, entity: r.Entity, lease: s.lease(new(asked))}
+	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
+		t.step = stepAt(steps, r.Claim.Revert)
+	}
+	if t.step == nil {
+		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed",
+			Message: "the config has no such step any more"}, r.Status, nil)
+		log.Error("an operation cannot be resumed: the config has no such step any more", "error", err)
+		return
+	}
+	e, err := t.refreshed(ctx)
+	if err == nil {
+		t.entity = e
+		e, err = t.try(ctx)
+	}
+	if err != nil {
+		log.Warn("a resumed operation is not done", "outcome", outcomeOf(err), "error", err)
+		return
+	}
+	log.Info("an operation was resumed, and is done", "status", e.Status)
+}
+
+// refreshed returns the entity as its body wants to see it.
+func (t *attempt) refreshed(ctx context.Context) (entities.Entity, error) {
+	if t.config.Table == nil {
+		return t.entity, nil
+	}
+	e, err := t.ground.get(ctx, t.entity.ID)
+	e.Claim = t.entity.Claim
+	return e, err
+}
+
+func outcomeOf(err error) any {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Fields["outcome"]
+	}
+	return nil
+}
+
+// sweep frees what crashes left held, and holds what is in a claim status by
+// mistake.
+func (b *board) sweep(ctx context.Context) (freed int, err error) {
+	shards, err := store.Shards(ctx, b.engine)
+	if err != nil {
+		return 0, err
+	}
+	due := b.dueNow()
+	for _, shard := range shards {
+		lapsed, failed := entities.Expired(ctx, b.engine, shard, due)
+		err = errors.Join(err, failed)
+		for _, l := range lapsed {
+			yes, failed := b.site(l.Lifecycle).free(ctx, l)
+			if yes {
+				freed++
+			}
+			err = errors.Join(err, failed)
+		}
+		err = errors.Join(err, b.strays(ctx, shard, due))
+	}
+	for _, name := range due {
+		_, failed := b.site(name).ground.adopt(ctx)
+		err = errors.Join(err, failed)
+	}
+	return freed, err
+}
+
+// dueNow returns the lifecycles whose own time to sweep has come; those that name
+// none are swept each time.
+func (b *board) dueNow() (due []string) {
+	for _, name := range b.names() {
+		every := time.Duration(0)
+		s := b.site(name)
+		if j := s.config.Janitor; j != nil {
+			every = j.Every
+		}
+		b.mu.Lock()
+		if last, ok := b.swept[name]; !ok || clock.Since(last) >= every {
+			b.swept[name] = clock.Now()
+			due = append(due, name)
+		}
+		b.mu.Unlock()
+	}
+	return due
+}
+
+// strays looks through a page of a shard's entities for those that are in a claim
+// status although nobody claimed them: somebody has edited the row. They are held,
+// and put back when that has run out.
+func (b *board) strays(ctx context.Context, shard int16, due []string) error {
+	claims := make(map[string][]string)
+	for _, name := range due {
+		s := b.site(name)
+		for _, c := range s.config.Claims() {
+			if s.config.Table == nil {
+				claims[name] = append(claims[name], c.Into)
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	from := b.behind[shard]
+	b.mu.Unlock()
+	found, next, err := entities.Strays(ctx, b.engine, shard, claims, from)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.behind[shard] = next
+	b.mu.Unlock()
+	for _, f := range found {
+		err = errors.Join(err, b.site(f.Lifecycle).adoptOne(ctx, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status))
+	}
+	return err
+}
+
+// adoptOne holds an entity that is in a claim status by mistake.
+func (s *site) adoptOne(ctx context.Context, at store.Place, id, status string) error {
+	for _, c := range s.config.Claims() {
+		if c.Into != status {
+			continue
+		}
+		yes, err := entities.Adopt(ctx, s.engine, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, found, s.stuckAfter())
+		if yes {
+			s.engine.Log().Warn("an entity is in a claim status although nobody claimed it: it is put back later", "lifecycle", s.config.Workflow,
+				"entity", id, "status", status, "after", s.stuckAfter())
+		}
+		return err
+	}
+	return nil
+}
+
+// found is the holder of what was found in a claim status.
+const found = "nobody: it was found in this status"

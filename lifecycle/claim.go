@@ -1,0 +1,156 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Claim is a claim that was taken by hand, for a body that runs elsewhere. It is
+// held until its lease runs out, unless it is renewed. Safe for concurrent use.
+type Claim[E any] struct {
+	Entity Entity[E]
+
+	site   *site
+	at     store.Place
+	step   *lifecycles.Step
+	entity entities.Entity
+	meta   asked
+}
+
+// Outcome is how a claim is settled.
+type Outcome string
+
+// The outcomes.
+const (
+	Success  Outcome = "success"
+	Failure  Outcome = "failure"
+	Rejected Outcome = "invalid"
+)
+
+// Claim takes the claim of a step and leaves the body to the caller, who ends it by
+// [Claim.Settle] or [Claim.Release]. Whoever does not is put back by the janitor. The
+// validation of the step is asked; its action is not run.
+func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
+	s, err := l.at(e)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.claim(ctx, id, step, as, o)
+	if err != nil {
+		if refusal(err) {
+			s.note(ctx, id, step, as, err)
+		}
+		return nil, err
+	}
+	p, err := public[E](c.entity)
+	return &Claim[E]{Entity: p, site: s, at: c.at, step: c.step, entity: c.entity, meta: asked{meta: c.meta}}, err
+}
+
+func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*attempt, error) {
+	a, err := asking(o)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := s.offered(key, as)
+	if err != nil {
+		return nil, err
+	}
+	all, claimed := choices(steps, as)
+	if !claimed {
+		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", key, s.config.Workflow, as)
+	}
+	if a.lease == 0 {
+		a.lease = s.stuckAfter()
+	}
+	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
+		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: a.lease, Manual: true, Meta: a.meta}
+	at, e, err := s.take(ctx, args, false)
+	if err != nil {
+		return nil, err
+	}
+	t := &attempt{site: s, at: at, entity: e, step: stepAt(steps, e.Claim.Revert), lease: a.lease, meta: a.meta}
+	return t, t.validated(ctx)
+}
+
+// validated asks the validation of a claim taken by hand, and gives it back where
+// that refuses.
+func (t *attempt) validated(ctx context.Context) error {
+	h := t.handler(t.step.Validation, t.entity.Claim.Requester)
+	if h == nil {
+		return nil
+	}
+	c := t.entity.Claim
+	err := h.call(ctx, &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: 1, input: c.Input})
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
+	defer cancel()
+	_, err = t.giveBack(ctx, invalid(err), nil, nil, false)
+	return err
+}
+
+// Operation is the id of the claim's operation.
+func (c *Claim[E]) Operation() string { return c.entity.Claim.Operation }
+
+// Until is when the claim runs out, in the database's time, as it was when it was
+// taken.
+func (c *Claim[E]) Until() time.Time { return c.entity.Claim.Until }
+
+// Renew extends the claim, or returns [holdfast.ErrLeaseLost].
+func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
+	return entities.Renew(ctx, c.site.engine, c.at, c.entity.Ticket(), lease)
+}
+
+// Settle ends the claim. A success moves the entity on, with its data, if one is
+// given, and what f writes, in one transaction; a failure or a refusal gives it
+// back. After the claim was lost, the error is [holdfast.ErrLeaseLost], and nothing
+// is changed. Settling again with the same outcome gives the same answer.
+func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
+	t := &attempt{site: c.site, at: c.at, entity: c.entity, step: c.step, meta: c.meta.meta}
+	if o != Success {
+		return c.back(ctx, t, o, "")
+	}
+	w := &work{requester: c.entity.Claim.Requester}
+	if data != nil {
+		raw, err := json.Marshal(*data)
+		if err != nil {
+			return c.Entity, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", c.entity.ID, err)
+		}
+		w.data = raw
+	}
+	if f != nil {
+		w.commits = append(w.commits, f)
+	}
+	e, err := t.settle(ctx, w, nil)
+	if p, ok := err.(*panicked); ok {
+		panic(p.value)
+	}
+	return shown[E](e, err)
+}
+
+// Release gives the claim back, with a reason.
+func (c *Claim[E]) Release(ctx context.Context, reason string) (Entity[E], error) {
+	t := &attempt{site: c.site, at: c.at, entity: c.entity, step: c.step, meta: c.meta.meta}
+	return c.back(ctx, t, Failure, reason)
+}
+
+func (c *Claim[E]) back(ctx context.Context, t *attempt, o Outcome, reason string) (Entity[E], error) {
+	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]
+	if outcome == "" {
+		return c.Entity, fault.New(fault.Validation, "a claim is settled with success, failure or invalid, not %q", o)
+	}
+	args := entities.EndArgs{Ticket: c.entity.Ticket(), How: entities.Back, Event: "released", Outcome: outcome, Message: reason, Meta: t.meta}
+	if failed, ok := c.step.Failed.For(c.entity.Claim.Requester); ok && o == Failure {
+		args.To, args.Event = failed, "failed/"+c.step.Key
+	}
+	e, err := t.end(ctx, args, false)
+	return shown[E](e, err)
+}

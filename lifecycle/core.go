@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// core is a lifecycle without the type of its data.
+type core struct {
+	config     *lifecycles.Config
+	text       string
+	handlers   map[string]*handler
+	janitors   []Janitor
+	standard   bool // the standard janitor is asked for
+	workspaces []string
+}
+
+// handler is named user code.
+type handler struct {
+	lifecycles.Handler
+	name string
+	body body
+}
+
+// body is a handler's code.
+type body func(context.Context, *work) error
+
+func (c *core) add(kind, name string, b body, o []HandlerOption) {
+	if c.handlers[name] != nil || name == "" {
+		panic(fmt.Sprintf("lifecycle: the handler %q is set twice, or has no name", name))
+	}
+	h := &handler{Handler: lifecycles.Handler{Kind: kind}, name: name, body: b}
+	for _, set := range o {
+		set(h)
+	}
+	c.handlers[name] = h
+}
+
+// site is a lifecycle on an engine.
+type site struct {
+	*core
+	engine *holdfast.Engine
+	board  *board
+	ground ground
+}
+
+// at returns the lifecycle on an engine that it was started on.
+func (c *core) at(e *holdfast.Engine) (*site, error) {
+	if s := boardOf(e).site(c.config.Workflow); s != nil && s.core == c {
+		return s, nil
+	}
+	return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine: hand it to holdfast.Open", c.config.Workflow)
+}
+
+// start checks the lifecycle and makes it known to the engine.
+func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
+	known := make(map[string]lifecycles.Handler, len(c.handlers))
+	for name, h := range c.handlers {
+		known[name] = h.Handler
+	}
+	violations, warnings := c.config.Lint(known)
+	if len(violations) > 0 {
+		return refused(violations)
+	}
+	for _, w := range warnings {
+		e.Log().Warn("a lifecycle's config could be better", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
+	}
+	if err := c.covered(); err != nil {
+		return err
+	}
+	s := &site{core: c, engine: e, board: boardOf(e)}
+	var err error
+	if s.ground, err = s.newGround(ctx); err != nil {
+		return err
+	}
+	if err := s.board.add(s); err != nil {
+		return err
+	}
+	return s.startAfterEffects(ctx)
+}
+
+// spaces are the workspaces that the lifecycle is for.
+func (c *core) spaces() []string {
+	if len(c.workspaces) == 0 {
+		return []string{store.DefaultWorkspace}
+	}
+	return c.workspaces
+}
+
+// handler returns the handler that a step names for a requester, or nil.
+func (c *core) handler(p lifecycles.Per[string], requester string) *handler {
+	name, _ := p.For(requester)
+	return c.handlers[name]
+}
+
+// offered returns the steps of a key that a requester may fire.
+func (c *core) offered(key, requester string) ([]*lifecycles.Step, error) {
+	var steps []*lifecycles.Step
+	known := false
+	for i := range c.config.Steps {
+		s := &c.config.Steps[i]
+		if s.Key != key {
+			continue
+		}
+		known = true
+		if s.Offers(requester) {
+			steps = append(steps, s)
+		}
+	}
+	switch {
+	case !known:
+		return nil, fault.New(fault.NotFound, "the lifecycle %q has no step %q", c.config.Workflow, key)
+	case len(steps) == 0:
+		return nil, fault.New(fault.Forbidden, "the step %q of %q is not for the requester %q", key, c.config.Workflow, requester)
+	}
+	return steps, nil
+}
+
+// stepAt returns the step of some that starts at a status.
+func stepAt(steps []*lifecycles.Step, status string) *lifecycles.Step {
+	for _, s := range steps {
+		if slices.Contains(s.Status, status) {
+			return s
+		}
+	}
+	return nil
+}
+
+// choices are the claims of steps by the status that they leave; ok is false where
+// a step is not claimed by the requester.
+func choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
+	all = make(map[string]entities.Choice)
+	for _, s := range steps {
+		c, claimed := s.Claim.For(requester)
+		if !claimed {
+			return nil, false
+		}
+		for _, status := range s.Status {
+			all[status] = entities.Choice{Into: c.Into, Revert: c.Revert}
+		}
+	}
+	return all, true
+}
+
+// lease is how long a claim of a fired step is held without a renewal.
+func (c *core) lease(a *asked) time.Duration {
+	if a.lease > 0 {
+		return a.lease
+	}
+	return min(hold.Lease, c.stuckAfter())
+}
+
+// stuckAfter is how long a claim is held that nobody renews.
+func (c *core) stuckAfter() time.Duration {
+	if j := c.config.Janitor; j != nil && j.StuckAfter > 0 {
+		return j.StuckAfter
+	}
+	return stuckAfter
+}
+
+// stuckAfter is the default of a config's stuck_after.
+const stuckAfter = 5 * time.Minute
+
+func timeoutOf(s *lifecycles.Step) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return hold.Timeout
+}

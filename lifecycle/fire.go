@@ -1,0 +1,245 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Fire does a step of an entity, on behalf of a requester, and returns the entity
+// as it is then.
+//
+// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and
+// nothing was done. If the step is not offered at the entity's status it is
+// [holdfast.ErrInvalidTransition], to the requester [holdfast.ErrForbidden]. Where
+// the validation or the action refuses it is [holdfast.ErrActionInvalid], where the
+// action fails [holdfast.ErrActionFailed], which wraps the action's own error. A
+// panic of the action goes on, after the claim was released.
+//
+// A context that ends stops the action, if that heeds it; the claim is released in
+// any case.
+func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
+	s, err := l.at(e)
+	if err != nil {
+		return Entity[E]{}, err
+	}
+	return shown[E](s.fire(ctx, id, step, as, o))
+}
+
+func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (entities.Entity, error) {
+	a, err := asking(o)
+	if err != nil {
+		return entities.Entity{}, err
+	}
+	steps, err := s.offered(key, as)
+	if err != nil {
+		return entities.Entity{}, err
+	}
+	e, err := s.enter(ctx, id, as, steps, a)
+	if err != nil && refusal(err) {
+		s.note(ctx, id, key, as, err)
+	}
+	return e, err
+}
+
+// refusal says whether an error is that of one who came second, or too late.
+func refusal(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency:
+		return true
+	}
+	return false
+}
+
+// note remembers who was refused.
+func (s *site) note(ctx context.Context, id, key, as string, err error) {
+	at, failed := s.engine.Place(ctx, store.Read)
+	var f *fault.Error
+	if failed == nil && errors.As(err, &f) {
+		s.board.refused(at, attempts.Attempt{Lifecycle: s.config.Workflow, Entity: id, Step: key, Requester: as, Code: string(f.Code), Detail: f.Fields})
+	}
+}
+
+func asking(o []FireOption) (*asked, error) {
+	a := new(asked)
+	for _, set := range o {
+		set(a)
+	}
+	switch {
+	case a.bad != nil:
+		return nil, fault.New(fault.Validation, "the input cannot be kept as JSON: %s", a.bad)
+	case a.lease != 0:
+		if err := entities.CheckLease(a.lease); err != nil {
+			return nil, err
+		}
+	}
+	if a.input != nil {
+		if err := strict.Check(a.input); err != nil {
+			return nil, err
+		}
+	}
+	return a, events.CheckMeta(a.meta)
+}
+
+// enter finds the step that starts where the entity is. Where all that are offered
+// are claimed, the claim itself decides.
+func (s *site) enter(ctx context.Context, id, as string, steps []*lifecycles.Step, a *asked) (entities.Entity, error) {
+	if all, claimed := choices(steps, as); claimed {
+		return s.fireClaimed(ctx, id, as, steps, all, a)
+	}
+	if e, done, err := s.fireAtOnce(ctx, id, as, steps, a); done {
+		return e, err
+	}
+	e, err := s.ground.get(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	step := stepAt(steps, e.Status)
+	if step == nil {
+		return e, s.notHere(e, steps[0].Key)
+	}
+	if all, claimed := choices([]*lifecycles.Step{step}, as); claimed {
+		return s.fireClaimed(ctx, id, as, steps, all, a)
+	}
+	return s.fireUnclaimed(ctx, e, as, step, a)
+}
+
+// notHere is the error of a step that is not offered at the entity's status.
+func (s *site) notHere(e entities.Entity, key string) error {
+	if e.Claim.Phase != entities.Free {
+		return entities.ClaimFailed(e)
+	}
+	return fault.New(fault.InvalidTransition, "the %s %q is %q, where %q cannot be done", e.Lifecycle, e.ID, e.Status, key).
+		With("status", e.Status).With("version", e.Version)
+}
+
+// fireClaimed takes the claim and runs the step under it.
+func (s *site) fireClaimed(ctx context.Context, id, as string, steps []*lifecycles.Step, all map[string]entities.Choice, a *asked) (entities.Entity, error) {
+	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: steps[0].Key,
+		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: s.lease(a), Meta: a.meta}
+	opaque := s.opaque(steps, as)
+	at, e, err := s.take(ctx, args, opaque)
+	if err != nil {
+		return e, err
+	}
+	step := stepAt(steps, e.Claim.Revert)
+	t := &attempt{site: s, at: at, entity: e, step: step, lease: args.Lease, meta: a.meta, opaque: opaque}
+	return t.run(ctx)
+}
+
+// opaque says whether one of the steps has a body that acts unjournaled.
+func (s *site) opaque(steps []*lifecycles.Step, as string) bool {
+	return slices.ContainsFunc(steps, func(st *lifecycles.Step) bool {
+		h := s.handler(st.Action, as)
+		return h != nil && h.Safety == lifecycles.Opaque
+	})
+}
+
+// take takes the claim; that of an opaque body is an effect begun from the start.
+func (s *site) take(ctx context.Context, args entities.ClaimArgs, opaque bool) (at store.Place, e entities.Entity, err error) {
+	if at, err = s.engine.Place(ctx, store.Write); err != nil {
+		return at, e, err
+	}
+	if !opaque {
+		e, err = s.ground.take(ctx, args, nil)
+		return at, e, err
+	}
+	e, err = s.ground.take(ctx, args, func(ctx context.Context, tx *store.Tx, e entities.Entity) error {
+		_, err := effects.Begin(ctx, tx, at, e.Ticket(), effects.Body, 0, effects.Hold, nil)
+		return err
+	})
+	return at, e, err
+}
+
+// fireAtOnce does a step that has neither claim nor code, in one statement.
+func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycles.Step, a *asked) (e entities.Entity, done bool, err error) {
+	step := steps[0]
+	if len(steps) > 1 || s.handler(step.Action, as) != nil || s.handler(step.Validation, as) != nil || s.config.Table != nil {
+		return e, false, nil
+	}
+	e, err = s.ground.move(ctx, s.transition(id, as, step, step.Status, a.want, nil, a), nil)
+	if fault.CodeOf(err) == fault.InvalidTransition {
+		if now, failed := s.ground.get(ctx, id); failed == nil && now.Claim.Phase != entities.Free {
+			err = entities.ClaimFailed(now)
+		}
+	}
+	return e, true, err
+}
+
+func (s *site) transition(id, as string, step *lifecycles.Step, from []string, want *int64, data []byte, a *asked) entities.TransitionArgs {
+	to, _ := step.Success.For(as)
+	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: id, From: from, To: to, Want: want, Data: data, Event: settled(step.Key),
+		Note: noteOf(step.Key, as, store.NewID().String(), a.input), Meta: a.meta}
+}
+
+// fireUnclaimed runs a step without a claim: whoever commits first wins.
+func (s *site) fireUnclaimed(ctx context.Context, e entities.Entity, as string, step *lifecycles.Step, a *asked) (entities.Entity, error) {
+	if a.want != nil && *a.want != e.Version {
+		return e, events.Moved(e.Lifecycle+" "+e.ID, *a.want, e.Version)
+	}
+	w := &work{entity: e, step: step.Key, requester: as, operation: store.NewID().String(), attempt: 1, input: a.input}
+	ctx, cancel := context.WithTimeout(ctx, timeoutOf(step))
+	defer cancel()
+	if err := s.bodies(ctx, step, w); err != nil {
+		return e, actionError(err)
+	}
+	args := s.transition(e.ID, as, step, []string{e.Status}, &e.Version, w.data, a)
+	args.Note = noteOf(step.Key, as, w.operation, a.input)
+	return s.ground.move(ctx, args, w.commits)
+}
+
+// bodies runs the validation and the action of a step.
+func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
+	if h := s.handler(step.Validation, w.requester); h != nil {
+		if err := h.call(ctx, w); err != nil {
+			return invalid(err)
+		}
+	}
+	if h := s.handler(step.Action, w.requester); h != nil {
+		return h.call(ctx, w)
+	}
+	return nil
+}
+
+// invalid makes a refusal of what a validation returns: its business is to refuse.
+func invalid(err error) error {
+	if fault.CodeOf(err) == fault.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return fault.New(fault.ActionInvalid, "%s", err).Wrap(err)
+	}
+	return err
+}
+
+// call runs a handler, for as long as it may take.
+func (h *handler) call(ctx context.Context, w *work) error {
+	if h.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
+		defer cancel()
+	}
+	err := h.body(ctx, w)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return errors.Join(errTimeout, err)
+	}
+	return err
+}
+
+var errTimeout = errors.New("the handler took longer than it may")
+
+// actionError is what a caller is told of a body's error.
+func actionError(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && (f.Code == fault.ActionInvalid || f.Code == fault.ActionFailed) {
+		return err
+	}
+	return fault.New(fault.ActionFailed, "%s", err).Wrap(err).With("outcome", "released")
+}

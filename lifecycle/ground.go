@@ -1,0 +1,118 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// commit is what a body writes.
+type commit = func(context.Context, *store.Tx) error
+
+// ground is where the entities are: in Holdfast's own table, or in one of the
+// user's.
+type ground interface {
+	get(ctx context.Context, id string) (entities.Entity, error)
+	// take takes a claim, with what is written in its transaction.
+	take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, error)
+	// end ends a claim whose status is named, with what is written in its
+	// transaction.
+	end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (entities.Entity, error)
+	// move moves an entity that nobody has claimed.
+	move(ctx context.Context, a entities.TransitionArgs, commits []commit) (entities.Entity, error)
+	// recover frees a claim whose hold has run out.
+	recover(ctx context.Context, l entities.Lapsed, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (entities.Entity, bool, error)
+	// unpark ends an uncertainty, in a transaction.
+	unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, claim string) (entities.Entity, error)
+	// adopt holds what is in a claim status by mistake, and says how many.
+	adopt(ctx context.Context) (int, error)
+}
+
+func (s *site) newGround(ctx context.Context) (ground, error) {
+	if s.config.Table == nil {
+		return &plain{site: s}, nil
+	}
+	return newOwn(ctx, s)
+}
+
+// plain is Holdfast's own table.
+type plain struct{ site *site }
+
+func (p *plain) get(ctx context.Context, id string) (entities.Entity, error) {
+	return entities.Get(ctx, p.site.engine, p.site.config.Workflow, id)
+}
+
+func (p *plain) take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
+	if also == nil {
+		return entities.Take(ctx, p.site.engine, a)
+	}
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, err = entities.Take(ctx, tx, a); err != nil {
+			return err
+		}
+		return also(ctx, tx, e)
+	})
+	return e, err
+}
+
+func (p *plain) end(ctx context.Context, at store.Place, a entities.EndArgs, _ string, commits []commit) (e entities.Entity, err error) {
+	if len(commits) == 0 {
+		return entities.End(ctx, p.site.engine, at, a)
+	}
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, err = entities.End(ctx, tx, at, a); err != nil {
+			return err
+		}
+		return all(ctx, tx, commits)
+	})
+	return e, err
+}
+
+// all runs what a body writes.
+func all(ctx context.Context, tx *store.Tx, commits []commit) error {
+	for _, f := range commits {
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
+	if len(commits) == 0 {
+		return entities.Transition(ctx, p.site.engine, a)
+	}
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, err = entities.Transition(ctx, tx, a); err != nil {
+			return err
+		}
+		return all(ctx, tx, commits)
+	})
+	return e, err
+}
+
+func (p *plain) recover(ctx context.Context, l entities.Lapsed, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
+	if also == nil {
+		return entities.Recover(ctx, p.site.engine, l, resume, maxDeaths, note)
+	}
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, freed, err = entities.Recover(ctx, tx, l, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+			return err
+		}
+		return also(ctx, tx)
+	})
+	return e, freed && err == nil, err
+}
+
+func (p *plain) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, _ string) (entities.Entity, error) {
+	return entities.Unpark(ctx, tx, at, a)
+}
+
+// adopt is done for all lifecycles at once; see [board.strays].
+func (p *plain) adopt(context.Context) (int, error) { return 0, nil }

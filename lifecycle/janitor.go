@@ -1,0 +1,105 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Janitor is a module's own recovery of what crashes left in a claim status. It is
+// called in the transaction that puts the entity back to revert_to, and may clean up
+// what the body left half done there; its error keeps the claim held, and it is
+// called again. It sees only claims without effects: those with effects are resumed,
+// or wait for a person.
+type Janitor interface {
+	Recover(context.Context, holdfast.Tx, []Stuck) error
+}
+
+// Coverer is a janitor that covers only some claim statuses; one that is not covers
+// all of its lifecycle's.
+type Coverer interface{ Covers() []string }
+
+// Stuck is a claim whose holder did not come back.
+type Stuck struct {
+	Lifecycle, ID   string
+	Claimed, Revert string // the statuses that it is put back from and to
+	Operation       string
+	Step, Requester string
+	Holder          string
+	Since           time.Time
+}
+
+// covered refuses a lifecycle with a claim that nobody covers.
+func (c *core) covered() error {
+	if c.standard || c.config.Janitor != nil {
+		return nil
+	}
+	var bare []string
+	for _, claim := range c.config.Claims() {
+		if c.coverer(claim.Into) == nil {
+			bare = append(bare, claim.Into)
+		}
+	}
+	if len(bare) == 0 {
+		return nil
+	}
+	return fault.New(fault.Validation,
+		"the workflow %q claims %s, and nobody frees that after a crash: the module %q must bring a janitor (Covered), or its config ask for the standard one (janitor: {})",
+		c.config.Workflow, strings.Join(bare, ", "), c.config.OwningModule).
+		With("workflow", c.config.Workflow).With("states", bare).With("module", c.config.OwningModule)
+}
+
+// coverer returns the module's own janitor of a claim status, or nil.
+func (c *core) coverer(into string) Janitor {
+	for _, j := range c.janitors {
+		if some, ok := j.(Coverer); !ok || slices.Contains(some.Covers(), into) {
+			return j
+		}
+	}
+	return nil
+}
+
+// free frees a claim whose hold has run out.
+func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
+	ctx = holdfast.InWorkspace(ctx, l.Workspace)
+	safety := s.safetyOf(l)
+	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycles.Undeclared && l.Step != ""})
+	var also func(context.Context, *store.Tx) error
+	if j := s.coverer(l.Status); j != nil && l.Begun == 0 {
+		also = func(ctx context.Context, tx *store.Tx) error {
+			return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
+				Step: l.Step, Requester: l.Requester, Holder: l.Holder, Since: l.ClaimedAt}})
+		}
+	}
+	e, freed, err := s.ground.recover(ctx, l, safety != lifecycles.Opaque, hold.MaxDeaths, note, also)
+	if freed {
+		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
+			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
+	}
+	return freed, err
+}
+
+// safetyOf is what the body of a claim promised.
+func (s *site) safetyOf(l entities.Lapsed) lifecycles.Safety {
+	steps, err := s.offered(l.Step, l.Requester)
+	if err != nil {
+		return lifecycles.Undeclared
+	}
+	step := stepAt(steps, l.Revert)
+	if step == nil {
+		return lifecycles.Undeclared
+	}
+	if h := s.handler(step.Action, l.Requester); h != nil {
+		return h.Safety
+	}
+	return lifecycles.Transactional // it has no body
+}

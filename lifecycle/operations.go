@@ -1,0 +1,181 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Effect is one external side effect inside an operation, as the journal has it.
+type Effect struct {
+	Name    string
+	Ordinal int
+	Key     string
+	State   string // "begun", "done" or "notDone"
+	Policy  string // "hold", "retry" or "probe"
+	Result  json.RawMessage
+	Since   time.Time
+}
+
+// Pending is an operation that is not at its end, with its effects.
+type Pending struct {
+	Operation
+	Effects []Effect
+}
+
+type listArgs struct {
+	phase, operation, behind string
+	limit                    int
+}
+
+var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Read}, nil,
+	func(a listArgs, args *store.Args) {
+		args.Text(a.phase)
+		args.Text(a.operation)
+		args.Text(a.behind)
+		args.Int(int64(a.limit))
+	},
+	entities.ScanOpen)
+
+// Operations returns the operations of the context's workspace that are not at
+// their end, in the order of their ids, behind one of them ("" for the first): those
+// of a phase, "held", "due" or "uncertain", or all.
+func Operations(ctx context.Context, e *holdfast.Engine, phase, behind string, limit int) ([]Pending, error) {
+	if limit <= 0 || limit > 1000 {
+		limit = 100
+	}
+	return pendings(ctx, e, listArgs{phase: phase, behind: behind, limit: limit})
+}
+
+// Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
+func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, error) {
+	all, err := pendings(ctx, e, listArgs{operation: operation, limit: 1})
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no operation %q that is not at its end", operation)
+	}
+	if err != nil {
+		return Pending{}, err
+	}
+	return all[0], nil
+}
+
+func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, error) {
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	open, err := listVerb.DoAt(ctx, e, at, a)
+	all := make([]Pending, 0, len(open))
+	for _, o := range open {
+		p := Pending{Operation: *operationOf(o)}
+		list, failed := effects.List(ctx, e, at, p.ID)
+		if failed != nil {
+			return nil, failed
+		}
+		for _, x := range list {
+			p.Effects = append(p.Effects, Effect{x.Name, x.Ordinal, effects.Key(p.ID, x.Name, x.Ordinal), string(x.State), string(x.Policy), x.Result, x.BegunAt})
+		}
+		all = append(all, p)
+	}
+	return all, err
+}
+
+// Resolution is what a person knows of an effect: whether it happened, and with
+// which result.
+type Resolution struct {
+	Name     string
+	Ordinal  int
+	Happened bool
+	Result   json.RawMessage
+}
+
+// Resolve ends the uncertainty of an operation, or a part of it. Once nothing of it
+// is unknown any more, it is resumed under its handler, which then sees the results;
+// or it ends with the outcome that is named. A claim taken by hand, and a body that
+// journals nothing, can only end. It returns the operation, unless that is at its
+// end.
+func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
+	p, err := Find(ctx, e, operation)
+	if err != nil {
+		return nil, err
+	}
+	s := boardOf(e).site(p.Lifecycle)
+	if s == nil {
+		return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine", p.Lifecycle)
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return nil, err
+	}
+	a, whole, err := s.resolution(p, known, o, by)
+	if err != nil {
+		return nil, err
+	}
+	var now entities.Entity
+	err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		for _, k := range known {
+			state := effects.NotDone
+			if k.Happened {
+				state = effects.Done
+			}
+			if _, err := effects.Resolve(ctx, tx, at, a.Ticket, k.Name, k.Ordinal, state, k.Result); err != nil {
+				return err
+			}
+		}
+		if !whole {
+			return nil
+		}
+		var err error
+		now, err = s.ground.unpark(ctx, tx, at, a, p.Status)
+		return err
+	})
+	if err != nil || !whole {
+		return &p.Operation, err
+	}
+	return operationOf(now), nil
+}
+
+// resolution says how an operation goes on, and whether nothing of it is unknown
+// once these are known.
+func (s *site) resolution(p Pending, known []Resolution, o Outcome, by string) (a entities.UnparkArgs, whole bool, err error) {
+	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
+		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
+	said := make(map[string]bool)
+	for _, k := range known {
+		said[effects.Key(p.ID, k.Name, k.Ordinal)] = true
+		if k.Name == effects.Body && k.Happened && o == "" {
+			o = Success // it would do it again
+		}
+	}
+	whole = true
+	for _, x := range p.Effects {
+		whole = whole && (x.State != string(effects.Begun) || said[x.Key])
+	}
+	steps, err := s.offered(p.Step, p.Requester)
+	if err != nil {
+		return a, false, err
+	}
+	switch {
+	case o == Success:
+		a.How, a.Event, a.Outcome = entities.Success, settled(p.Step), "success"
+		for _, step := range steps {
+			if c, ok := step.Claim.For(p.Requester); ok && c.Into == p.Status {
+				a.To, _ = step.Success.For(p.Requester)
+			}
+		}
+	case o == Failure || o == Rejected:
+		a.How, a.Outcome = entities.Back, "failed"
+	case o != "":
+		return a, false, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
+	case p.Manual && whole:
+		return a, false, fault.New(fault.Validation, "the claim of the operation %s was taken by hand, and nobody resumes it: name the outcome", p.ID)
+	}
+	return a, whole, nil
+}

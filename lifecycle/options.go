@@ -1,0 +1,61 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+)
+
+// HandlerOption says something about a handler.
+type HandlerOption func(*handler)
+
+// Idempotent says that a handler may run again.
+func Idempotent() HandlerOption { return safety(lifecycles.Idempotent) }
+
+// Transactional says that a handler writes only through [Act.Commit].
+func Transactional() HandlerOption { return safety(lifecycles.Transactional) }
+
+// Journaled says that a handler's side effects go through [holdfast.Effect].
+func Journaled() HandlerOption { return safety(lifecycles.Journaled) }
+
+// Opaque says that a handler acts, and journals nothing: once it has started, only
+// itself or a person can say what happened.
+func Opaque() HandlerOption { return safety(lifecycles.Opaque) }
+
+func safety(s lifecycles.Safety) HandlerOption { return func(h *handler) { h.Safety = s } }
+
+// Timeout is how long a handler may take. It ends before the claim does.
+func Timeout(d time.Duration) HandlerOption { return func(h *handler) { h.Timeout = d } }
+
+// asked is what a caller asks for.
+type asked struct {
+	input []byte
+	bad   error
+	want  *int64
+	lease time.Duration
+	meta  events.Meta
+}
+
+// FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
+type FireOption func(*asked)
+
+// Input gives the body something, as JSON.
+func Input(v any) FireOption {
+	return func(a *asked) { a.input, a.bad = json.Marshal(v) }
+}
+
+// Want refuses the step unless the entity is at this version.
+func Want(version int64) FireOption { return func(a *asked) { a.want = &version } }
+
+// Lease is how long the claim is held without a renewal. The default is 30 seconds
+// for a step that is fired, which is renewed as long as its body runs, and the
+// lifecycle's stuck_after for a claim taken by hand.
+func Lease(d time.Duration) FireOption { return func(a *asked) { a.lease = d } }
+
+// By says who asks, in the history.
+func By(actor string) FireOption { return func(a *asked) { a.meta.Actor = actor } }
+
+// Correlation ties the history to something else.
+func Correlation(id string) FireOption { return func(a *asked) { a.meta.Correlation = id } }

@@ -1,0 +1,317 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// own is a table of the user's own. Its row has the status and the version, which
+// others may write as they like; the hold, and the history, are on a row of
+// Holdfast's beside it.
+//
+// Each write locks the row beside first, and then the user's, by a compare-and-swap
+// of its status: so both change together or not at all, and in the same order for
+// all. What the row beside says of the status is what was last seen; it is brought up
+// to date before it is used.
+type own struct {
+	site  *site
+	table store.OwnTable
+	space string // the one workspace of the whole table, or ""
+}
+
+func newOwn(ctx context.Context, s *site) (*own, error) {
+	tables, ok := s.engine.Port().Base().(store.OwnTables)
+	if !ok {
+		return nil, fault.New(fault.Validation, "this database has no tables of the user's own")
+	}
+	t := s.config.Table
+	o := &own{site: s, space: t.InWorkspace}
+	if t.Workspace == "" && o.space == "" {
+		o.space = store.DefaultWorkspace
+	}
+	def := func(name, other string) string {
+		if name == "" {
+			return other
+		}
+		return name
+	}
+	var err error
+	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: def(t.ID, "id"), Status: def(t.Status, "status"),
+		Version: def(t.Version, "version"), Workspace: t.Workspace})
+	return o, err
+}
+
+// workspace is the workspace of a context as the table has it; ok is false for
+// another than the table's.
+func (o *own) workspace(ctx context.Context) (name string, ok bool) {
+	name = store.WorkspaceOf(ctx)
+	if o.space != "" {
+		return "", name == o.space
+	}
+	return name, true
+}
+
+// row reads a row of the user's.
+func (o *own) row(ctx context.Context, tx *store.Tx, id string) (store.OwnRow, error) {
+	space, ok := o.workspace(ctx)
+	if !ok {
+		return store.OwnRow{}, o.missing(id)
+	}
+	var conn store.Conn
+	if tx != nil {
+		conn = tx.Conn()
+	}
+	row, found, err := o.table.Read(ctx, conn, space, id)
+	if err == nil && !found {
+		err = o.missing(id)
+	}
+	return row, err
+}
+
+func (o *own) missing(id string) error {
+	return fault.New(fault.NotFound, "there is no %s %q", o.site.config.Workflow, id)
+}
+
+// seen is an entity with what the user's row says of it.
+func seen(e entities.Entity, row store.OwnRow) entities.Entity {
+	e.Status, e.Version, e.Data = row.Status, row.Version, row.Data
+	return e
+}
+
+func (o *own) get(ctx context.Context, id string) (entities.Entity, error) {
+	row, err := o.row(ctx, nil, id)
+	if err != nil {
+		return entities.Entity{}, err
+	}
+	e, err := entities.Get(ctx, o.site.engine, o.site.config.Workflow, id)
+	if fault.CodeOf(err) == fault.NotFound {
+		e, err = entities.Entity{Lifecycle: o.site.config.Workflow, ID: id, Claim: entities.Claim{Phase: entities.Free}}, nil
+	}
+	return seen(e, row), err
+}
+
+// errMoved says that the user's row was changed between a look at it and the write.
+var errMoved = errors.New("the row was changed meanwhile")
+
+// tries is how often a write is tried whose row was changed meanwhile.
+const tries = 5
+
+func (o *own) take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
+	for range tries {
+		if e, err = o.takeOnce(ctx, a, also); !errors.Is(err, errMoved) {
+			return e, err
+		}
+	}
+	return e, fault.New(fault.Concurrency, "the %s %q was changed each time it was to be claimed", a.Lifecycle, a.ID)
+}
+
+func (o *own) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
+	e, err = o.get(ctx, a.ID)
+	if err != nil {
+		return e, err
+	}
+	choice, offered := a.Choices[e.Status]
+	switch {
+	case e.Claim.Phase != entities.Free:
+		return e, entities.ClaimFailed(e)
+	case !offered:
+		return e, o.site.notHere(e, a.Step)
+	case a.Want != nil && *a.Want != e.Version:
+		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
+	}
+	from, want := e.Status, e.Version
+	a.Want, a.Choices = nil, map[string]entities.Choice{from: choice}
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, from); err != nil {
+			return err
+		}
+		var err error
+		if e, err = entities.Take(ctx, tx, a); err != nil {
+			return err
+		}
+		if err := o.swap(ctx, tx, a.ID, from, choice.Into, &want); err != nil {
+			return err
+		}
+		row, err := o.row(ctx, tx, a.ID)
+		if err != nil {
+			return err
+		}
+		e = seen(e, row)
+		if also == nil {
+			return nil
+		}
+		return also(ctx, tx, e)
+	})
+	return e, err
+}
+
+// swap moves the user's row, or returns [errMoved].
+func (o *own) swap(ctx context.Context, tx *store.Tx, id, from, to string, want *int64) error {
+	space, ok := o.workspace(ctx)
+	if !ok {
+		return o.missing(id)
+	}
+	_, moved, err := o.table.Move(ctx, tx.Conn(), space, id, from, to, want)
+	if err == nil && !moved {
+		err = errMoved
+	}
+	return err
+}
+
+func (o *own) end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, err = entities.End(ctx, tx, at, a); err != nil {
+			return err
+		}
+		if err := all(ctx, tx, commits); err != nil {
+			return err
+		}
+		return o.follow(ctx, tx, &e, claim, a.How == entities.Success)
+	})
+	if errors.Is(err, errMoved) {
+		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else while it was claimed: what was done is not recorded", a.Lifecycle, a.ID, claim)
+	}
+	return e, err
+}
+
+// follow has the user's row follow the row beside it, which was moved out of a
+// claim. One that somebody else has moved already is left alone, unless it must be
+// there.
+func (o *own) follow(ctx context.Context, tx *store.Tx, e *entities.Entity, claim string, must bool) error {
+	if e.Claim.Phase == entities.Free && e.Status != claim {
+		if err := o.swap(ctx, tx, e.ID, claim, e.Status, nil); err != nil && (must || !errors.Is(err, errMoved)) {
+			return err
+		}
+	}
+	row, err := o.row(ctx, tx, e.ID)
+	if err == nil {
+		*e = seen(*e, row)
+	}
+	if !must && fault.CodeOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+func (o *own) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
+	row, err := o.row(ctx, nil, a.ID)
+	if err != nil {
+		return e, err
+	}
+	want := a.Want
+	a.From, a.Want, a.Data = []string{row.Status}, nil, nil
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		side, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, row.Status)
+		if err != nil {
+			return err
+		}
+		if side.Claim.Phase != entities.Free {
+			return entities.ClaimFailed(side)
+		}
+		if e, err = entities.Transition(ctx, tx, a); err != nil {
+			return err
+		}
+		if err := o.swap(ctx, tx, a.ID, row.Status, a.To, want); err != nil {
+			return err
+		}
+		if err := all(ctx, tx, commits); err != nil {
+			return err
+		}
+		now, err := o.row(ctx, tx, a.ID)
+		e = seen(e, now)
+		return err
+	})
+	if errors.Is(err, errMoved) {
+		return e, o.moved(ctx, a.ID, want, row)
+	}
+	return e, err
+}
+
+// moved is the error of one whose row was changed by another who was first.
+func (o *own) moved(ctx context.Context, id string, want *int64, was store.OwnRow) error {
+	now, err := o.row(ctx, nil, id)
+	if err != nil {
+		return err
+	}
+	expected := was.Version
+	if want != nil {
+		expected = *want
+	}
+	return events.Moved(o.site.config.Workflow+" "+id, expected, now.Version)
+}
+
+func (o *own) recover(ctx context.Context, l entities.Lapsed, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, freed, err = entities.Recover(ctx, tx, l, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+			return err
+		}
+		if also != nil {
+			if err := also(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return o.follow(ctx, tx, &e, l.Status, false)
+	})
+	return e, freed && err == nil, err
+}
+
+func (o *own) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, claim string) (entities.Entity, error) {
+	e, err := entities.Unpark(ctx, tx, at, a)
+	if err != nil {
+		return e, err
+	}
+	return e, o.follow(ctx, tx, &e, claim, a.How == entities.Success)
+}
+
+// adoptLimit is how many rows of the user's a sweep looks at.
+const adoptLimit = 1000
+
+// adopt holds rows of the user's that are in a claim status although nobody has
+// claimed them.
+func (o *own) adopt(ctx context.Context) (n int, err error) {
+	var claims []string
+	for _, c := range o.site.config.Claims() {
+		claims = append(claims, c.Into)
+	}
+	if len(claims) == 0 {
+		return 0, nil
+	}
+	rows, err := o.table.In(ctx, claims, adoptLimit)
+	for _, row := range rows {
+		space := row.Workspace
+		if o.space != "" {
+			space = o.space
+		}
+		failed := o.adoptRow(holdfast.InWorkspace(ctx, space), row)
+		if err = errors.Join(err, failed); failed == nil {
+			n++
+		}
+	}
+	return n, err
+}
+
+func (o *own) adoptRow(ctx context.Context, row store.OwnRow) error {
+	at, err := o.site.engine.Place(ctx, store.Write)
+	if err != nil {
+		return err
+	}
+	side, err := entities.Get(ctx, o.site.engine, o.site.config.Workflow, row.ID)
+	switch {
+	case err == nil && side.Claim.Phase != entities.Free:
+		return nil // somebody has it
+	case err != nil && fault.CodeOf(err) != fault.NotFound:
+		return err
+	}
+	if _, err := entities.Sync(ctx, o.site.engine, o.site.config.Workflow, row.ID, row.Status); err != nil {
+		return err
+	}
+	return o.site.adoptOne(ctx, at, row.ID, row.Status)
+}

@@ -1,0 +1,41 @@
+-- Notes what became of an effect: done, with its result, or known not to have
+-- happened; under a hold that has not run out or, by a person, while its operation
+-- is uncertain. Answers how the effect stands then.
+-- $1 shard, $2 workspace, $3 command, $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 name, $9 ordinal, $10 state, $11 result,
+-- $12 whether by a person
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
+                         $10::text[], $11::text[], $12::bigint[])
+             WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, operation, epoch, name, ordinal, state, result, person, member)
+), cur AS MATERIALIZED (
+    SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, m.operation AS wanted, m.epoch AS under,
+           m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person
+      FROM m JOIN {schema}.entity e
+        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+       FOR UPDATE OF e
+), held AS MATERIALIZED (
+    SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.name, cur.ordinal, cur.state, cur.result
+      FROM cur
+     WHERE cur.operation = cur.wanted AND cur.epoch = cur.under
+       AND CASE WHEN cur.person = 1 THEN cur.phase = 'uncertain' ELSE cur.phase = 'held' AND cur.until > {now} END
+), put AS (
+    UPDATE {schema}.effect x
+       SET state = held.state, result = held.result::json, ended_at = {now}
+      FROM held
+     WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
+       AND x.ordinal = held.ordinal AND x.state = 'begun'
+    RETURNING held.member, held.shard, held.workspace, held.lifecycle, held.id, x.state
+), counted AS (
+    UPDATE {schema}.entity e
+       SET begun = e.begun - 1
+      FROM put
+     WHERE e.shard = put.shard AND e.workspace = put.workspace AND e.lifecycle = put.lifecycle AND e.id = put.id
+       AND put.state = 'notDone'
+    RETURNING put.member
+)
+SELECT m.member, CASE WHEN held.member IS NULL THEN 0 ELSE 1 END, coalesce(put.state, o.state, '')
+  FROM m
+  LEFT JOIN held ON held.member = m.member
+  LEFT JOIN put ON put.member = m.member
+  LEFT JOIN {schema}.effect o ON o.shard = m.shard AND o.workspace = m.workspace AND o.operation = m.operation AND o.name = m.name
+                             AND o.ordinal = m.ordinal

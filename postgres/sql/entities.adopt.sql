@@ -1,0 +1,61 @@
+-- Holds an entity that is in a claim status although nobody claimed it, until it
+-- is put back.
+-- $4 lifecycle, $5 entity, $6 the status, $7 where it goes back to, $8 operation, $9 holder, $10 lease in ms
+-- $11 revision, $12 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                         $9::text[], $10::bigint[], $11::bigint[], $12::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, claim, revert, operation, holder, lease, revision, marks, member)
+     WHERE {known}
+), cur AS (
+    SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at,
+           e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert, e.input, e.holder, e.epoch, e.until,
+           e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome, e.manual, m.claim AS a_claim,
+           m.revert AS a_revert, m.operation AS a_operation, m.holder AS a_holder, m.lease AS a_lease
+      FROM m JOIN {schema}.entity e
+        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+       FOR UPDATE OF e{skip}
+), moved AS (
+    UPDATE {schema}.entity e
+       SET phase = 'held', operation = cur.a_operation, step = NULL, requester = NULL, revert = cur.a_revert, input = NULL, manual = true,
+           holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms', claimed_at = {now}, due_at = NULL,
+           begun = 0, failures = 0, deaths = 0, error = NULL, outcome = NULL, version = cur.version + 1, updated_at = {now}
+      FROM cur
+     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+       AND cur.phase = 'free' AND cur.status = cur.a_claim
+    RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
+              e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
+              e.input, e.holder, e.epoch, e.until, e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome,
+              e.manual, cur.a_claim, cur.a_revert, cur.a_operation, cur.a_holder, cur.a_lease
+), told AS (
+    SELECT moved.member, 1 AS applied, moved.status, moved.version, moved.data, moved.created_at, moved.updated_at,
+           moved.phase, moved.operation, moved.step, moved.requester, moved.revert, moved.input, moved.holder,
+           moved.epoch, moved.until, moved.claimed_at, moved.begun, moved.failures, moved.deaths, moved.error,
+           moved.outcome, moved.manual FROM moved
+    UNION ALL
+    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
+           cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
+           cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual FROM cur
+     WHERE cur.member NOT IN (SELECT moved.member FROM moved)
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
+           'adopted',
+           json_build_object('from', moved.was, 'to', moved.status, 'operation', moved.operation, 'epoch', moved.epoch, 'until', moved.until),
+           NULL, NULL, NULL, moved.updated_at
+      FROM moved
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+                                                   AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
+       coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
+       coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),
+       coalesce(told.operation, ''), coalesce(told.step, ''), coalesce(told.requester, ''),
+       coalesce(told.revert, ''), coalesce(told.input::text, ''), coalesce(told.holder, ''), coalesce(told.epoch, 0),
+       coalesce(told.until, 'epoch'), coalesce(told.claimed_at, 'epoch'), coalesce(told.begun, 0),
+       coalesce(told.failures, 0), coalesce(told.deaths, 0), coalesce(told.error, ''), coalesce(told.outcome, ''),
+       coalesce(told.manual, false)
+  FROM m LEFT JOIN told ON told.member = m.member

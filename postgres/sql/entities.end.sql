@@ -1,0 +1,87 @@
+-- Ends a hold that has not run out, and looks at what was begun under it first. A
+-- success ends the operation. So does giving back, where no effect was begun that
+-- may have happened: then the entity goes where it is told, or back. Otherwise it
+-- stays in the claim, to be resumed later or, past the retries, or if nobody
+-- resumes it, or if that is what is asked for, until a person says what happened.
+-- $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 how: success, back or park, $9 to (NULL: back), $10 data,
+-- $11 results of effects, a JSON list of {n: name, o: ordinal, r: result}, $12 delay in ms, $13 retries, $14 event,
+-- $15 message, $16 outcome, $17 note, $18 correlation, $19 causation, $20 actor
+-- $21 revision, $22 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
+                         $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::text[],
+                         $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::bigint[],
+                         $22::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, operation, epoch, how, target, data, results, delay, retries, event,
+                                  message, outcome, note, correlation, causation, actor, revision, marks, member)
+     WHERE {known}
+), cur AS (
+    SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at,
+           e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert, e.input, e.holder, e.epoch, e.until,
+           e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome, e.manual, m.operation AS a_operation,
+           m.epoch AS a_epoch, m.how AS a_how, m.target AS a_target, m.data AS a_data, m.results AS a_results,
+           m.delay AS a_delay, m.retries AS a_retries, m.event AS a_event, m.message AS a_message,
+           m.outcome AS a_outcome, m.note AS a_note, m.correlation AS a_correlation, m.causation AS a_causation,
+           m.actor AS a_actor
+      FROM m JOIN {schema}.entity e
+        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+       FOR UPDATE OF e{skip}
+), moved AS (
+    UPDATE {schema}.entity e
+       SET phase = CASE WHEN cur.a_how = 'success' OR (cur.a_how = 'back' AND cur.begun = 0) THEN 'free'
+                        WHEN cur.begun > 0 AND (cur.a_how = 'park' OR cur.manual OR cur.failures + 1 > cur.a_retries) THEN 'uncertain'
+                        WHEN cur.begun > 0 THEN 'due' ELSE 'free' END,
+           status = CASE WHEN cur.a_how = 'success' OR cur.begun = 0 THEN coalesce(cur.a_target, cur.revert) ELSE cur.status END,
+           outcome = CASE WHEN cur.a_how = 'success' OR cur.begun = 0 THEN cur.a_outcome END,
+           data = coalesce(cur.a_data::jsonb, cur.data), version = cur.version + 1, holder = NULL, until = NULL,
+           due_at = {now} + cur.a_delay * interval '1 ms', error = cur.a_message,
+           failures = cur.failures + CASE WHEN cur.a_how = 'success' THEN 0 ELSE 1 END, updated_at = {now}
+      FROM cur
+     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+       AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'held' AND cur.until > {now}
+    RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
+              e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
+              e.input, e.holder, e.epoch, e.until, e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome,
+              e.manual, cur.a_operation, cur.a_epoch, cur.a_how, cur.a_target, cur.a_data, cur.a_results,
+              cur.a_delay, cur.a_retries, cur.a_event, cur.a_message, cur.a_outcome, cur.a_note, cur.a_correlation,
+              cur.a_causation, cur.a_actor
+), results AS (
+    UPDATE {schema}.effect x
+       SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
+      FROM moved CROSS JOIN LATERAL jsonb_array_elements(moved.a_results::jsonb) AS r(item)
+     WHERE x.shard = moved.shard AND x.workspace = moved.workspace AND x.operation = moved.operation
+       AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
+), told AS (
+    SELECT moved.member, 1 AS applied, moved.status, moved.version, moved.data, moved.created_at, moved.updated_at,
+           moved.phase, moved.operation, moved.step, moved.requester, moved.revert, moved.input, moved.holder,
+           moved.epoch, moved.until, moved.claimed_at, moved.begun, moved.failures, moved.deaths, moved.error,
+           moved.outcome, moved.manual FROM moved
+    UNION ALL
+    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
+           cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
+           cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual FROM cur
+     WHERE cur.member NOT IN (SELECT moved.member FROM moved)
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
+           CASE moved.phase WHEN 'free' THEN moved.a_event WHEN 'due' THEN 'interrupted' ELSE 'parked' END,
+           json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+                             'epoch', moved.epoch, 'outcome', moved.outcome, 'effects', moved.begun, 'message', moved.a_message,
+                             'input', moved.input, 'note', moved.a_note::json),
+           moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
+      FROM moved
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+                                                   AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
+       coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
+       coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),
+       coalesce(told.operation, ''), coalesce(told.step, ''), coalesce(told.requester, ''),
+       coalesce(told.revert, ''), coalesce(told.input::text, ''), coalesce(told.holder, ''), coalesce(told.epoch, 0),
+       coalesce(told.until, 'epoch'), coalesce(told.claimed_at, 'epoch'), coalesce(told.begun, 0),
+       coalesce(told.failures, 0), coalesce(told.deaths, 0), coalesce(told.error, ''), coalesce(told.outcome, ''),
+       coalesce(told.manual, false)
+  FROM m LEFT JOIN told ON told.member = m.member

@@ -1,0 +1,67 @@
+-- Frees a hold that has run out, and looks at what was begun under it first: where
+-- no effect was begun that may have happened, the entity goes back; otherwise it
+-- stays in the claim, to be resumed or, where nobody resumes it or too many have
+-- died of it, until a person says what happened.
+-- $4 lifecycle, $5 entity, $6 epoch, $7 whether there is somebody to resume it, $8 deaths allowed, $9 note
+-- $10 revision, $11 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
+                         $9::text[], $10::bigint[], $11::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, epoch, resume, allowed, note, revision, marks, member)
+     WHERE {known}
+), cur AS (
+    SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at,
+           e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert, e.input, e.holder, e.epoch, e.until,
+           e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome, e.manual, m.epoch AS a_epoch,
+           m.resume AS a_resume, m.allowed AS a_allowed, m.note AS a_note
+      FROM m JOIN {schema}.entity e
+        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+       FOR UPDATE OF e{skip}
+), moved AS (
+    UPDATE {schema}.entity e
+       SET phase = CASE WHEN cur.begun = 0 THEN 'free'
+                        WHEN cur.manual OR cur.a_resume = 0 OR cur.deaths + 1 >= cur.a_allowed THEN 'uncertain' ELSE 'due' END,
+           status = CASE WHEN cur.begun = 0 THEN cur.revert ELSE cur.status END,
+           outcome = CASE WHEN cur.begun = 0 THEN 'recovered' END,
+           error = 'the holder ' || cur.holder || ' did not come back', deaths = cur.deaths + 1, version = cur.version + 1,
+           holder = NULL, until = NULL, due_at = {now}, updated_at = {now}
+      FROM cur
+     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+       AND cur.epoch = cur.a_epoch AND cur.phase = 'held' AND cur.until <= {now}
+    RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
+              e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
+              e.input, e.holder, e.epoch, e.until, e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome,
+              e.manual, cur.a_epoch, cur.a_resume, cur.a_allowed, cur.a_note
+), told AS (
+    SELECT moved.member, 1 AS applied, moved.status, moved.version, moved.data, moved.created_at, moved.updated_at,
+           moved.phase, moved.operation, moved.step, moved.requester, moved.revert, moved.input, moved.holder,
+           moved.epoch, moved.until, moved.claimed_at, moved.begun, moved.failures, moved.deaths, moved.error,
+           moved.outcome, moved.manual FROM moved
+    UNION ALL
+    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
+           cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
+           cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual FROM cur
+     WHERE cur.member NOT IN (SELECT moved.member FROM moved)
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
+           CASE moved.phase WHEN 'free' THEN 'recovered' WHEN 'due' THEN 'interrupted' ELSE 'parked' END,
+           json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+                             'epoch', moved.epoch, 'effects', moved.begun, 'deaths', moved.deaths, 'message', moved.error, 'note', moved.a_note::json),
+           NULL, NULL, NULL, moved.updated_at
+      FROM moved
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+                                                   AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
+       coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
+       coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),
+       coalesce(told.operation, ''), coalesce(told.step, ''), coalesce(told.requester, ''),
+       coalesce(told.revert, ''), coalesce(told.input::text, ''), coalesce(told.holder, ''), coalesce(told.epoch, 0),
+       coalesce(told.until, 'epoch'), coalesce(told.claimed_at, 'epoch'), coalesce(told.begun, 0),
+       coalesce(told.failures, 0), coalesce(told.deaths, 0), coalesce(told.error, ''), coalesce(told.outcome, ''),
+       coalesce(told.manual, false)
+  FROM m LEFT JOIN told ON told.member = m.member

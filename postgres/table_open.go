@@ -1,0 +1,244 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// OpenTable looks a table of the user's own up in the catalog. A name without a
+// schema is looked for along the search_path, once: from then on the table is
+// named with its schema. Names are taken as they stand, upper and lower case apart.
+func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
+	schema, name, err := checkTable(want)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{store: s}
+	err = store.Retry(ctx, func() error { return s.fault(s.openTable(ctx, t, want, schema, name)) })
+	if err != nil {
+		return nil, err
+	}
+	t.statements()
+	return t, nil
+}
+
+func (s *Store) openTable(ctx context.Context, t *table, want store.Table, schema, name string) error {
+	r, err := s.relation(ctx, schema, name)
+	if err != nil {
+		return err
+	}
+	t.name, t.role = pgx.Identifier{r.schema, r.name}.Sanitize(), r.role
+	if err := r.check(t, s.schema); err != nil {
+		return err
+	}
+	found, err := s.columns(ctx, r.oid, want)
+	if err != nil {
+		return err
+	}
+	t.cols = columns{found[want.ID], found[want.Status], found[want.Version], found[want.Workspace]}
+	if err := t.check(want); err != nil {
+		return err
+	}
+	if !r.update && !(t.cols.status.write && t.cols.version.write) {
+		return t.denied("UPDATE ON "+t.name, "it may not change the table")
+	}
+	return s.checkUnique(ctx, t, r.oid)
+}
+
+// longName is how long PostgreSQL lets a name be, in bytes.
+const longName = 63
+
+// checkTable looks at the names alone.
+func checkTable(want store.Table) (schema, name string, err error) {
+	schema, name, ok := strings.Cut(want.Name, ".")
+	if !ok {
+		schema, name = "", want.Name
+	}
+	if ok && schema == "" || strings.Contains(name, ".") {
+		return "", "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or schema.name", want.Name)
+	}
+	for _, n := range []string{name, want.ID, want.Status, want.Version} {
+		if n == "" {
+			return "", "", fault.New(fault.Validation, "the table %q needs a name, and its columns for id, status and version named", want.Name)
+		}
+	}
+	used := []string{want.ID, want.Status, want.Version}
+	if want.Workspace != "" {
+		used = append(used, want.Workspace)
+	}
+	for i, n := range append(used, schema, name) {
+		if len(n) > longName || !utf8.ValidString(n) || strings.ContainsRune(n, 0) {
+			return "", "", fault.New(fault.Validation, "%.80q cannot be a name in PostgreSQL: it has up to %d bytes, and no NUL", n, longName)
+		}
+		if i < len(used) && slices.Index(used, n) != i {
+			return "", "", fault.New(fault.Validation, "the column %q of %q cannot be used for two things", n, want.Name)
+		}
+	}
+	return schema, name, nil
+}
+
+// relation is what the catalog says of a name.
+type relation struct {
+	oid                 uint32
+	schema, name        string
+	kind, role          string
+	temporary           bool
+	usage, read, update bool
+	searchPath          string
+}
+
+const relationText = `SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence = 't',
+       pg_catalog.has_schema_privilege(n.oid, 'USAGE'), pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'UPDATE')
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.relname = $2::text AND CASE WHEN $1::text = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END`
+
+func (s *Store) relation(ctx context.Context, schema, name string) (r relation, err error) {
+	if err := s.pool.QueryRow(ctx, `SELECT current_user::text, current_setting('search_path')`).Scan(&r.role, &r.searchPath); err != nil {
+		return r, err
+	}
+	rows, err := s.pool.Query(ctx, relationText, schema, name)
+	if err != nil {
+		return r, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.temporary, &r.usage, &r.read, &r.update); err != nil {
+			return r, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return r, err
+	}
+	if r.oid == 0 && schema == "" {
+		return r, fault.New(fault.Validation, "there is no table %q along the search_path (%s): create it, name its schema too, or GRANT USAGE ON its SCHEMA TO %s", name, r.searchPath, pgx.Identifier{r.role}.Sanitize())
+	}
+	if r.oid == 0 {
+		return r, fault.New(fault.Validation, "there is no table %q in the schema %q: create it, or correct the name (upper and lower case count)", name, schema)
+	}
+	return r, nil
+}
+
+func (r relation) check(t *table, ours string) error {
+	switch {
+	case r.schema == ours || r.schema == "pg_catalog" || r.schema == "information_schema":
+		return fault.New(fault.Validation, "%s is not a table of the program's own", t.name)
+	case r.kind == "v" || r.kind == "m":
+		return fault.New(fault.Validation, "%s is a view: name the table that it shows", t.name)
+	case r.kind != "r" && r.kind != "p":
+		return fault.New(fault.Validation, "%s is not a table of this database", t.name)
+	case r.temporary:
+		return fault.New(fault.Validation, "%s is a temporary table, which one connection alone can see", t.name)
+	case !r.usage:
+		return t.denied("USAGE ON SCHEMA "+pgx.Identifier{r.schema}.Sanitize(), "it may not use the schema")
+	case !r.read && !r.update:
+		return t.denied("SELECT, UPDATE ON "+t.name, "it may not use the table")
+	case !r.read:
+		return t.denied("SELECT ON "+t.name, "it may not read the whole table")
+	}
+	return nil
+}
+
+// columnsText follows a domain to the type under it: that is what its values are
+// compared as.
+const columnsText = `WITH RECURSIVE c AS (
+    SELECT a.attname, a.atttypid AS type, pg_catalog.format_type(a.atttypid, a.atttypmod) AS declared,
+           a.attgenerated <> '' OR a.attidentity = 'a' AS fixed, pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'UPDATE') AS write
+      FROM pg_catalog.pg_attribute AS a
+     WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::text = ANY ($2::text[])
+     UNION ALL
+    SELECT c.attname, t.typbasetype, c.declared, c.fixed, c.write FROM c JOIN pg_catalog.pg_type AS t ON t.oid = c.type WHERE t.typtype = 'd'
+)
+SELECT c.attname::text, c.type, c.declared, c.fixed, c.write, n.nspname::text, t.typname::text, t.typtype::text
+  FROM c JOIN pg_catalog.pg_type AS t ON t.oid = c.type JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
+ WHERE t.typtype <> 'd'`
+
+func (s *Store) columns(ctx context.Context, oid uint32, want store.Table) (map[string]*column, error) {
+	rows, err := s.pool.Query(ctx, columnsText, oid, []string{want.ID, want.Status, want.Version, want.Workspace})
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := make(map[string]*column, 4)
+	for rows.Next() {
+		var c column
+		var schema, name, sort string
+		if err := rows.Scan(&c.name, &c.oid, &c.declared, &c.fixed, &c.write, &schema, &name, &sort); err != nil {
+			return nil, err
+		}
+		c.kind, c.bits, c.cast = kindOf(schema, name, sort), bits[name], pgx.Identifier{schema, name}.Sanitize()
+		found[c.name] = &c
+	}
+	return found, rows.Err()
+}
+
+// check refuses columns that are missing, all at once, or that cannot be what
+// they are named for.
+func (t *table) check(want store.Table) error {
+	var missing []string
+	for _, c := range []struct {
+		name  string
+		found *column
+	}{{want.ID, t.cols.id}, {want.Status, t.cols.status}, {want.Version, t.cols.version}, {want.Workspace, t.cols.workspace}} {
+		if c.name != "" && c.found == nil {
+			missing = append(missing, pgx.Identifier{c.name}.Sanitize())
+		}
+	}
+	if len(missing) > 0 {
+		return fault.New(fault.Validation, "%s has no column %s: add what is missing, or correct the names (upper and lower case count)", t.name, strings.Join(missing, ", "))
+	}
+	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
+		if c != nil && c.kind == otherKind {
+			return fault.New(fault.Validation, "the column %q of %s is of type %s: an id, a status and a workspace can be of an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
+		}
+	}
+	if v := t.cols.version; v.kind != intKind {
+		return fault.New(fault.Validation, "the version column %q of %s is of type %s: make it bigint", v.name, t.name, v.declared)
+	}
+	for _, c := range []*column{t.cols.status, t.cols.version} {
+		if c.fixed {
+			return fault.New(fault.Validation, "the column %q of %s is generated, so nobody can write it: name another", c.name, t.name)
+		}
+	}
+	return nil
+}
+
+const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) AS k(n)
+             JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.n)
+  FROM pg_catalog.pg_index AS i
+ WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL`
+
+// checkUnique wants one row for an id, or for a workspace and an id.
+func (s *Store) checkUnique(ctx context.Context, t *table, oid uint32) error {
+	rows, err := s.pool.Query(ctx, uniqueText, oid)
+	if err != nil {
+		return err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[[]string])
+	if err != nil {
+		return err
+	}
+	id := []string{t.cols.id.name}
+	wanted := id
+	if t.cols.workspace != nil {
+		wanted = []string{t.cols.workspace.name, t.cols.id.name}
+	}
+	sorted := slices.Sorted(slices.Values(wanted))
+	for _, key := range keys {
+		slices.Sort(key)
+		if slices.Equal(key, id) || slices.Equal(key, sorted) {
+			return nil
+		}
+	}
+	names := make([]string, len(wanted))
+	for i, n := range wanted {
+		names[i] = pgx.Identifier{n}.Sanitize()
+	}
+	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX ON %s (%s)", t.name, t.name, strings.Join(names, ", "))
+}

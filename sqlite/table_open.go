@@ -1,0 +1,216 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// OpenTable looks a table of the user's own up in the file. SQLite does not tell
+// upper from lower case in names.
+func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
+	name, err := checkTable(want)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{store: s}
+	err = store.Retry(ctx, func() error { return s.fault(s.openTable(ctx, t, want, name)) })
+	if err != nil {
+		return nil, err
+	}
+	return t, t.statements()
+}
+
+func (s *Store) openTable(ctx context.Context, t *table, want store.Table, name string) error {
+	name, strict, err := s.relation(ctx, name)
+	if err != nil {
+		return err
+	}
+	t.name = "main." + quote(name)
+	if t.all, err = s.columns(ctx, name); err != nil {
+		return err
+	}
+	t.cols = columns{t.find(want.ID), t.find(want.Status), t.find(want.Version), t.find(want.Workspace)}
+	if err := t.check(want, strict); err != nil {
+		return err
+	}
+	return s.checkUnique(ctx, t, name)
+}
+
+// longName is how long a name may be; SQLite itself sets no limit.
+const longName = 255
+
+// checkTable looks at the names alone. A table must be in the file of the engine:
+// a transaction over attached files is not atomic in WAL mode.
+func checkTable(want store.Table) (name string, err error) {
+	schema, name, ok := strings.Cut(want.Name, ".")
+	if !ok {
+		schema, name = "main", want.Name
+	}
+	if !strings.EqualFold(schema, "main") || strings.Contains(name, ".") {
+		return "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or main.name, in the file of the engine", want.Name)
+	}
+	for _, n := range []string{name, want.ID, want.Status, want.Version} {
+		if n == "" {
+			return "", fault.New(fault.Validation, "the table %q needs a name, and its columns for id, status and version named", want.Name)
+		}
+	}
+	names := []string{name, want.ID, want.Status, want.Version, want.Workspace}
+	for i, n := range names {
+		if len(n) > longName || !utf8.ValidString(n) || strings.ContainsRune(n, 0) {
+			return "", fault.New(fault.Validation, "%.80q cannot be a name: it has up to %d bytes, and no NUL", n, longName)
+		}
+		if i > 0 && slices.ContainsFunc(names[1:i], func(other string) bool { return strings.EqualFold(n, other) }) {
+			return "", fault.New(fault.Validation, "the column %q of %q cannot be used for two things", n, want.Name)
+		}
+	}
+	return name, nil
+}
+
+// relation finds the table by its name, as the file has it.
+func (s *Store) relation(ctx context.Context, name string) (found string, strict bool, err error) {
+	var kind string
+	err = s.read.QueryRowContext(ctx, `SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE`, name).Scan(&found, &kind, &strict)
+	lower := strings.ToLower(found)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", false, fault.New(fault.Validation, "there is no table %q in %s: create it, or correct the name", name, s.name)
+	case err != nil:
+		return "", false, err
+	case strings.HasPrefix(lower, "holdfast_") || strings.HasPrefix(lower, "sqlite_"):
+		return "", false, fault.New(fault.Validation, "%q is not a table of the program's own", found)
+	case kind != "table":
+		return "", false, fault.New(fault.Validation, "%q is a %s: name a table", found, kind)
+	}
+	return found, strict, nil
+}
+
+func (s *Store) columns(ctx context.Context, table string) (all []column, err error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT name, upper(type), pk, hidden FROM pragma_table_xinfo(?1, 'main') ORDER BY cid`, table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c column
+		var hidden int
+		if err := rows.Scan(&c.name, &c.declared, &c.pk, &hidden); err != nil {
+			return nil, err
+		}
+		c.fixed = hidden != 0
+		all = append(all, c)
+	}
+	return all, rows.Err()
+}
+
+// find returns the column of a name: of that very name first, because SQLite folds
+// only the letters of ASCII.
+func (t *table) find(name string) *column {
+	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
+		if i := slices.IndexFunc(t.all, func(c column) bool { return same(c.name, name) }); i >= 0 {
+			return &t.all[i]
+		}
+	}
+	return nil
+}
+
+// check refuses columns that are missing, all at once, or that cannot be what
+// they are named for.
+func (t *table) check(want store.Table, strict bool) error {
+	var missing []string
+	for _, name := range []string{want.ID, want.Status, want.Version, want.Workspace} {
+		if name != "" && t.find(name) == nil {
+			missing = append(missing, quote(name))
+		}
+	}
+	if len(missing) > 0 {
+		return fault.New(fault.Validation, "%s has no column %s: add what is missing, or correct the names", t.name, strings.Join(missing, ", "))
+	}
+	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
+		if c != nil && !c.comparable(strict) {
+			return fault.New(fault.Validation, "the column %q of %s is of type %q, which is not compared with text: declare it TEXT or INTEGER", c.name, t.name, c.declared)
+		}
+	}
+	if v := t.cols.version; !strings.Contains(v.declared, "INT") {
+		return fault.New(fault.Validation, "the version column %q of %s is of type %q: declare it INTEGER", v.name, t.name, v.declared)
+	}
+	for _, c := range []*column{t.cols.status, t.cols.version} {
+		if c.fixed {
+			return fault.New(fault.Validation, "the column %q of %s is generated, so nobody can write it: name another", c.name, t.name)
+		}
+	}
+	return nil
+}
+
+// comparable says whether the column has an affinity that a text takes on. Without
+// one, 7 and '7' are two values.
+func (c *column) comparable(strict bool) bool {
+	for _, part := range []string{"INT", "CHAR", "CLOB", "TEXT"} {
+		if strings.Contains(c.declared, part) {
+			return true
+		}
+	}
+	return c.declared != "" && !strings.Contains(c.declared, "BLOB") && !(strict && c.declared == "ANY")
+}
+
+// checkUnique wants one row for an id, or for a workspace and an id.
+func (s *Store) checkUnique(ctx context.Context, t *table, name string) error {
+	keys, err := s.uniqueKeys(ctx, name)
+	if err != nil {
+		return err
+	}
+	var primary []string
+	for _, c := range t.all {
+		if c.pk > 0 {
+			primary = append(primary, c.name)
+		}
+	}
+	id := []string{t.cols.id.name}
+	wanted := id
+	if t.cols.workspace != nil {
+		wanted = []string{t.cols.workspace.name, t.cols.id.name}
+	}
+	sorted := slices.Sorted(slices.Values(wanted))
+	for _, key := range append(keys, primary) {
+		slices.Sort(key)
+		if slices.Equal(key, id) || slices.Equal(key, sorted) {
+			return nil
+		}
+	}
+	names := make([]string, len(wanted))
+	for i, n := range wanted {
+		names[i] = quote(n)
+	}
+	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX %s ON %s (%s)",
+		t.name, quote(name+"_id"), quote(name), strings.Join(names, ", "))
+}
+
+// uniqueKeys are the columns of each unique index over all rows. An expression
+// has no name, and is no column.
+func (s *Store) uniqueKeys(ctx context.Context, table string) (keys [][]string, err error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT (SELECT json_group_array(coalesce(x.name, '')) FROM pragma_index_xinfo(i.name, 'main') AS x WHERE x.key = 1)
+  FROM pragma_index_list(?1, 'main') AS i WHERE i."unique" = 1 AND i.partial = 0`, table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		var key []string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(text), &key); err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, rows.Err()
+}
