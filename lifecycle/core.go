@@ -82,6 +82,11 @@ func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
 	if s.ground, err = s.newGround(ctx); err != nil {
 		return err
 	}
+	for _, space := range c.spaces() {
+		if err := s.register(holdfast.InWorkspace(ctx, space)); err != nil {
+			return err
+		}
+	}
 	if err := s.board.add(s); err != nil {
 		return err
 	}

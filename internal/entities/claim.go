@@ -125,7 +125,14 @@ var (
 	claimVerb = store.NewVerb(store.Decl{Name: "entities.claim", Group: true, Marks: store.HistoryMarks},
 		func(a ClaimArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindClaim, scanClaim).
 		Told(func(a ClaimArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) })
+		Emitting(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) }).
+		Governed(func(a ClaimArgs) (string, []string) {
+			var all []string
+			for _, c := range a.Choices {
+				all = append(all, c.Into, c.Revert)
+			}
+			return a.Lifecycle, all
+		})
 	endVerb = store.NewVerb(store.Decl{Name: "entities.end", Group: true, Marks: store.HistoryMarks},
 		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindEnd, scanClaim).
 		Told(func(a EndArgs, m store.Mark) result { return told(m) }).
@@ -135,6 +142,7 @@ var (
 			}
 			return emits(a.Lifecycle, a.ID, a.Event, EventInterrupted, EventParked)
 		}).
+		Governed(func(a EndArgs) (string, []string) { return a.Lifecycle, []string{a.To} }).
 		Waking(func(a EndArgs) []string {
 			if a.How == Success || a.Delay > 0 {
 				return nil

@@ -86,7 +86,8 @@ var (
 			args.Int(a.lease.Milliseconds())
 		}, scanClaim).
 		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) })
+		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
+		Governed(func(a adoptArgs) (string, []string) { return a.lifecycle, []string{a.Revert} })
 	unparkVerb = store.NewVerb(store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
 		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a UnparkArgs, args *store.Args) {
@@ -103,6 +104,7 @@ var (
 		}, scanClaim).
 		Told(func(a UnparkArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a UnparkArgs) store.Emission { return emits(a.Lifecycle, a.ID, a.Event, EventResumed) }).
+		Governed(func(a UnparkArgs) (string, []string) { return a.Lifecycle, []string{a.To} }).
 		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
 	syncVerb = store.NewVerb(store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
 		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} },

@@ -23,6 +23,10 @@ func (r *reader) yamlTree(data []byte) *node {
 	}
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
+		if _, ok := doc.Body.(*ast.DirectiveNode); ok {
+			r.refuse(ruleYAML, "", placeOf(doc.Body), "a directive (%%) is not used here: take it out")
+			return nil
+		}
 		if doc.Body != nil {
 			bodies = append(bodies, doc.Body)
 		}
@@ -221,8 +225,6 @@ func yamlWord(y ast.Node) string {
 		return "a merge key (<<)"
 	case *ast.TagNode:
 		return "a tag (!)"
-	case *ast.DirectiveNode:
-		return "a directive (%)"
 	}
 	return "this part of YAML"
 }

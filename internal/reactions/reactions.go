@@ -228,9 +228,6 @@ type head struct {
 }
 
 var (
-	raiseVerb = store.NewVerb(store.Decl{Name: store.RaiseVerb}, func(struct{}) []string { return []string{"registry"} },
-		func(struct{}, *store.Args) {},
-		func(revision *int64, row store.Row) error { return row.Scan(revision) })
 	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil,
 		func(name string, args *store.Args) { args.Text(name) }, scanInfo)
 	putVerb = store.NewVerb(store.Decl{Name: "reactions.put"},

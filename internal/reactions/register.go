@@ -84,7 +84,7 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 
 // put writes a reaction and looks for what concerns it. REQUIRES: a transaction
 func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err error) {
-	revision, err := raiseVerb.Do(ctx, tx, struct{}{})
+	revision, err := store.Raise(ctx, tx)
 	if err != nil {
 		return false, err
 	}
@@ -239,7 +239,7 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 	}
 	removed := false
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := raiseVerb.Do(ctx, tx, struct{}{}); err != nil {
+		if _, err := store.Raise(ctx, tx); err != nil {
 			return err
 		}
 		removed, err = removeVerb.Do(ctx, tx, name)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/fault"
 )
 
 // Registry is which reactions a workspace has, as known at a revision. It is a
@@ -20,6 +22,9 @@ import (
 type Registry struct {
 	Revision  int64
 	Reactions []Reaction
+	// Statuses are those that the entities of a lifecycle may be moved to. A
+	// lifecycle that has no config here may move them to any.
+	Statuses map[string][]string
 }
 
 // Reaction is what is needed to know whether a reaction wants an event.
@@ -105,10 +110,45 @@ var registryVerb = NewVerb(Decl{Name: "registry.read", Lane: Read}, nil,
 		if err := row.Scan(&g.Revision, &name, &source, &events, &streams); err != nil || name == "" {
 			return err
 		}
+		if source == "lifecycle" {
+			return g.govern(name, events, streams)
+		}
 		r, err := ParseReaction(name, source, events, streams)
 		g.Reactions = append(g.Reactions, r)
 		return err
 	})
+
+// govern notes which statuses a lifecycle has: while a change is looked into, those
+// that it has before and after.
+func (g *Registry) govern(name, statuses, wanted string) error {
+	var have, want []string
+	if err := json.Unmarshal([]byte(statuses), &have); err != nil {
+		return fmt.Errorf("the statuses of the lifecycle %s: %w", name, err)
+	}
+	if wanted != "" {
+		if err := json.Unmarshal([]byte(wanted), &want); err != nil {
+			return fmt.Errorf("the statuses to come of the lifecycle %s: %w", name, err)
+		}
+		have = slices.DeleteFunc(have, func(s string) bool { return !slices.Contains(want, s) })
+	}
+	if g.Statuses == nil {
+		g.Statuses = make(map[string][]string)
+	}
+	g.Statuses[name] = have
+	return nil
+}
+
+// allows refuses a status that a lifecycle has not, or not any more.
+func (g *Registry) allows(lifecycle string, statuses []string) error {
+	have, governed := g.Statuses[lifecycle]
+	for _, s := range statuses {
+		if governed && s != "" && !slices.Contains(have, s) {
+			return fault.New(fault.Concurrency, "the lifecycle %q has no status %q (any more): its config was changed, or is being changed", lifecycle, s).
+				With("lifecycle", lifecycle).With("status", s)
+		}
+	}
+	return nil
+}
 
 // ParseReaction makes a reaction of its stored form: a JSON list of names, of
 // which "*" is any, and a pattern, of which "" is any.
@@ -128,6 +168,16 @@ func ParseReaction(name, source, events, streams string) (r Reaction, err error)
 
 // RaiseVerb is the name of the verb that raises the revision.
 const RaiseVerb = "registry.raise"
+
+var raiseVerb = NewVerb(Decl{Name: RaiseVerb}, func(struct{}) []string { return []string{"registry"} },
+	func(struct{}, *Args) {},
+	func(revision *int64, row Row) error { return row.Scan(revision) })
+
+// Raise raises the revision of the registry of the context's workspace, with what
+// else its transaction writes, and returns it.
+func Raise(ctx context.Context, tx *Tx) (revision int64, err error) {
+	return raiseVerb.Do(ctx, tx, struct{}{})
+}
 
 // MarkTopic is what the workers of a reaction are woken by.
 func MarkTopic(reaction string) string { return "reaction/" + reaction }

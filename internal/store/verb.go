@@ -137,6 +137,7 @@ type Verb[A, R any] struct {
 	told func(A, Mark) R
 	wake func(A) []string
 	emit func(A) Emission
+	rule func(A) (lifecycle string, statuses []string)
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -164,6 +165,13 @@ func (v *Verb[A, R]) Waking(f func(A) []string) *Verb[A, R] {
 // Emitting sets what events a command writes, and returns the verb.
 func (v *Verb[A, R]) Emitting(f func(A) Emission) *Verb[A, R] {
 	v.emit = f
+	return v
+}
+
+// Governed sets which lifecycle's entity a command moves to which statuses, and
+// returns the verb: a status that the lifecycle has not is refused.
+func (v *Verb[A, R]) Governed(f func(A) (lifecycle string, statuses []string)) *Verb[A, R] {
+	v.rule = f
 	return v
 }
 
@@ -216,6 +224,11 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 		return err
 	}
 	c.revision, c.marks, c.stale = g.Revision, nil, false
+	if len(g.Statuses) > 0 && c.verb.rule != nil {
+		if err := g.allows(c.verb.rule(c.args)); err != nil {
+			return err
+		}
+	}
 	if len(g.Reactions) > 0 {
 		c.marks = g.match(c.verb.decl.Marks, c.verb.emit(c.args))
 	}

@@ -1,7 +1,15 @@
--- The revision of a workspace's registry, and its reactions.
+-- The revision of a workspace's registry, its reactions, and its lifecycles: those
+-- with their statuses in place of events, and in place of streams the statuses that
+-- are to come, where a change is looked into.
 -- $1 shard, $2 workspace
 SELECT coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = $1::smallint AND g.workspace = $2::text), 0),
-       coalesce(r.name, ''), coalesce(r.source, ''), coalesce(r.events::text, ''), coalesce(r.streams, '')
+       coalesce(q.name, ''), coalesce(q.source, ''), coalesce(q.events, ''), coalesce(q.streams, '')
   FROM (SELECT 1) AS one
-  LEFT JOIN {schema}.reaction r ON r.shard = $1::smallint AND r.workspace = $2::text AND r.state <> 'removed'
- ORDER BY r.name
+  LEFT JOIN (SELECT r.name, r.source, r.events::text AS events, r.streams
+               FROM {schema}.reaction r
+              WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.state <> 'removed'
+             UNION ALL
+             SELECT l.name, 'lifecycle', l.statuses::text, l.wanted::text
+               FROM {schema}.lifecycle l
+              WHERE l.shard = $1::smallint AND l.workspace = $2::text) AS q ON true
+ ORDER BY q.name

@@ -1,8 +1,16 @@
--- The revision of a workspace's registry, and its reactions.
+-- The revision of a workspace's registry, its reactions, and its lifecycles: those
+-- with their statuses in place of events, and in place of streams the statuses that
+-- are to come, where a change is looked into.
 -- ?1 shard, ?2 workspace
 -- do
 SELECT coalesce((SELECT g.revision FROM holdfast_registry AS g WHERE g.shard = ?1 AND g.workspace = ?2), 0),
-       coalesce(r.name, ''), coalesce(r.source, ''), coalesce(r.events, ''), coalesce(r.streams, '')
+       coalesce(q.name, ''), coalesce(q.source, ''), coalesce(q.events, ''), coalesce(q.streams, '')
   FROM (SELECT 1) AS one
-  LEFT JOIN holdfast_reaction AS r ON r.shard = ?1 AND r.workspace = ?2 AND r.state <> 'removed'
- ORDER BY r.name
+  LEFT JOIN (SELECT r.name, r.source, r.events, r.streams
+               FROM holdfast_reaction AS r
+              WHERE r.shard = ?1 AND r.workspace = ?2 AND r.state <> 'removed'
+             UNION ALL
+             SELECT l.name, 'lifecycle', l.statuses, l.wanted
+               FROM holdfast_lifecycle AS l
+              WHERE l.shard = ?1 AND l.workspace = ?2) AS q ON true
+ ORDER BY q.name

@@ -1,0 +1,214 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// A config is registered in each workspace that it is for, so that no node moves an
+// entity to a status that the config in force has not.
+//
+// A change that takes statuses away must strand nobody, also not against a step that
+// is under way elsewhere, on a node that knows the old config. So it is announced
+// first: from then on, commands obey both configs, for they go by the registry's
+// revision and are refused where that has changed. Then the transactions that were
+// under way are waited for, which may have gone by the old one. Only then are the
+// entities counted: from here on they can only leave the statuses that go. If there
+// are any, the change is taken back, and refused.
+
+type inForce struct {
+	revision                 int64
+	statuses, config, wanted string
+}
+
+type putArgs struct {
+	name     string
+	expected int64
+	inForce
+}
+
+type strandArgs struct{ lifecycle, statuses string }
+
+type stranded struct {
+	status string
+	count  int64
+}
+
+var (
+	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
+		func(name string, args *store.Args) { args.Text(name) },
+		func(c *inForce, row store.Row) error { return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted) })
+	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
+		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
+		func(a putArgs, args *store.Args) {
+			args.Text(a.name)
+			args.Int(a.expected)
+			args.Text(a.statuses)
+			args.Text(a.config)
+			args.MaybeText(a.wanted)
+		},
+		func(r *int64, row store.Row) error { return row.Scan(r) })
+	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
+		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
+		func(a putArgs, args *store.Args) { args.Text(a.name); args.Int(a.expected) },
+		func(r *int64, row store.Row) error { return row.Scan(r) })
+	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read}, nil,
+		func(a strandArgs, args *store.Args) { args.Text(a.lifecycle); args.Text(a.statuses) },
+		func(all *[]stranded, row store.Row) error {
+			var s stranded
+			err := row.Scan(&s.status, &s.count)
+			*all = append(*all, s)
+			return err
+		})
+	underwayVerb = store.NewVerb(store.Decl{Name: "lifecycles.underway", Lane: store.Read}, nil,
+		func(list string, args *store.Args) { args.MaybeText(list) },
+		func(all *[]string, row store.Row) error {
+			var t string
+			err := row.Scan(&t)
+			*all = append(*all, t)
+			return err
+		})
+)
+
+// underway is how long transactions are waited for that may go by the old config.
+const underway = 30 * time.Second
+
+// register brings the config into force in a workspace.
+func (s *site) register(ctx context.Context) error {
+	at, err := s.engine.Place(ctx, store.Write)
+	if err != nil {
+		return err
+	}
+	mine := text(s.config.StatusTypes)
+	for range tries {
+		now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
+		if err != nil {
+			return err
+		}
+		if now.config == s.text && now.wanted == "" {
+			return nil
+		}
+		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text})
+		if fault.CodeOf(err) != fault.Concurrency {
+			return err
+		}
+	}
+	return fault.New(fault.Concurrency, "the config of %q was changed by others each time", s.config.Workflow)
+}
+
+func text(v any) string {
+	list, _ := json.Marshal(v) // of plain values, it does not fail
+	return string(list)
+}
+
+// change replaces a config. Where it takes statuses away, it is announced first.
+func (s *site) change(ctx context.Context, at store.Place, now, next inForce) error {
+	if now.revision > 0 && now.wanted == "" && !takesAway(now.statuses, next.statuses) {
+		_, err := s.put(ctx, at, now.revision, next)
+		return err
+	}
+	announced := now
+	announced.wanted = next.statuses
+	if now.revision == 0 {
+		announced.statuses, announced.config = next.statuses, next.config
+	}
+	revision, err := s.put(ctx, at, now.revision, announced)
+	if err != nil {
+		return err
+	}
+	err = s.settleDown(ctx, at)
+	if err == nil {
+		err = s.strands(ctx, at, next.statuses)
+	}
+	if err != nil {
+		now.wanted = ""
+		return errors.Join(err, s.takeBack(ctx, at, revision, now))
+	}
+	_, err = s.put(ctx, at, revision, next)
+	return err
+}
+
+func takesAway(have, want string) bool {
+	var old, now []string
+	if json.Unmarshal([]byte(have), &old) != nil || json.Unmarshal([]byte(want), &now) != nil {
+		return true
+	}
+	return slices.ContainsFunc(old, func(s string) bool { return !slices.Contains(now, s) })
+}
+
+// put writes a config, and raises the registry's revision with it.
+func (s *site) put(ctx context.Context, at store.Place, expected int64, c inForce) (revision int64, err error) {
+	err = s.raised(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
+			err = fault.New(fault.Concurrency, "the config of %q was changed by another", s.config.Workflow)
+		}
+		return err
+	})
+	return revision, err
+}
+
+// takeBack undoes what was announced.
+func (s *site) takeBack(ctx context.Context, at store.Place, revision int64, was inForce) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
+	defer cancel()
+	if was.revision > 0 {
+		_, err := s.put(ctx, at, revision, was)
+		return err
+	}
+	return s.raised(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := dropConfigVerb.DoAt(ctx, tx, at, putArgs{name: s.config.Workflow, expected: revision})
+		return err
+	})
+}
+
+// raised writes something and raises the registry's revision.
+func (s *site) raised(ctx context.Context, f func(context.Context, *store.Tx) error) error {
+	return s.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := store.Raise(ctx, tx); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
+}
+
+// settleDown waits until the transactions have ended that are under way.
+func (s *site) settleDown(ctx context.Context, at store.Place) error {
+	all, err := underwayVerb.DoAt(ctx, s.engine, at, "")
+	wait, cancel := context.WithTimeout(ctx, underway)
+	defer cancel()
+	for err == nil && len(all) > 0 {
+		if clock.Wait(wait, 20*time.Millisecond) != nil {
+			return fault.New(fault.Unavailable, "transactions have been under way for %s that may go by the old config of %q: try again later", underway, s.config.Workflow).
+				Repeatable()
+		}
+		all, err = underwayVerb.DoAt(ctx, s.engine, at, text(all))
+	}
+	return err
+}
+
+// strands refuses a config that has no place for some entities.
+func (s *site) strands(ctx context.Context, at store.Place, statuses string) error {
+	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, statuses})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var total int64
+	var parts []string
+	for _, x := range all {
+		total += x.count
+		parts = append(parts, fmt.Sprintf("%d in %q", x.count, x.status))
+	}
+	return fault.New(fault.Validation, "the config of %q would strand %d entities: %s; move them on first, or keep the status", s.config.Workflow, total,
+		strings.Join(parts, ", ")).With("count", total).With("workflow", s.config.Workflow)
+}

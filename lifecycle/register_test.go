@@ -1,0 +1,167 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// letters is a lifecycle that goes from draft to sent, or through review.
+func letters(reviewed bool) *lifecycle.Lifecycle[struct{}] {
+	config := `{"workflow": "letters", "owning_module": "post", "status_types": ["draft", "sent"], "initial_status": "draft",
+		"steps": [{"step_id": 1, "step_key": "send", "status": "draft", "successful_state": "sent"}]}`
+	if reviewed {
+		config = `{"workflow": "letters", "owning_module": "post", "status_types": ["draft", "review", "sent"], "initial_status": "draft",
+		"steps": [{"step_id": 1, "step_key": "send", "status": ["draft", "review"], "successful_state": "sent"},
+			{"step_id": 2, "step_key": "review", "status": "draft", "successful_state": "review"}]}`
+	}
+	return lifecycle.MustParse[struct{}]([]byte(config))
+}
+
+// eachDatabase runs a test on a database of each kind that several engines can be
+// opened on.
+func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, sqlite.File(holdfasttest.SQLite(t))) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, postgres.URL(holdfasttest.PostgreSQL(t))) })
+}
+
+func openWith(ctx context.Context, db holdfast.Database, parts ...holdfast.Part) (*holdfast.Engine, error) {
+	return holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, parts...)
+}
+
+// TestAConfigStrandsNobody verifies that a config without a status that entities are
+// in is refused, with their count, and that the one in force stays so; and that it
+// comes into force once they have moved on, and then binds nodes that know the old
+// one.
+func TestAConfigStrandsNobody(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		before, after := letters(true), letters(false)
+		one, err := openWith(ctx, db, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		for i := range 3 {
+			id := fmt.Sprint("l", i)
+			if _, err := before.Create(ctx, one, id, struct{}{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := before.Fire(ctx, one, id, "review", "clerk"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = openWith(ctx, db, after)
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Code != fault.Validation || f.Fields["count"] != int64(3) || !strings.Contains(f.Message, `3 in "review"`) {
+			t.Fatalf("a config that strands three: %v", err)
+		}
+		if _, err := before.Create(ctx, one, "more", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := before.Fire(ctx, one, "more", "review", "clerk"); err != nil {
+			t.Fatalf("after the refusal, the old config does not hold: %v", err)
+		}
+		for _, id := range []string{"l0", "l1", "l2", "more"} {
+			if _, err := before.Fire(ctx, one, id, "send", "clerk"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		two, err := openWith(ctx, db, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer two.Close()
+		if _, err := before.Create(ctx, one, "last", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := before.Fire(ctx, one, "last", "review", "clerk"); !errors.Is(err, holdfast.ErrConcurrency) {
+			t.Fatalf("a node with the old config moved an entity to a status that is gone: %v", err)
+		}
+	})
+}
+
+// TestAChangeOfConfigRacesSteps verifies that against steps under way on nodes that
+// know the old config, a change either is refused, with the entities that it would
+// strand, or comes into force and strands none.
+func TestAChangeOfConfigRacesSteps(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		before := letters(true)
+		one, err := openWith(ctx, db, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		came, was, took := 0, 0, time.Millisecond
+		for round := range 8 {
+			ids := make([]string, 2)
+			for i := range ids {
+				ids[i] = fmt.Sprint("r", round, "-", i)
+				if _, err := before.Create(ctx, one, ids[i], struct{}{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var group sync.WaitGroup
+			for _, id := range ids {
+				at := took/2 + rand.N(took) // now before the change, now after it
+				group.Go(func() {
+					_ = clock.Wait(ctx, at)
+					if _, err := before.Fire(ctx, one, id, "review", "clerk"); err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+						t.Errorf("review: %v", err)
+					}
+				})
+			}
+			begun := clock.Now()
+			two, err := openWith(ctx, db, letters(false))
+			took = clock.Since(begun)
+			if err != nil && fault.CodeOf(err) != fault.Validation {
+				t.Fatal(err)
+			}
+			group.Wait()
+			if err == nil {
+				came++
+				for _, id := range ids {
+					if e, err := before.Get(ctx, one, id); err != nil || e.Status == "review" {
+						t.Errorf("the new config is in force, and %s is %q, %v", id, e.Status, err)
+					}
+				}
+				if err := two.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				was++
+			}
+			for _, id := range ids { // so that the next may come into force
+				if _, err := before.Fire(ctx, one, id, "send", "clerk"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again, err := openWith(ctx, db, letters(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("%d changes came into force, %d were refused", came, was)
+	})
+}

@@ -1,0 +1,12 @@
+-- The transactions that are under way, or, of a list of them, those that still are.
+-- A transaction is known by the lock on its own number, which it has from its first
+-- moment; a prepared one by its name.
+-- $1 shard and $2 workspace, not looked at, $3 a JSON list, or NULL
+SELECT u.t
+  FROM (SELECT 'v' || l.virtualxid AS t
+          FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+         WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() AND l.granted
+           AND (a.datname = current_database() OR a.datname IS NULL)
+        UNION ALL
+        SELECT 'p' || p.transaction::text FROM pg_catalog.pg_prepared_xacts p WHERE p.database = current_database()) AS u
+ WHERE ($3::text IS NULL OR $3::text::jsonb ? u.t) AND $1::smallint IS NOT NULL AND $2::text IS NOT NULL
