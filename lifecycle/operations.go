@@ -171,7 +171,7 @@ func (s *site) resolution(p Pending, known []Resolution, o Outcome, by string) (
 			}
 		}
 	case o == Failure || o == Rejected:
-		a.How, a.Outcome = entities.Back, "failed"
+		a.How = entities.Back
 	case o != "":
 		return a, false, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
 	case p.Manual && whole:

@@ -106,7 +106,9 @@ func (t *table) statements() error {
 }
 
 // Texts returns the SQL, for tests and for the curious.
-func (t *table) Texts() store.Texts { return store.Texts{"read": t.read, "move": t.move, "in": t.inText(2)} }
+func (t *table) Texts() store.Texts {
+	return store.Texts{"read": t.read, "move": t.move, "in": t.inText(2)}
+}
 
 // inText is the statement for so many statuses.
 func (t *table) inText(n int) string {

@@ -72,6 +72,7 @@ var Wide = map[string]string{
 	"check.streams":   "a check looks at the whole database",
 	"check.events":    "a check looks at the whole database",
 	"check.entities":  "a check looks at the whole database",
+	"check.claims":    "a check looks at the whole database",
 	"check.scopes":    "a check looks at the whole database",
 	"check.tasks":     "a check looks at the whole database",
 	"check.histories": "a check looks at the whole database",

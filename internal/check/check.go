@@ -31,7 +31,7 @@ const (
 
 // Report says what was looked at and what is wrong with it.
 type Report struct {
-	// Checked counts what was looked at: streams, entities, scopes, tasks,
+	// Checked counts what was looked at: streams, entities, claims, scopes, tasks,
 	// positions of reactions.
 	Checked map[string]int64 `json:"checked"`
 	// Violations are those found, at most [MostListed] of each kind.
@@ -129,6 +129,7 @@ var kinds = []kind{
 	{newVerbOf("check.streams", 1, scanStream), "streams", "I17", named("stream "), unevenStream},
 	{newVerb("check.events", 1), "", "I17", named("stream "), headless},
 	{newVerb("check.entities", 2), "entities", "I42", named("entity "), uneven},
+	{newVerb("check.claims", 2), "claims", "I5", named("entity "), forgotten},
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
 	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
@@ -181,6 +182,10 @@ func astray(f row) string {
 		return fmt.Sprintf("it has handled version %d and knows of %d, and its stream ends at %s", f.last, f.events, version(f.head))
 	}
 	return fmt.Sprintf("it knows of version %d, and its stream is at %d without a mark", f.events, f.head)
+}
+
+func forgotten(f row) string {
+	return fmt.Sprintf("its claim under epoch %d counts %d effects that may have happened, and the journal has %d, or it went back all the same", f.last, f.head, f.events)
 }
 
 func headless(f row) string {

@@ -1,0 +1,272 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// claim takes a claim by hand.
+func (w *world) claim(id, step string, o ...lifecycle.FireOption) *lifecycle.Claim[bill] {
+	w.t.Helper()
+	c, err := w.l.Claim(context.Background(), w.e, id, step, "admin", o...)
+	if err != nil {
+		w.t.Fatalf("claim %s: %v", id, err)
+	}
+	return c
+}
+
+// Verifies that a claim taken by hand holds the entity for stuck_after, runs no
+// action, keeps all others out, and is settled with data and writes in one
+// transaction.
+func TestAClaimByHand(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		w.makeOut()
+		w.create("i")
+		c := w.claim("i", "close", lifecycle.By("joe"), lifecycle.Want(0))
+		got := w.get("i")
+		if got.Status != "closing" || got.Version != 1 || got.Claimed == nil || !got.Claimed.Manual || got.Claimed.ID != c.Operation() ||
+			!got.Claimed.Until.Equal(c.Until()) || got.Claimed.Until.Sub(got.Claimed.Since).Round(time.Second) != 5*time.Minute {
+			t.Errorf("%+v, %+v", got, got.Claimed)
+		}
+		if _, err := w.l.Claim(ctx, w.e, "i", "close", "admin"); !errors.Is(err, holdfast.ErrClaimFailed) {
+			t.Errorf("%v", err)
+		}
+		_, err := w.fire("i", "note")
+		wantCode(t, err, fault.ClaimFailed)
+		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
+			t.Errorf("the facts are %v", f)
+		}
+		settled, err := c.Settle(ctx, lifecycle.Success, &bill{5}, w.writes("i", "me"))
+		if err != nil || settled.Status != "closed" || settled.Version != 2 || settled.Data.Cents != 5 || settled.Claimed != nil {
+			t.Errorf("%+v, %v", settled, err)
+		}
+		w.happened("i", "closed", "created", "claimed", "settled/close")
+		w.written("i", "me")
+		if w.called("i") != 0 {
+			t.Error("the action ran")
+		}
+	})
+}
+
+// Verifies that settling again with the same outcome gives the same answer and writes
+// nothing more, what is committed with it included; that another outcome is refused;
+// and that this is so too after the entity went on to another operation's hands.
+func TestSettlingAgain(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		w.makeOut()
+		w.create("i", "j", "k")
+		c := w.claim("i", "close")
+		first, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
+		if err != nil || again != first {
+			t.Errorf("first %+v, again %+v, %v", first, again, err)
+		}
+		w.written("i", "me")
+		for _, o := range []lifecycle.Outcome{lifecycle.Failure, lifecycle.Rejected} {
+			if _, err := c.Settle(ctx, o, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s after a success: %v", o, err)
+			}
+		}
+		if _, err := c.Release(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("%v", err)
+		}
+		if _, err := c.Renew(ctx, time.Minute); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("%v", err)
+		}
+		w.happened("i", "closed", "created", "claimed", "settled/close")
+
+		d := w.claim("j", "close")
+		if got, err := d.Release(ctx, "the printer is on fire"); err != nil || got.Status != "open" || got.Claimed != nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got, err := d.Release(ctx, "the printer is on fire"); err != nil || got.Status != "open" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := d.Settle(ctx, lifecycle.Success, nil, w.writes("j", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("%v", err)
+		}
+		next := w.claim("j", "try")
+		if _, err := d.Release(ctx, "again"); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("a release of an earlier claim: %v", err)
+		}
+		if got, err := next.Settle(ctx, lifecycle.Failure, nil, nil); err != nil || got.Status != "failed" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		w.happened("j", "failed", "created", "claimed", "released", "claimed", "failed/try")
+		w.written("j")
+
+		r := w.claim("k", "try")
+		if got, err := r.Settle(ctx, lifecycle.Rejected, nil, nil); err != nil || got.Status != "open" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := w.claim("k", "try").Settle(ctx, "perhaps", nil, nil); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("%v", err)
+		}
+		w.advance(time.Hour)
+		w.round()
+		w.happened("k", "open", "created", "claimed", "released", "claimed", "recovered")
+	})
+}
+
+// Verifies that a commit that fails leaves the claim as it was, nothing of it
+// written, and that it can be settled afterwards; a panic of it goes on.
+func TestASettleByHandWhoseCommitFails(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		w.makeOut()
+		w.create("i")
+		c := w.claim("i", "close")
+		failing := func(ctx context.Context, tx holdfast.Tx) error { return errors.Join(w.writes("i", "x")(ctx, tx), errOwn) }
+		if _, err := c.Settle(ctx, lifecycle.Success, nil, failing); !errors.Is(err, errOwn) {
+			t.Errorf("%v", err)
+		}
+		func() {
+			defer func() {
+				if p := recover(); p != "ouch" {
+					t.Errorf("it panicked with %v", p)
+				}
+			}()
+			_, _ = c.Settle(ctx, lifecycle.Success, nil, func(context.Context, holdfast.Tx) error { panic("ouch") })
+		}()
+		w.written("i")
+		if got := w.get("i"); got.Status != "closing" || got.Version != 1 {
+			t.Errorf("%+v", got)
+		}
+		if _, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me")); err != nil {
+			t.Error(err)
+		}
+		w.written("i", "me")
+		w.happened("i", "closed", "created", "claimed", "settled/close")
+	})
+}
+
+// Verifies that a claim that has run out can be neither renewed, settled nor
+// released, before the janitor came and after it, and that nothing changes by it;
+// and that the janitor puts back once what nobody ended.
+func TestAClaimByHandRunsOut(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		w.makeOut()
+		w.create("i")
+		c := w.claim("i", "try", lifecycle.Lease(time.Minute))
+		w.advance(50 * time.Second)
+		until, err := c.Renew(ctx, time.Minute)
+		if err != nil || !until.After(c.Until()) {
+			t.Fatalf("%s, %v", until, err)
+		}
+		w.advance(50 * time.Second)
+		w.round() // it was renewed: it is held
+		if got := w.get("i"); got.Status != "trying" || !got.Claimed.Until.Equal(until) {
+			t.Fatalf("%+v", got)
+		}
+		w.advance(11 * time.Second)
+		refused := func(when string) {
+			t.Helper()
+			before := w.get("i")
+			if _, err := c.Renew(ctx, time.Minute); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s, renew: %v", when, err)
+			}
+			for _, o := range []lifecycle.Outcome{lifecycle.Success, lifecycle.Failure, lifecycle.Rejected} {
+				if _, err := c.Settle(ctx, o, &bill{9}, w.writes("i", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
+					t.Errorf("%s, settle %s: %v", when, o, err)
+				}
+			}
+			if _, err := c.Release(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s, release: %v", when, err)
+			}
+			if after := w.get("i"); after.Status != before.Status || after.Version != before.Version || after.Data != before.Data {
+				t.Errorf("%s: it was %+v and is %+v", when, before, after)
+			}
+			w.written("i")
+		}
+		refused("before the sweep")
+		_, err = w.fire("i", "close") // it is held until somebody frees it
+		wantCode(t, err, fault.ClaimFailed)
+		w.round()
+		w.round()
+		w.happened("i", "open", "created", "claimed", "recovered")
+		refused("after the sweep")
+		next := w.claim("i", "close")
+		refused("in another's claim")
+		if _, err := next.Settle(ctx, lifecycle.Success, nil, nil); err != nil {
+			t.Error(err)
+		}
+		w.happened("i", "closed", "created", "claimed", "recovered", "claimed", "settled/close")
+	})
+}
+
+// Verifies that a validation is asked of a claim by hand too: where it refuses or
+// panics, the claim is given back at once.
+func TestAClaimByHandIsValidated(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		w.create("i", "j")
+		w.may("i", func(context.Context, *lifecycle.Act[bill]) error { return errOwn })
+		_, err := w.l.Claim(context.Background(), w.e, "i", "close", "admin")
+		wantCode(t, err, fault.ActionInvalid)
+		if !errors.Is(err, errOwn) {
+			t.Errorf("%v", err)
+		}
+		w.happened("i", "open", "created", "claimed", "released")
+		w.may("j", func(context.Context, *lifecycle.Act[bill]) error { panic("boo") })
+		func() {
+			defer func() {
+				if p := recover(); p != "boo" {
+					t.Errorf("it panicked with %v", p)
+				}
+			}()
+			_, err := w.l.Claim(context.Background(), w.e, "j", "close", "admin")
+			t.Errorf("it returned %v", err)
+		}()
+		w.happened("j", "open", "created", "claimed", "released")
+	})
+}
+
+// Verifies that of many who end one claim at once, each their own way, one way is
+// recorded, and all who asked for that one get the same answer.
+func TestEndsOfOneClaimRace(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		w.makeOut()
+		for _, id := range ids("i", 20) {
+			w.create(id)
+			c := w.claim(id, "close")
+			var ended [3]lifecycle.Entity[bill]
+			won, lost := holdfasttest.Race(t, 3, func(i int) (err error) {
+				switch i {
+				case 0:
+					ended[i], err = c.Settle(ctx, lifecycle.Success, nil, w.writes(id, "me"))
+				case 1:
+					ended[i], err = c.Release(ctx, "no")
+				case 2:
+					ended[i], err = c.Settle(ctx, lifecycle.Rejected, nil, nil)
+				}
+				return err
+			})
+			if won != 1 {
+				t.Errorf("%d ends of one claim: %+v, %v", won, ended, lost)
+			}
+			for _, err := range lost {
+				wantCode(t, err, fault.LeaseLost)
+			}
+			if got := w.get(id); got.Version != 2 {
+				t.Errorf("%+v", got)
+			} else if got.Status == "closed" {
+				w.written(id, "me")
+			} else {
+				w.written(id)
+			}
+		}
+	})
+}

@@ -1,0 +1,468 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// Verifies that a body three times longer than its lease keeps its claim: it is
+// renewed while the body runs, janitors that go round all the time do not take it, and
+// it settles.
+func TestALongBodyIsRenewed(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		const lease = 400 * time.Millisecond
+		w.makeOut()
+		w.create("i")
+		var first time.Time
+		w.act("i", func(ctx context.Context, a *lifecycle.Act[bill]) error {
+			first = a.Entity.Claimed.Until
+			w.write(a, "me")
+			comesAbout(t, "the hold is extended by three leases", func() bool {
+				w.round()
+				c := w.get("i").Claimed
+				if c == nil || c.Epoch != a.Entity.Claimed.Epoch {
+					t.Errorf("the claim is %+v", c)
+					return true
+				}
+				return c.Until.Sub(first) > 3*lease
+			})
+			return ctx.Err()
+		})
+		if got, err := w.fire("i", "close", lifecycle.Lease(lease)); err != nil || got.Status != "closed" || got.Version != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		w.happened("i", "closed", "created", "claimed", "settled/close")
+		w.written("i", "me")
+	})
+}
+
+// Verifies that a body whose hold ran out while it did not notice can write nothing:
+// a settle is refused with LEASE_LOST, what it would have committed is not there, and
+// a failure does not release the claim of who came after it.
+func TestAHolderThatLostItsHoldWritesNothing(t *testing.T) {
+	for _, how := range []string{"success", "failure"} {
+		t.Run(how, func(t *testing.T) {
+			each(t, invoices, func(t *testing.T, w *world) {
+				w.makeOut()
+				w.create("i")
+				goOn, done := w.held("i", "try", func(_ context.Context, a *lifecycle.Act[bill]) error {
+					w.write(a, "old")
+					return nil
+				})
+				w.advance(time.Hour)
+				w.round()
+				w.free("i", "open")
+				next, nextDone := w.held("i", "close", func(_ context.Context, a *lifecycle.Act[bill]) error {
+					w.write(a, "new")
+					return nil
+				})
+				if how == "success" {
+					goOn <- nil
+				} else {
+					goOn <- errOwn
+				}
+				err := <-done
+				if !errors.Is(err, holdfast.ErrLeaseLost) || (how == "failure" && !errors.Is(err, errOwn)) {
+					t.Errorf("the old holder got %v", err)
+				}
+				if got := w.get("i"); got.Status != "closing" || got.Claimed == nil || got.Claimed.Epoch != 2 {
+					t.Errorf("the new claim is %+v", got)
+				}
+				w.written("i")
+				next <- nil
+				if err := <-nextDone; err != nil {
+					t.Errorf("the new holder got %v", err)
+				}
+				w.happened("i", "closed", "created", "claimed", "recovered", "claimed", "settled/close")
+				w.written("i", "new")
+			})
+		})
+	}
+}
+
+// Verifies that a row of Holdfast's own table that somebody has edited into a claim
+// status is held at the next round and, after stuck_after, put back to that claim's
+// own revert_to; and that other writes to it do not put that off.
+func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		w.create("a", "b", "c", "untouched")
+		w.round() // a round before the edit must not put off the one after it
+		for id, status := range map[string]string{"a": "closing", "b": "trying"} {
+			w.exec(`UPDATE `+w.entityTable()+` SET status = $1 WHERE id = $2`, status, id)
+		}
+		w.round()
+		var until time.Time
+		for id, status := range map[string]string{"a": "closing", "b": "trying"} {
+			got := w.get(id)
+			if got.Status != status || got.Claimed == nil || got.Claimed.Phase != "held" {
+				t.Fatalf("at the next round, %s is %+v", id, got)
+			}
+			until = got.Claimed.Until
+		}
+		w.advance(4 * time.Minute)
+		w.exec(`UPDATE ` + w.entityTable() + ` SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
+		w.round()
+		if got := w.get("b"); got.Claimed == nil || !got.Claimed.Until.Equal(until) {
+			t.Errorf("the hold ends %+v, not %s", got.Claimed, until)
+		}
+		_, err := w.fire("a", "close")
+		wantCode(t, err, fault.ClaimFailed)
+		w.advance(time.Minute)
+		w.round()
+		w.happened("a", "open", "created", "adopted", "recovered")
+		w.happened("b", "open", "created", "adopted", "recovered")
+		w.happened("untouched", "open", "created")
+		if got, err := w.fire("a", "close"); err != nil || got.Status != "closed" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// Verifies that one edit among more entities than a page is found too, by as many
+// rounds as there are pages.
+func TestAStrayIsFoundAmongMany(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		w.create("zz")
+		err := w.e.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+			for _, id := range ids("i", 2100) {
+				if _, err := w.l.Create(ctx, tx, id, bill{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.exec(`UPDATE ` + w.entityTable() + ` SET status = 'closing' WHERE id = 'zz'`)
+		w.round()
+		w.round()
+		if got := w.get("zz"); got.Claimed == nil {
+			t.Errorf("after two rounds, it is %+v", got)
+		}
+	})
+}
+
+// Verifies that a status which somebody edits under a claim is not overwritten: a
+// settle names the status that it leaves (law 1).
+func TestAStatusEditedUnderAClaimIsNotOverwritten(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		w.makeOut()
+		w.create("i")
+		c := w.claim("i", "close")
+		w.exec(`UPDATE ` + w.entityTable() + ` SET status = 'noted' WHERE id = 'i'`)
+		if got, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes("i", "me")); err == nil {
+			t.Errorf("it is settled: %+v", got)
+		}
+		if got := w.get("i"); got.Status != "noted" {
+			t.Errorf("it is %q", got.Status)
+		}
+		w.written("i")
+	})
+}
+
+// uncovered is a lifecycle whose config asks for no janitor.
+var uncovered = strings.Replace(invoices, "janitor: {stuck_after: 5m}\n", "", 1)
+
+// cleaner is a module's own janitor.
+type cleaner struct {
+	mu     sync.Mutex
+	seen   []lifecycle.Stuck
+	fail   error
+	panics any
+	f      func(context.Context, holdfast.Tx, lifecycle.Stuck) error
+}
+
+func (c *cleaner) Recover(ctx context.Context, tx holdfast.Tx, all []lifecycle.Stuck) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, all...)
+	for _, s := range all {
+		if c.f != nil {
+			if err := c.f(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+	}
+	if c.panics != nil {
+		panic(c.panics)
+	}
+	return c.fail
+}
+
+func (c *cleaner) set(fail error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail = fail
+}
+
+func (c *cleaner) times() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.seen)
+}
+
+// partly covers some statuses alone.
+type partly struct {
+	cleaner
+	covers []string
+}
+
+func (p *partly) Covers() []string { return p.covers }
+
+// Verifies that a lifecycle with a claim that nobody frees does not start, and that
+// the refusal names the workflow, the states, and the module; a janitor that covers
+// only some leaves the others named.
+func TestAnUncoveredClaimIsRefused(t *testing.T) {
+	all := []string{"closing", "trying", "hurrying", "briefing"}
+	onBoth(t, func(t *testing.T, db string) {
+		for name, c := range map[string]struct {
+			by   []lifecycle.Janitor
+			bare []string
+		}{
+			"nobody": {nil, all},
+			"some":   {[]lifecycle.Janitor{&partly{covers: []string{"closing", "briefing"}}}, []string{"trying", "hurrying"}},
+			"two":    {[]lifecycle.Janitor{&partly{covers: all[:2]}, &partly{covers: all[2:]}}, nil},
+			"all":    {[]lifecycle.Janitor{&cleaner{}}, nil},
+		} {
+			w := unopened(t, db, uncovered)
+			if len(c.by) > 0 {
+				w.l.Covered(c.by...)
+			}
+			e, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, w.l)
+			if c.bare == nil {
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+				continue
+			}
+			wantCode(t, err, fault.Validation)
+			text := fmt.Sprint(err)
+			for _, s := range append([]string{"invoice", "billing"}, c.bare...) {
+				if !strings.Contains(text, s) {
+					t.Errorf("%s: %q does not name %s", name, text, s)
+				}
+			}
+			for _, s := range all {
+				if len(c.bare) < len(all) && strings.Contains(text, s) != (s == "trying" || s == "hurrying") {
+					t.Errorf("%s: %q on %s", name, text, s)
+				}
+			}
+		}
+		w := unopened(t, db, uncovered)
+		w.l.Covered() // by the standard one
+		w.open()
+	})
+}
+
+// Verifies that a module's own janitor is called in the transaction that puts its
+// entity back: its error keeps the claim as it is, and nothing that it wrote; another
+// entity is freed all the same; and once it succeeds, what it wrote is there and the
+// entity is back, once.
+func TestAModulesOwnJanitor(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, uncovered)
+		c := &cleaner{}
+		var failing error
+		c.f = func(ctx context.Context, tx holdfast.Tx, s lifecycle.Stuck) error {
+			err := w.writes(s.ID, "janitor")(ctx, tx)
+			if s.ID == "i" {
+				return errors.Join(err, failing)
+			}
+			return err
+		}
+		w.l.Covered(c)
+		w.open()
+		w.makeOut()
+		w.create("i", "j")
+		taken := w.claim("i", "try")
+		w.claim("j", "close")
+		w.round()
+		if c.times() != 0 {
+			t.Errorf("it was shown claims that are held: %+v", c.seen)
+		}
+		failing = errOwn
+		w.advance(time.Hour)
+		w.round()
+		w.happened("j", "open", "created", "claimed", "recovered")
+		w.written("j", "janitor")
+		if got := w.get("i"); got.Status != "trying" || got.Version != 1 || got.Claimed == nil {
+			t.Errorf("the claim whose janitor failed is %+v", got)
+		}
+		w.written("i")
+		failing, c.seen = nil, nil
+		w.round()
+		w.round()
+		w.happened("i", "open", "created", "claimed", "recovered")
+		w.written("i", "janitor")
+		if len(c.seen) != 1 {
+			t.Fatalf("it saw %+v", c.seen)
+		}
+		if s := c.seen[0]; s.Lifecycle != "invoice" || s.ID != "i" || s.Claimed != "trying" || s.Revert != "open" || s.Operation != taken.Operation() ||
+			s.Step != "try" || s.Requester != "admin" || s.Holder == "" || s.Since.IsZero() {
+			t.Errorf("it saw %+v", s)
+		}
+	})
+}
+
+// Verifies that a janitor that covers some statuses alone sees those alone; the
+// others are freed by the standard one.
+func TestAJanitorOfSomeStatuses(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, invoices)
+		p := &partly{covers: []string{"trying"}}
+		w.l.Covered(p)
+		w.open()
+		w.create("i", "j")
+		w.claim("i", "try")
+		w.claim("j", "close")
+		w.advance(time.Hour)
+		w.round()
+		w.happened("i", "open", "created", "claimed", "recovered")
+		w.happened("j", "open", "created", "claimed", "recovered")
+		if len(p.seen) != 1 || p.seen[0].ID != "i" {
+			t.Errorf("it saw %+v", p.seen)
+		}
+	})
+}
+
+// Verifies that a module's janitor that fails turn after turn makes the engine say
+// that it is not well, and that it is well again once the janitor is.
+func TestAFailingJanitorIsUnhealthy(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := context.Background()
+		w := unopened(t, db, uncovered)
+		c := &cleaner{fail: errOwn}
+		w.l.Covered(c)
+		w.e = w.engineWith(holdfast.Config{SweepEvery: 50 * time.Millisecond}, w.l)
+		w.create("i")
+		w.claim("i", "close")
+		w.advance(time.Hour)
+		w.run(w.e)
+		comesAbout(t, "the engine says that it is not well", func() bool {
+			_, err := w.e.Status(ctx)
+			return err != nil
+		})
+		if n := c.times(); n < 3 {
+			t.Errorf("after %d turns", n)
+		}
+		if got := w.get("i"); got.Status != "closing" || got.Claimed == nil {
+			t.Errorf("%+v", got)
+		}
+		c.set(nil)
+		comesAbout(t, "the engine is well again", func() bool {
+			_, err := w.e.Status(ctx)
+			return err == nil
+		})
+		w.happened("i", "open", "created", "claimed", "recovered")
+	})
+}
+
+// Verifies that a module's janitor that panics is one that failed: the claim stays,
+// others are freed, and the program lives.
+func TestAJanitorThatPanics(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, invoices)
+		p := &partly{covers: []string{"closing"}}
+		p.panics = "boo"
+		w.l.Covered(p)
+		w.open()
+		w.create("a", "b")
+		w.claim("a", "close")
+		w.claim("b", "try")
+		w.advance(time.Hour)
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("the round panicked with %v: a running engine would end the program", p)
+				}
+			}()
+			w.round()
+		}()
+		w.free("b", "open")
+		p.panics = nil
+		w.round()
+		w.free("a", "open")
+	})
+}
+
+// Verifies that a module's janitor does not see a claim under which an effect was
+// begun: that one waits for whoever resumes it, or for a person.
+func TestAModulesJanitorSeesNoEffects(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, uncovered)
+		c := &cleaner{}
+		w.l.Covered(c)
+		w.open()
+		w.create("j")
+		begun := make(chan struct{})
+		on := make(chan struct{})
+		w.act("j", func(ctx context.Context, a *lifecycle.Act[bill]) error {
+			_, err := holdfast.Effect(ctx, "charge", func(context.Context, string) (int, error) {
+				close(begun)
+				<-on
+				return 0, errOwn
+			})
+			return err
+		})
+		end := make(chan error, 1)
+		go func() {
+			_, err := w.fire("j", "close")
+			end <- err
+		}()
+		<-begun
+		w.advance(time.Hour)
+		w.round()
+		if len(c.seen) != 0 {
+			t.Errorf("it saw %+v", c.seen)
+		}
+		if got := w.get("j"); got.Status != "closing" || got.Claimed == nil || got.Claimed.Phase == "held" {
+			t.Errorf("%+v, %+v", got, got.Claimed)
+		}
+		close(on)
+		if err := <-end; !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("the old holder got %v", err)
+		}
+		if got := w.get("j"); got.Status != "closing" || got.Claimed == nil {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// Verifies that several janitors that go round at once on several engines free each
+// claim that has run out once.
+func TestJanitorsAtOnceFreeOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := newWorld(t, db, invoices)
+		other := unopened(t, db, invoices)
+		other.open()
+		all := ids("i", 30)
+		w.create(all...)
+		for _, id := range all {
+			w.claim(id, "close")
+		}
+		w.advance(time.Hour)
+		holdfasttest.Race(t, 4, func(i int) error {
+			[]*world{w, other}[i%2].round()
+			return nil
+		})
+		for _, id := range all {
+			w.happened(id, "open", "created", "claimed", "recovered")
+		}
+	})
+}

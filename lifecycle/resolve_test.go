@@ -1,0 +1,449 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// fxResolve resolves an operation as "me".
+func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...lifecycle.Resolution) (*lifecycle.Operation, error) {
+	return lifecycle.Resolve(context.Background(), w.e, operation, known, o, "me")
+}
+
+// uncertain makes an entity whose operation is uncertain of so many effects, "e0"
+// to "e2", of which the first try nothing is known, and returns it.
+func (w *fxWorld) uncertain(id string, n int) lifecycle.Operation {
+	w.Helper()
+	w.make(id, func(ctx context.Context, a *fxAct) error {
+		var errs []error
+		for i := range n {
+			var unknown error
+			if a.Attempt == 1 && len(w.keysOf(a.Operation)) < n {
+				unknown = errFx
+			}
+			r, err := w.charge(ctx, fmt.Sprintf("e%d", i), unknown)
+			if errs = append(errs, err); err == nil {
+				a.Commit(func(context.Context, holdfast.Tx) error { return nil })
+				w.saw(id, fmt.Sprintf("e%d=%d", i, r))
+			}
+		}
+		return errors.Join(errs...)
+	})
+	if err := w.fire(w.Context(), id, "charge"); fxOutcome(err) != "uncertain" {
+		w.Fatal(err)
+	}
+	return w.is(id, "charging", "uncertain")
+}
+
+// keysOf are the calls of an operation, as "name/ordinal".
+func (w *fxWorld) keysOf(operation string) (all []string) {
+	for _, key := range w.called() {
+		if len(key) > len(operation) && key[:len(operation)] == operation {
+			all = append(all, key[len(operation)+1:])
+		}
+	}
+	return all
+}
+
+// saw notes what a body saw.
+func (w *fxWorld) saw(id, what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen == nil {
+		w.seen = make(map[string][]string)
+	}
+	w.seen[id] = append(w.seen[id], what)
+}
+
+func (w *fxWorld) seenBy(id string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen[id])
+}
+
+func fxHappened(i, result int) lifecycle.Resolution {
+	return lifecycle.Resolution{Name: fmt.Sprintf("e%d", i), Happened: true, Result: fmt.Append(nil, result)}
+}
+
+func fxDidNot(i int) lifecycle.Resolution { return lifecycle.Resolution{Name: fmt.Sprintf("e%d", i)} }
+
+// last returns the name and the actor of an entity's last event.
+func (w *fxWorld) last(id string) string {
+	w.Helper()
+	all, err := w.History(context.Background(), w.e, id, 0, 0)
+	if err != nil || len(all) == 0 {
+		w.Fatal(all, err)
+	}
+	return all[len(all)-1].Name + " by " + all[len(all)-1].Actor
+}
+
+// TestResolve verifies how one call settles an uncertain operation: an effect that
+// happened has the operation resumed, and its body gets the result that was named;
+// one that did not, alone, releases it, and beside another that did it is called
+// again under the same key; with an outcome the operation ends there, without its
+// body. Each leaves an event with the name of who said so.
+func TestResolve(t *testing.T) {
+	for name, c := range map[string]struct {
+		effects int
+		known   []lifecycle.Resolution
+		outcome lifecycle.Outcome
+		resumed bool
+		status  string
+		event   string
+		calls   []string
+		saw     []string
+	}{
+		"happened":          {1, []lifecycle.Resolution{fxHappened(0, 7)}, "", true, "charged", "resumed by me", []string{"e0/0"}, []string{"e0=7"}},
+		"did not":           {1, []lifecycle.Resolution{fxDidNot(0)}, "", false, "open", "released by me", []string{"e0/0"}, nil},
+		"one of two did":    {2, []lifecycle.Resolution{fxHappened(0, 7), fxDidNot(1)}, "", true, "charged", "resumed by me", []string{"e0/0", "e1/0", "e1/0"}, []string{"e0=7", "e1=3"}},
+		"success":           {1, []lifecycle.Resolution{fxHappened(0, 7)}, lifecycle.Success, false, "charged", "settled/charge by me", []string{"e0/0"}, nil},
+		"failure, happened": {1, []lifecycle.Resolution{fxHappened(0, 7)}, lifecycle.Failure, false, "open", "released by me", []string{"e0/0"}, nil},
+		"failure, did not":  {1, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.Failure, false, "open", "released by me", []string{"e0/0"}, nil},
+		"invalid":           {1, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.Rejected, false, "open", "released by me", []string{"e0/0"}, nil},
+		"none happened":     {2, []lifecycle.Resolution{fxDidNot(0), fxDidNot(1)}, "", false, "open", "released by me", []string{"e0/0", "e1/0"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fxEach(t, func(w *fxWorld) {
+				o := w.uncertain("b", c.effects)
+				got, err := w.resolve(o.ID, c.outcome, c.known...)
+				if err != nil || (got != nil) != c.resumed {
+					w.Fatalf("told %+v, %v", got, err)
+				}
+				if last := w.last("b"); last != c.event {
+					w.Errorf("the last event is %s, want %s", last, c.event)
+				}
+				if c.resumed {
+					if got.Phase != "due" || got.ID != o.ID {
+						w.Errorf("told %+v", got)
+					}
+					w.resumed("b")
+				}
+				w.is("b", c.status, "")
+				if calls, saw := w.keysOf(o.ID), w.seenBy("b"); !slices.Equal(calls, c.calls) || !slices.Equal(saw, c.saw) {
+					w.Errorf("called were %q, want %q; the body saw %q, want %q", calls, c.calls, saw, c.saw)
+				}
+				if _, err := lifecycle.Find(w.Context(), w.e, o.ID); c.resumed == false && !errors.Is(err, holdfast.ErrNotFound) {
+					w.Errorf("it is found: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestResolveAFailure verifies that an operation that a person ends as failed goes
+// where the config sends failed ones, as it does when its body fails.
+func TestResolveAFailure(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		w.make("b", func(ctx context.Context, _ *fxAct) error {
+			_, err := w.charge(ctx, "e0", errFx)
+			return err
+		})
+		if err := w.fire(w.Context(), "b", "try"); fxOutcome(err) != "uncertain" {
+			w.Fatal(err)
+		}
+		o := w.is("b", "trying", "uncertain")
+		if _, err := w.resolve(o.ID, lifecycle.Failure, fxDidNot(0)); err != nil {
+			w.Fatal(err)
+		}
+		w.is("b", "broken", "")
+	})
+}
+
+// TestResolveTheBody verifies that of a body that journals nothing a person says
+// whether it happened: then the step is settled without running it again;
+// otherwise it is released.
+func TestResolveTheBody(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		for id, happened := range map[string]bool{"did": true, "did not": false} {
+			runs := 0
+			w.make(id, func(context.Context, *fxAct) error {
+				runs++
+				panic("ouch")
+			})
+			if err := w.fire(w.Context(), id, "wrap"); err == nil {
+				w.Fatal("no panic")
+			}
+			o := w.is(id, "wrapping", "uncertain")
+			got, err := w.resolve(o.ID, "", lifecycle.Resolution{Name: "$body", Happened: happened})
+			if err != nil || got != nil {
+				w.Fatalf("told %+v, %v", got, err)
+			}
+			want := "open"
+			if happened {
+				want = "wrapped"
+			}
+			w.is(id, want, "")
+			w.rests(id)
+			if runs != 1 {
+				w.Errorf("the body was run %d times", runs)
+			}
+		}
+	})
+}
+
+// TestResolveTheBodyInParts verifies the same for an opaque body that journaled
+// something besides, where the two are resolved by two calls: once it is known
+// that the body happened it is not run again.
+func TestResolveTheBodyInParts(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		runs := 0
+		w.make("b", func(ctx context.Context, _ *fxAct) error {
+			if runs++; runs > 1 {
+				return nil
+			}
+			_, _ = w.charge(ctx, "e0", errFx)
+			panic("ouch")
+		})
+		if err := w.fire(w.Context(), "b", "wrap"); err == nil {
+			w.Fatal("no panic")
+		}
+		o := w.is("b", "wrapping", "uncertain")
+		if _, err := w.resolve(o.ID, "", lifecycle.Resolution{Name: "$body", Happened: true}); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := w.resolve(o.ID, "", fxHappened(0, 1)); err != nil {
+			w.Fatal(err)
+		}
+		if e := w.get("b"); e.Claimed != nil {
+			w.resumed("b")
+		}
+		if e := w.get("b"); runs != 1 || e.Status != "wrapped" {
+			w.Errorf("the body was run %d times, and it is %s", runs, e.Status)
+		}
+	})
+}
+
+// TestResolveInParts verifies that an operation of which something is still
+// unknown stays as it is, with what is known already, and goes on with the last
+// of it; what was said first is not overwritten without an error.
+func TestResolveInParts(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		o := w.uncertain("b", 3)
+		wantStates := func(want ...string) {
+			w.Helper()
+			if got := fxStates(w.find(o.ID)); !slices.Equal(got, want) {
+				w.Fatalf("the journal has %q, want %q", got, want)
+			}
+		}
+		if got, err := w.resolve(o.ID, "", fxHappened(1, 7)); err != nil || got == nil || got.Phase != "uncertain" {
+			w.Fatalf("told %+v, %v", got, err)
+		}
+		wantStates("e0/0 begun", "e1/0 done 7", "e2/0 begun")
+		if _, err := w.resolve(o.ID, "", fxDidNot(1)); !errors.Is(err, holdfast.ErrConflict) {
+			w.Errorf("the opposite: %v", err)
+		}
+		if _, err := w.resolve(o.ID, "", fxHappened(0, 5), fxDidNot(1)); !errors.Is(err, holdfast.ErrConflict) {
+			w.Errorf("the opposite, beside another: %v", err)
+		}
+		wantStates("e0/0 begun", "e1/0 done 7", "e2/0 begun") // all or nothing
+		if _, err := w.resolve(o.ID, "", fxHappened(1, 7)); err != nil {
+			w.Errorf("the same again: %v", err)
+		}
+		w.rests("b")
+		if got, err := w.resolve(o.ID, "", fxHappened(0, 5), fxHappened(2, 9)); err != nil || got == nil || got.Phase != "due" {
+			w.Fatalf("told %+v, %v", got, err)
+		}
+		w.resumed("b")
+		w.is("b", "charged", "")
+		if saw := w.seenBy("b"); !slices.Equal(saw, []string{"e0=5", "e1=7", "e2=9"}) {
+			w.Errorf("the body saw %q", saw)
+		}
+	})
+}
+
+// TestResolveAnotherResult verifies that a person who names another result than
+// the one that is known is told so, rather than that all is well.
+func TestResolveAnotherResult(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		o := w.uncertain("b", 2)
+		if _, err := w.resolve(o.ID, "", fxHappened(0, 7)); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := w.resolve(o.ID, "", fxHappened(0, 8)); !errors.Is(err, holdfast.ErrConflict) {
+			w.Errorf("told %v, and kept is %q", err, fxStates(w.find(o.ID)))
+		}
+	})
+}
+
+// TestWhatCannotBeResolved verifies that unknown operations and effects, results
+// that are no JSON, outcomes that are none, and operations that are not uncertain
+// are refused with an error that says which, and that nothing is changed by it.
+func TestWhatCannotBeResolved(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		o := w.uncertain("b", 1)
+		before := w.get("b")
+		for name, c := range map[string]struct {
+			operation string
+			known     []lifecycle.Resolution
+			outcome   lifecycle.Outcome
+			want      error
+		}{
+			"no such operation": {"none", []lifecycle.Resolution{fxDidNot(0)}, "", holdfast.ErrNotFound},
+			"no such effect":    {o.ID, []lifecycle.Resolution{{Name: "e9"}}, "", holdfast.ErrNotFound},
+			"no such ordinal":   {o.ID, []lifecycle.Resolution{{Name: "e0", Ordinal: 1}}, "", holdfast.ErrNotFound},
+			"one of two":        {o.ID, []lifecycle.Resolution{fxHappened(0, 1), {Name: "e9"}}, "", holdfast.ErrNotFound},
+			"no JSON":           {o.ID, []lifecycle.Resolution{{Name: "e0", Happened: true, Result: []byte(`{"a"`)}}, "", holdfast.ErrValidation},
+			"no outcome":        {o.ID, []lifecycle.Resolution{fxDidNot(0)}, "maybe", holdfast.ErrValidation},
+		} {
+			if _, err := w.resolve(c.operation, c.outcome, c.known...); !errors.Is(err, c.want) {
+				w.Errorf("%s: told %v, want %v", name, err, c.want)
+			}
+			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"e0/0 begun"}) || w.get("b").Version != before.Version {
+				w.Errorf("%s changed something: %q", name, got)
+			}
+		}
+		other := holdfast.InWorkspace(w.Context(), "other")
+		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, "", "me"); !errors.Is(err, holdfast.ErrNotFound) {
+			w.Errorf("from another workspace: %v", err)
+		}
+	})
+}
+
+// TestResolveWhatIsNotUncertain verifies that an operation that is held, or waits
+// to be resumed, is not resolved, whether something is said of its effects or
+// only how it ends; and that one that is at its end is not found.
+func TestResolveWhatIsNotUncertain(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		w.make("b", func(ctx context.Context, a *fxAct) error {
+			_, err := holdfast.Effect(ctx, "e0", func(context.Context, string) (int, error) {
+				for name, known := range map[string][]lifecycle.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
+					for _, o := range []lifecycle.Outcome{"", lifecycle.Success} {
+						if _, err := w.resolve(a.Operation, o, known...); !errors.Is(err, holdfast.ErrConflict) {
+							w.Errorf("held, %s is said of it, %q: %v", name, o, err)
+						}
+					}
+				}
+				return 1, nil
+			})
+			if err == nil && a.Attempt == 1 {
+				return errFx
+			}
+			return err
+		})
+		if err := w.fire(w.Context(), "b", "charge"); fxOutcome(err) != "pending" {
+			w.Fatal(err)
+		}
+		o := w.is("b", "charging", "due")
+		for _, outcome := range []lifecycle.Outcome{"", lifecycle.Success, lifecycle.Failure} {
+			for name, known := range map[string][]lifecycle.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
+				if _, err := w.resolve(o.ID, outcome, known...); !errors.Is(err, holdfast.ErrConflict) {
+					w.Errorf("due, %s is said of it, %q: %v", name, outcome, err)
+				}
+			}
+		}
+		if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"e0/0 done 1"}) {
+			w.Errorf("the journal has %q", got)
+		}
+		w.resumed("b")
+		w.is("b", "charged", "")
+		if _, err := w.resolve(o.ID, lifecycle.Success); !errors.Is(err, holdfast.ErrNotFound) {
+			w.Errorf("at its end: %v", err)
+		}
+	})
+}
+
+// TestResolveWithoutWhatIsUnknown verifies that an outcome that is named while
+// effects are unknown is not dropped in silence: the operation stays uncertain,
+// and the caller is told so.
+func TestResolveWithoutWhatIsUnknown(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		o := w.uncertain("b", 2)
+		for _, known := range [][]lifecycle.Resolution{nil, {fxHappened(0, 1)}} {
+			if got, err := w.resolve(o.ID, lifecycle.Success, known...); err == nil {
+				w.Errorf("of %d effects known: told %+v and no error", len(known), got)
+			}
+			w.is("b", "charging", "uncertain")
+		}
+	})
+}
+
+// TestTwoResolveAtOnce verifies that of two who resolve an operation at once, and
+// say the opposite, one is heard and the other told that it came second; what the
+// first said is what becomes of the operation.
+func TestTwoResolveAtOnce(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		for i := range 10 {
+			id := fmt.Sprintf("b%d", i)
+			o := w.uncertain(id, 1)
+			winner := make([]bool, 4)
+			won, lost := holdfasttest.Race(w, 4, func(j int) error {
+				outcome := []lifecycle.Outcome{lifecycle.Success, lifecycle.Failure}[j%2]
+				_, err := w.resolve(o.ID, outcome, fxHappened(0, j))
+				winner[j] = err == nil
+				return err
+			})
+			for _, err := range lost {
+				if !errors.Is(err, holdfast.ErrConflict) && !errors.Is(err, holdfast.ErrNotFound) {
+					w.Errorf("a loser is told %v", err)
+				}
+			}
+			want := []string{"charged", "open"}[slices.Index(winner, true)%2]
+			if got := w.get(id); won != 1 || got.Status != want || got.Claimed != nil {
+				w.Errorf("%d won, and it is %+v, want %s", won, got, want)
+			}
+		}
+	})
+}
+
+// TestPartsResolvedAtOnce verifies that of persons who resolve a part each at once
+// all are heard: nothing that was said is lost, and whoever is last, or comes
+// after, has the operation go on.
+func TestPartsResolvedAtOnce(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		for i := range 10 {
+			id := fmt.Sprintf("b%d", i)
+			o := w.uncertain(id, 3)
+			_, lost := holdfasttest.Race(w, 3, func(j int) error {
+				_, err := w.resolve(o.ID, "", fxHappened(j, 10+j))
+				return err
+			})
+			if len(lost) > 0 {
+				w.Fatalf("lost: %v", lost)
+			}
+			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"e0/0 done 10", "e1/0 done 11", "e2/0 done 12"}) {
+				w.Fatalf("the journal has %q", got)
+			}
+			if w.get(id).Claimed.Phase == "uncertain" { // each saw the others as unknown
+				if _, err := w.resolve(o.ID, ""); err != nil {
+					w.Fatal(err)
+				}
+			}
+			w.resumed(id)
+			w.is(id, "charged", "")
+		}
+	})
+}
+
+// TestResolveAgainstTheResumed verifies that a second person who comes when the
+// operation is resumed already, or resumed and done, changes nothing.
+func TestResolveAgainstTheResumed(t *testing.T) {
+	fxEach(t, func(w *fxWorld) {
+		o := w.uncertain("b", 1)
+		inside := w.bodies["b"]
+		w.does("b", func(ctx context.Context, a *fxAct) error {
+			if _, err := w.resolve(o.ID, lifecycle.Failure, fxDidNot(0)); !errors.Is(err, holdfast.ErrConflict) {
+				w.Errorf("while it is resumed: %v", err)
+			}
+			return inside(ctx, a)
+		})
+		if _, err := w.resolve(o.ID, "", fxHappened(0, 7)); err != nil {
+			w.Fatal(err)
+		}
+		w.resumed("b")
+		w.is("b", "charged", "")
+		if saw := w.seenBy("b"); !slices.Equal(saw, []string{"e0=7"}) {
+			w.Errorf("the body saw %q", saw)
+		}
+		if _, err := w.resolve(o.ID, lifecycle.Failure, fxDidNot(0)); !errors.Is(err, holdfast.ErrNotFound) {
+			w.Errorf("when it is done: %v", err)
+		}
+	})
+}
