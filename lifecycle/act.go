@@ -37,6 +37,8 @@ type work struct {
 	attempt   int
 	input     []byte
 	data      []byte
+	own       bool // the entity is a row of the user's own
+	started   bool // the action has begun
 	commits   []func(context.Context, *store.Tx) error
 }
 
@@ -50,6 +52,9 @@ func (a *Act[E]) Commit(f func(context.Context, holdfast.Tx) error) {
 // Set replaces the entity's data when the step is settled. The rows of a table of
 // the user's own are changed in [Act.Commit].
 func (a *Act[E]) Set(data E) error {
+	if a.w.own {
+		return fault.New(fault.Validation, "the data of %q is its row in your own table: change it in Commit", a.Entity.ID)
+	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", a.Entity.ID, err)
@@ -73,7 +78,7 @@ func (a *Act[E]) Decode(v any) error {
 func settled(key string) string { return "settled/" + key }
 
 // noteOf is what an event tells of a step that was not claimed.
-func noteOf(key, requester, operation string, input []byte) []byte {
+func noteOf(key, requester, operation, after string, input []byte) []byte {
 	if input == nil {
 		input = []byte("null")
 	}
@@ -81,7 +86,8 @@ func noteOf(key, requester, operation string, input []byte) []byte {
 		Step      string          `json:"step"`
 		Requester string          `json:"requester"`
 		Operation string          `json:"operation"`
+		After     string          `json:"after,omitempty"`
 		Input     json.RawMessage `json:"input"`
-	}{key, requester, operation, input})
+	}{key, requester, operation, after, input})
 	return note
 }

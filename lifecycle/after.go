@@ -3,10 +3,10 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -16,28 +16,32 @@ import (
 // After-effects are reactions to the history of a lifecycle's entities, one for each
 // handler, so that one that fails keeps no other from running. What they have to do
 // is marked in the transaction that settles the step: it is not lost, and a step
-// that is not settled has none.
+// that is not settled has none. Which one follows is decided there too, and told by
+// the event: a config that is changed later takes none away.
 
-// startAfterEffects registers the after-effects.
-func (s *site) startAfterEffects(ctx context.Context) error {
+// addAfterEffects has the engine serve the after-effects.
+func (s *site) addAfterEffects() error {
 	for name, h := range s.handlers {
-		if h.Kind != "afterEffect" {
-			continue
-		}
 		keys := s.keysWith(name)
-		if len(keys) == 0 {
+		if h.Kind != "afterEffect" || len(keys) == 0 {
 			continue
 		}
 		r := &reactions.Handler{Timeout: h.Timeout, Body: func(ctx context.Context, d *reactions.Delivery) error { return s.after(ctx, h, d) },
-			Definition: reactions.Definition{Name: "$after/" + s.config.Workflow + "/" + name, Events: keys,
+			Definition: reactions.Definition{Name: "$after:" + s.config.Workflow + ":" + name, Events: keys,
 				Streams: "^" + regexp.QuoteMeta(entities.Stream(s.config.Workflow, "")), Options: reactions.DefaultOptions()}}
-		if err := s.engine.Reactions().Add(r); err != nil {
+		if err := errors.Join(r.Check(), s.engine.Reactions().Add(r)); err != nil {
 			return err
 		}
-		for _, space := range s.spaces() {
-			if _, err := reactions.Register(holdfast.InWorkspace(ctx, space), s.engine, r.Definition); err != nil {
-				return err
-			}
+		s.afters = append(s.afters, r.Definition)
+	}
+	return nil
+}
+
+// registerAfterEffects registers the after-effects in the context's workspace.
+func (s *site) registerAfterEffects(ctx context.Context) error {
+	for _, d := range s.afters {
+		if _, err := reactions.Register(ctx, s.engine, d); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -62,7 +66,7 @@ func (s *site) keysWith(handler string) (names []string) {
 // told is what the event of a settled step says: at its top, or, for a step that
 // was not claimed, in its note.
 type told struct {
-	From      string          `json:"from"`
+	After     string          `json:"after"`
 	Step      string          `json:"step"`
 	Requester string          `json:"requester"`
 	Operation string          `json:"operation"`
@@ -76,12 +80,12 @@ func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) err
 	if err := json.Unmarshal(d.Event.Data, &t); err != nil {
 		return fault.NonRetryable(err)
 	}
-	if t.Step == "" && t.Note != nil {
-		from := t.From
+	if t.Note != nil && t.Step == "" {
 		t = *t.Note
-		t.From = from
+	} else if t.Note != nil {
+		t.After = t.Note.After
 	}
-	if !s.follows(t, h.name) {
+	if t.After != h.name { // it is another's, or nobody's
 		return nil
 	}
 	id := d.Event.Stream[len(entities.Stream(s.config.Workflow, "")):]
@@ -100,23 +104,4 @@ func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) err
 		d.Commit(func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 	}
 	return nil
-}
-
-// follows says whether a step, as a requester did it, is followed by a handler. A
-// claimed step left the status that it would have gone back to, so its event does
-// not tell the one it started at: any step of the key will do that has the handler.
-func (s *site) follows(t told, handler string) bool {
-	steps, err := s.offered(t.Step, t.Requester)
-	if err != nil {
-		return false
-	}
-	for _, step := range steps {
-		name, _ := step.AfterEffect.For(t.Requester)
-		c, claimed := step.Claim.For(t.Requester)
-		here := slices.Contains(step.Status, t.From) || (claimed && c.Into == t.From)
-		if name == handler && here {
-			return true
-		}
-	}
-	return false
 }

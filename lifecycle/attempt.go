@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -26,7 +27,8 @@ import (
 type attempt struct {
 	*site
 	at     store.Place
-	entity entities.Entity
+	entity entities.Entity // as the body sees it
+	claim  string          // the claim status
 	step   *lifecycles.Step
 	lease  time.Duration
 	meta   events.Meta
@@ -66,26 +68,39 @@ func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 // try runs the bodies and ends the attempt; a panic is an error.
 func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	c := t.entity.Claim
-	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input}
+	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input,
+		own: t.config.Table != nil}
 	j := &effects.Journal{Doer: t.engine, At: t.at, Ticket: t.entity.Ticket()}
 	err, cause := t.work(effects.With(ctx, j), w)
-	results, unknown := j.Rest()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if errors.Is(cause, hold.ErrLost) {
 		return t.entity, lostIt(t.entity, err)
 	}
-	if err == nil && !unknown {
-		e, settling := t.settle(end, w, results)
-		if settling == nil || fault.CodeOf(settling) == fault.LeaseLost || fault.CodeOf(settling) == fault.OutcomeUnknown {
+	u := unfinished{err: err, cause: cause}
+	var open bool
+	u.results, open, u.park = j.Rest()
+	if err == nil && open {
+		u.err = effects.ErrOpen
+	}
+	if u.err == nil {
+		e, settling := t.settle(end, w, u.results)
+		_, ofCommit := errors.AsType[*ofCommit](settling)
+		if settling == nil || !ofCommit && (fault.CodeOf(settling) == fault.LeaseLost || fault.CodeOf(settling) == fault.OutcomeUnknown) {
 			return e, settling
 		}
-		err = settling
+		u.err, u.cause = settling, nil
+		again, stop := context.WithTimeout(context.WithoutCancel(ctx), ending)
+		defer stop()
+		end = again
 	}
-	if err == nil {
-		err = effects.ErrUnknown // the body took it lightly
+	u.outcome, u.told = t.judge(u.err, u.cause)
+	u.told = u.told || !w.started
+	if t.opaque && err == nil { // it has acted, whatever became of that here
+		u.told, u.park = false, true
+		u.results = append(u.results, entities.Result{Name: effects.Body, Result: []byte("null")})
 	}
-	return t.giveBack(end, err, cause, results, unknown)
+	return t.giveBack(end, u)
 }
 
 // work runs the bodies while the hold is kept, and returns why their context ended,
@@ -98,18 +113,18 @@ func (t *attempt) work(ctx context.Context, w *work) (err, cause error) {
 	}}
 	body := k.Start(ctx)
 	defer k.Stop()
-	err = t.protected(body, w)
+	err = caught(func() error { return t.bodies(body, t.step, w) })
 	return err, context.Cause(body)
 }
 
-// protected makes an error of a panic.
-func (t *attempt) protected(ctx context.Context, w *work) (err error) {
+// caught makes an error of a panic.
+func caught(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p, debug.Stack()}
 		}
 	}()
-	return t.bodies(ctx, t.step, w)
+	return f()
 }
 
 func lostIt(e entities.Entity, err error) error {
@@ -130,60 +145,81 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	}()
 	to, _ := t.step.Success.For(w.requester)
 	if t.opaque {
-		results = append(results, entities.Result{Name: effects.Body, Result: []byte("null")})
+		results = append(slices.Clone(results), entities.Result{Name: effects.Body, Result: []byte("null")})
 	}
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
 		Outcome: "success", Meta: t.meta}
+	if after := afterOf(t.step, w.requester); after != "" {
+		args.Note = []byte(text(map[string]string{"after": after}))
+	}
+	e, err = patiently(ctx, func() (entities.Entity, error) { return t.ground.end(ctx, t.at, args, t.claim, w.commits) })
+	if err == nil && e.Claim.Phase != entities.Free {
+		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect is unknown, which the journal of this attempt did not see
+	}
+	return e, err
+}
+
+// patiently tries again while the database does not answer, for a while.
+func patiently(ctx context.Context, f func() (entities.Entity, error)) (entities.Entity, error) {
+	begun := clock.Now()
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		e, err = t.ground.end(ctx, t.at, args, t.entity.Status, w.commits)
-		if fault.CodeOf(err) != fault.Unavailable || clock.Wait(ctx, pause) != nil {
+		e, err := f()
+		known, ok := errors.AsType[*fault.Error](err)
+		if _, own := errors.AsType[*ofCommit](err); own || !ok || known.Code != fault.Unavailable || !known.Safe || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
 			return e, err
 		}
 	}
 }
 
+// unfinished is an attempt that did not succeed.
+type unfinished struct {
+	err, cause error
+	results    []entities.Result
+	outcome    string
+	told       bool // by the body itself, or it has not begun
+	park       bool // another attempt would not help
+}
+
 // giveBack ends an attempt that is not done: the entity goes back, or, if something
 // was begun, waits for another attempt or for a person.
-func (t *attempt) giveBack(ctx context.Context, err, cause error, results []entities.Result, unknown bool) (entities.Entity, error) {
-	outcome, told := t.judge(err, cause)
-	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: results, Event: "released", Outcome: outcome, Message: err.Error(),
+func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: u.err.Error(),
 		Delay: pauseAfter(t.entity.Claim.Failures), Retries: retries, Meta: t.meta}
-	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && outcome == "failed" {
+	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
-	if unknown || outcome == "invalid" || fault.IsFinal(err) || (t.opaque && !told) {
-		args.How = entities.Park // another attempt would not help
+	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycles.Undeclared {
+		args.Note = []byte(`{"outcomeUnknown":true}`)
 	}
-	e, ended := t.end(ctx, args, t.opaque && told)
+	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told) {
+		args.How = entities.Park
+	}
+	e, ended := t.end(ctx, args, t.opaque && u.told)
 	if ended != nil {
-		return t.entity, errors.Join(t.outcome(err, "unreleased", t.entity), ended)
+		return t.entity, errors.Join(t.outcome(u.err, "unreleased", t.entity), ended)
 	}
 	switch e.Claim.Phase {
 	case entities.Due:
-		return e, t.outcome(err, "pending", e)
+		return e, t.outcome(u.err, "pending", e)
 	case entities.Uncertain:
 		t.engine.Log().Warn("an operation is uncertain, and waits for a person", "lifecycle", e.Lifecycle, "entity", e.ID,
-			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", err)
-		return e, t.outcome(err, "uncertain", e)
+			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", u.err)
+		return e, t.outcome(u.err, "uncertain", e)
 	}
-	return e, t.outcome(err, "released", e)
+	return e, t.outcome(u.err, "released", e)
 }
 
 // end records the end, first that the body, where it is an effect itself, says that
 // it has done nothing.
 func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing bool) (e entities.Entity, err error) {
-	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		err = nil
+	return patiently(ctx, func() (entities.Entity, error) {
 		if nothing {
-			_, err = effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil)
+			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil); err != nil {
+				return e, err
+			}
 		}
-		if err == nil {
-			e, err = t.ground.end(ctx, t.at, args, t.entity.Status, nil)
-		}
-		if fault.CodeOf(err) != fault.Unavailable || clock.Wait(ctx, pause) != nil {
-			return e, err
-		}
-	}
+		return t.ground.end(ctx, t.at, args, t.claim, nil)
+	})
 }
 
 // judge names the outcome of a body that did not succeed, and says whether that is

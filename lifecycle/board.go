@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -137,11 +138,13 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
 	ctx = holdfast.InWorkspace(ctx, r.Workspace)
 	at := store.Place{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
-	t := &attempt{site: s, at: at, entity: r.Entity, lease: s.lease(new(asked))}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked))}
 	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
 		t.step = stepAt(steps, r.Claim.Revert)
 	}
-	if t.step == nil {
+	if t.step != nil {
+		t.opaque = s.safety(t.step, r.Claim.Requester) == lifecycles.Opaque
+	} else {
 		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed",
 			Message: "the config has no such step any more"}, r.Status, nil)
 		log.Error("an operation cannot be resumed: the config has no such step any more", "error", err)
@@ -194,7 +197,7 @@ func (b *board) sweep(ctx context.Context) (freed int, err error) {
 			}
 			err = errors.Join(err, failed)
 		}
-		err = errors.Join(err, b.strays(ctx, shard, due))
+		err = errors.Join(err, b.strays(ctx, shard))
 	}
 	for _, name := range due {
 		_, failed := b.site(name).ground.adopt(ctx)
@@ -225,9 +228,9 @@ func (b *board) dueNow() (due []string) {
 // strays looks through a page of a shard's entities for those that are in a claim
 // status although nobody claimed them: somebody has edited the row. They are held,
 // and put back when that has run out.
-func (b *board) strays(ctx context.Context, shard int16, due []string) error {
+func (b *board) strays(ctx context.Context, shard int16) error {
 	claims := make(map[string][]string)
-	for _, name := range due {
+	for _, name := range b.names() {
 		s := b.site(name)
 		for _, c := range s.config.Claims() {
 			if s.config.Table == nil {
@@ -242,6 +245,9 @@ func (b *board) strays(ctx context.Context, shard int16, due []string) error {
 	from := b.behind[shard]
 	b.mu.Unlock()
 	found, next, err := entities.Strays(ctx, b.engine, shard, claims, from)
+	if err == nil && next == ([3]string{}) && from != next { // at the end: it begins again
+		found, next, err = entities.Strays(ctx, b.engine, shard, claims, next)
+	}
 	if err != nil {
 		return err
 	}
@@ -249,18 +255,18 @@ func (b *board) strays(ctx context.Context, shard int16, due []string) error {
 	b.behind[shard] = next
 	b.mu.Unlock()
 	for _, f := range found {
-		err = errors.Join(err, b.site(f.Lifecycle).adoptOne(ctx, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status))
+		err = errors.Join(err, b.site(f.Lifecycle).adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status))
 	}
 	return err
 }
 
 // adoptOne holds an entity that is in a claim status by mistake.
-func (s *site) adoptOne(ctx context.Context, at store.Place, id, status string) error {
+func (s *site) adoptOne(ctx context.Context, d holdfast.Doer, at store.Place, id, status string) error {
 	for _, c := range s.config.Claims() {
 		if c.Into != status {
 			continue
 		}
-		yes, err := entities.Adopt(ctx, s.engine, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, found, s.stuckAfter())
+		yes, err := entities.Adopt(ctx, d, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, found, s.stuckAfter())
 		if yes {
 			s.engine.Log().Warn("an entity is in a claim status although nobody claimed it: it is put back later", "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())

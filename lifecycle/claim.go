@@ -3,12 +3,13 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -17,11 +18,7 @@ import (
 type Claim[E any] struct {
 	Entity Entity[E]
 
-	site   *site
-	at     store.Place
-	step   *lifecycles.Step
-	entity entities.Entity
-	meta   asked
+	t *attempt
 }
 
 // Outcome is how a claim is settled.
@@ -50,11 +47,14 @@ func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, 
 		return nil, err
 	}
 	p, err := public[E](c.entity)
-	return &Claim[E]{Entity: p, site: s, at: c.at, step: c.step, entity: c.entity, meta: asked{meta: c.meta}}, err
+	if err != nil {
+		return nil, c.refuse(ctx, err)
+	}
+	return &Claim[E]{Entity: p, t: c}, nil
 }
 
 func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*attempt, error) {
-	a, err := asking(o)
+	a, err := s.asking(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +71,10 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 	}
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
 		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: a.lease, Manual: true, Meta: a.meta}
-	at, e, err := s.take(ctx, args, false)
+	t, _, err := s.take(ctx, args, steps)
 	if err != nil {
 		return nil, err
 	}
-	t := &attempt{site: s, at: at, entity: e, step: stepAt(steps, e.Claim.Revert), lease: a.lease, meta: a.meta}
 	return t, t.validated(ctx)
 }
 
@@ -87,26 +86,37 @@ func (t *attempt) validated(ctx context.Context) error {
 		return nil
 	}
 	c := t.entity.Claim
-	err := h.call(ctx, &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: 1, input: c.Input})
+	err := caught(func() error {
+		return h.call(effects.With(ctx, nil), &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: 1, input: c.Input, own: t.config.Table != nil})
+	})
 	if err == nil {
 		return nil
 	}
+	return t.refuse(ctx, invalid(err))
+}
+
+// refuse gives back a claim whose body was not begun, and returns why.
+func (t *attempt) refuse(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
-	_, err = t.giveBack(ctx, invalid(err), nil, nil, false)
-	return err
+	outcome, _ := t.judge(err, nil)
+	_, told := t.giveBack(ctx, unfinished{err: err, outcome: outcome, told: true})
+	if p, ok := errors.AsType[*panicked](err); ok {
+		panic(p.value)
+	}
+	return told
 }
 
 // Operation is the id of the claim's operation.
-func (c *Claim[E]) Operation() string { return c.entity.Claim.Operation }
+func (c *Claim[E]) Operation() string { return c.t.entity.Claim.Operation }
 
 // Until is when the claim runs out, in the database's time, as it was when it was
 // taken.
-func (c *Claim[E]) Until() time.Time { return c.entity.Claim.Until }
+func (c *Claim[E]) Until() time.Time { return c.t.entity.Claim.Until }
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
 func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
-	return entities.Renew(ctx, c.site.engine, c.at, c.entity.Ticket(), lease)
+	return entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
 }
 
 // Settle ends the claim. A success moves the entity on, with its data, if one is
@@ -114,23 +124,25 @@ func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.T
 // back. After the claim was lost, the error is [holdfast.ErrLeaseLost], and nothing
 // is changed. Settling again with the same outcome gives the same answer.
 func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
-	t := &attempt{site: c.site, at: c.at, entity: c.entity, step: c.step, meta: c.meta.meta}
 	if o != Success {
-		return c.back(ctx, t, o, "")
+		return c.back(ctx, o, "")
 	}
-	w := &work{requester: c.entity.Claim.Requester}
+	w := &work{requester: c.t.entity.Claim.Requester}
+	if data != nil && c.t.config.Table != nil {
+		return c.Entity, fault.New(fault.Validation, "the data of %q is its row in your own table: change it in the transaction", c.Entity.ID)
+	}
 	if data != nil {
 		raw, err := json.Marshal(*data)
 		if err != nil {
-			return c.Entity, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", c.entity.ID, err)
+			return c.Entity, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", c.Entity.ID, err)
 		}
 		w.data = raw
 	}
 	if f != nil {
 		w.commits = append(w.commits, f)
 	}
-	e, err := t.settle(ctx, w, nil)
-	if p, ok := err.(*panicked); ok {
+	e, err := c.t.settle(ctx, w, nil)
+	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}
 	return shown[E](e, err)
@@ -138,19 +150,18 @@ func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(contex
 
 // Release gives the claim back, with a reason.
 func (c *Claim[E]) Release(ctx context.Context, reason string) (Entity[E], error) {
-	t := &attempt{site: c.site, at: c.at, entity: c.entity, step: c.step, meta: c.meta.meta}
-	return c.back(ctx, t, Failure, reason)
+	return c.back(ctx, Failure, reason)
 }
 
-func (c *Claim[E]) back(ctx context.Context, t *attempt, o Outcome, reason string) (Entity[E], error) {
+func (c *Claim[E]) back(ctx context.Context, o Outcome, reason string) (Entity[E], error) {
 	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]
 	if outcome == "" {
 		return c.Entity, fault.New(fault.Validation, "a claim is settled with success, failure or invalid, not %q", o)
 	}
-	args := entities.EndArgs{Ticket: c.entity.Ticket(), How: entities.Back, Event: "released", Outcome: outcome, Message: reason, Meta: t.meta}
-	if failed, ok := c.step.Failed.For(c.entity.Claim.Requester); ok && o == Failure {
-		args.To, args.Event = failed, "failed/"+c.step.Key
+	t := c.t
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Event: "released", Outcome: outcome, Message: reason, Meta: t.meta}
+	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && o == Failure {
+		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
-	e, err := t.end(ctx, args, false)
-	return shown[E](e, err)
+	return shown[E](t.end(ctx, args, t.opaque))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -51,6 +53,38 @@ type site struct {
 	engine *holdfast.Engine
 	board  *board
 	ground ground
+	afters []reactions.Definition
+
+	mu    sync.Mutex
+	known map[string]bool // workspaces that the lifecycle is registered in
+}
+
+// ready registers the lifecycle in the context's workspace when it is first used
+// there.
+func (s *site) ready(ctx context.Context) error {
+	space := store.WorkspaceOf(ctx)
+	if s.config.Table != nil && s.config.Table.Workspace == "" && space != s.ground.(*own).space {
+		return nil // there is nothing of it there
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known[space] {
+		return nil
+	}
+	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
+		return fault.New(fault.Validation, "the lifecycle %q is not for the workspace %q: name it in In", s.config.Workflow, space)
+	}
+	if err := s.register(ctx); err != nil {
+		return err
+	}
+	if err := s.registerAfterEffects(ctx); err != nil {
+		return err
+	}
+	if s.known == nil {
+		s.known = make(map[string]bool)
+	}
+	s.known[space] = true
+	return nil
 }
 
 // at returns the lifecycle on an engine that it was started on.
@@ -82,15 +116,15 @@ func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
 	if s.ground, err = s.newGround(ctx); err != nil {
 		return err
 	}
+	if err := s.addAfterEffects(); err != nil {
+		return err
+	}
 	for _, space := range c.spaces() {
-		if err := s.register(holdfast.InWorkspace(ctx, space)); err != nil {
+		if err := s.ready(holdfast.InWorkspace(ctx, space)); err != nil {
 			return err
 		}
 	}
-	if err := s.board.add(s); err != nil {
-		return err
-	}
-	return s.startAfterEffects(ctx)
+	return s.board.add(s)
 }
 
 // spaces are the workspaces that the lifecycle is for.

@@ -1105,12 +1105,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			if err != nil {
 				w.Fatal(err)
 			}
-			at, err := w.e.Place(w.Context(), store.Write)
-			if err != nil {
-				w.Fatal(err)
-			}
-			ticket := entities.Ticket{Lifecycle: w.Name(), ID: name, Operation: c.Operation(), Epoch: c.Entity.Claimed.Epoch}
-			if _, err := effects.Begin(w.Context(), w.e, at, ticket, "card", 0, effects.Retry, nil); err != nil {
+			if err := fxBegin(w, c, w.Name(), name); err != nil {
 				w.Fatal(err)
 			}
 			if err := end(c); err != nil {
@@ -1131,4 +1126,15 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			w.is(name, "tried", "")
 		}
 	})
+}
+
+// fxBegin begins an effect, "card", under a claim taken by hand.
+func fxBegin(w *fxWorld, c *lifecycle.Claim[bill], name, id string) error {
+	at, err := w.e.Place(w.Context(), store.Write)
+	if err != nil {
+		return err
+	}
+	ticket := entities.Ticket{Lifecycle: name, ID: id, Operation: c.Operation(), Epoch: c.Entity.Claimed.Epoch}
+	_, err = effects.Begin(w.Context(), w.e, at, ticket, "card", 0, effects.Retry, nil)
+	return err
 }

@@ -37,7 +37,7 @@ func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, a
 }
 
 func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (entities.Entity, error) {
-	a, err := asking(o)
+	a, err := s.asking(ctx, o)
 	if err != nil {
 		return entities.Entity{}, err
 	}
@@ -70,12 +70,17 @@ func (s *site) note(ctx context.Context, id, key, as string, err error) {
 	}
 }
 
-func asking(o []FireOption) (*asked, error) {
+func (s *site) asking(ctx context.Context, o []FireOption) (*asked, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
 	a := new(asked)
 	for _, set := range o {
 		set(a)
 	}
 	switch {
+	case a.want != nil && *a.want < 0:
+		return nil, fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.want)
 	case a.bad != nil:
 		return nil, fault.New(fault.Validation, "the input cannot be kept as JSON: %s", a.bad)
 	case a.lease != 0:
@@ -127,38 +132,45 @@ func (s *site) notHere(e entities.Entity, key string) error {
 func (s *site) fireClaimed(ctx context.Context, id, as string, steps []*lifecycles.Step, all map[string]entities.Choice, a *asked) (entities.Entity, error) {
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: steps[0].Key,
 		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: s.lease(a), Meta: a.meta}
-	opaque := s.opaque(steps, as)
-	at, e, err := s.take(ctx, args, opaque)
+	t, e, err := s.take(ctx, args, steps)
 	if err != nil {
 		return e, err
 	}
-	step := stepAt(steps, e.Claim.Revert)
-	t := &attempt{site: s, at: at, entity: e, step: step, lease: args.Lease, meta: a.meta, opaque: opaque}
 	return t.run(ctx)
 }
 
-// opaque says whether one of the steps has a body that acts unjournaled.
-func (s *site) opaque(steps []*lifecycles.Step, as string) bool {
-	return slices.ContainsFunc(steps, func(st *lifecycles.Step) bool {
-		h := s.handler(st.Action, as)
-		return h != nil && h.Safety == lifecycles.Opaque
-	})
+// safety is what the body of a step promises.
+func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
+	if h := s.handler(step.Action, as); h != nil {
+		return h.Safety
+	}
+	return lifecycles.Transactional // it has no body
 }
 
-// take takes the claim; that of an opaque body is an effect begun from the start.
-func (s *site) take(ctx context.Context, args entities.ClaimArgs, opaque bool) (at store.Place, e entities.Entity, err error) {
-	if at, err = s.engine.Place(ctx, store.Write); err != nil {
-		return at, e, err
+// take takes the claim of one of some steps; an opaque body is an effect begun from
+// the start.
+func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifecycles.Step) (*attempt, entities.Entity, error) {
+	at, err := s.engine.Place(ctx, store.Write)
+	if err != nil {
+		return nil, entities.Entity{}, err
 	}
-	if !opaque {
-		e, err = s.ground.take(ctx, args, nil)
-		return at, e, err
+	opaque := func(step *lifecycles.Step) bool { return s.safety(step, args.Requester) == lifecycles.Opaque }
+	var also func(context.Context, *store.Tx, entities.Entity) error
+	if slices.ContainsFunc(steps, opaque) {
+		also = func(ctx context.Context, tx *store.Tx, e entities.Entity) error {
+			if !opaque(stepAt(steps, e.Claim.Revert)) {
+				return nil
+			}
+			_, err := effects.Begin(ctx, tx, at, e.Ticket(), effects.Body, 0, effects.Hold, nil)
+			return err
+		}
 	}
-	e, err = s.ground.take(ctx, args, func(ctx context.Context, tx *store.Tx, e entities.Entity) error {
-		_, err := effects.Begin(ctx, tx, at, e.Ticket(), effects.Body, 0, effects.Hold, nil)
-		return err
-	})
-	return at, e, err
+	e, err := s.ground.take(ctx, args, also)
+	if err != nil {
+		return nil, e, err
+	}
+	step := stepAt(steps, e.Claim.Revert)
+	return &attempt{site: s, at: at, entity: e, claim: e.Status, step: step, lease: args.Lease, meta: args.Meta, opaque: opaque(step)}, e, nil
 }
 
 // fireAtOnce does a step that has neither claim nor code, in one statement.
@@ -179,7 +191,7 @@ func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycle
 func (s *site) transition(id, as string, step *lifecycles.Step, from []string, want *int64, data []byte, a *asked) entities.TransitionArgs {
 	to, _ := step.Success.For(as)
 	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: id, From: from, To: to, Want: want, Data: data, Event: settled(step.Key),
-		Note: noteOf(step.Key, as, store.NewID().String(), a.input), Meta: a.meta}
+		Note: noteOf(step.Key, as, store.NewID().String(), afterOf(step, as), a.input), Meta: a.meta}
 }
 
 // fireUnclaimed runs a step without a claim: whoever commits first wins.
@@ -187,14 +199,14 @@ func (s *site) fireUnclaimed(ctx context.Context, e entities.Entity, as string, 
 	if a.want != nil && *a.want != e.Version {
 		return e, events.Moved(e.Lifecycle+" "+e.ID, *a.want, e.Version)
 	}
-	w := &work{entity: e, step: step.Key, requester: as, operation: store.NewID().String(), attempt: 1, input: a.input}
-	ctx, cancel := context.WithTimeout(ctx, timeoutOf(step))
+	w := &work{entity: e, step: step.Key, requester: as, operation: store.NewID().String(), attempt: 1, input: a.input, own: s.config.Table != nil}
+	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // it is no part of an operation that fires it
 	defer cancel()
 	if err := s.bodies(ctx, step, w); err != nil {
 		return e, actionError(err)
 	}
 	args := s.transition(e.ID, as, step, []string{e.Status}, &e.Version, w.data, a)
-	args.Note = noteOf(step.Key, as, w.operation, a.input)
+	args.Note = noteOf(step.Key, as, w.operation, afterOf(step, as), a.input)
 	return s.ground.move(ctx, args, w.commits)
 }
 
@@ -206,9 +218,16 @@ func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error
 		}
 	}
 	if h := s.handler(step.Action, w.requester); h != nil {
+		w.started = true
 		return h.call(ctx, w)
 	}
 	return nil
+}
+
+// afterOf names the after-effect of a step, if it has one.
+func afterOf(step *lifecycles.Step, requester string) string {
+	name, _ := step.AfterEffect.For(requester)
+	return name
 }
 
 // invalid makes a refusal of what a validation returns: its business is to refuse.

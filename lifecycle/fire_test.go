@@ -81,8 +81,10 @@ func plainly(err error) func(*world) body {
 	return func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "a failure")
-			if err := a.Set(bill{666}); err != nil {
-				return err
+			if !w.own { // there, its data is the user's affair
+				if failed := a.Set(bill{666}); failed != nil {
+					return failed
+				}
 			}
 			return err
 		}
@@ -102,7 +104,7 @@ func firePanicking(ctx context.Context, w *world, id, step string, o ...lifecycl
 // nothing of what the body would have committed is there; and the next caller can
 // claim.
 func TestWhateverFailsIsReleased(t *testing.T) {
-	each(t, invoices, func(t *testing.T, w *world) {
+	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
 		n := 0
 		for _, f := range failings {
@@ -177,7 +179,7 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 // Verifies that what fails without a claim writes nothing at all, and that its error
 // reaches the caller.
 func TestWhateverFailsUnclaimedWritesNothing(t *testing.T) {
-	each(t, invoices, func(t *testing.T, w *world) {
+	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
 		for i, f := range failings {
 			if f.step != "" || strings.Contains(f.name, "something else") {
@@ -215,7 +217,7 @@ func TestWhateverFailsUnclaimedWritesNothing(t *testing.T) {
 // Verifies that a body that does not heed the end of its caller's context, and
 // succeeds, is settled: the work is done.
 func TestWorkThatIsDoneIsSettledThoughTheCallerIsGone(t *testing.T) {
-	each(t, invoices, func(t *testing.T, w *world) {
+	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
 		w.create("i")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -290,7 +292,7 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 // it expected and the true one, and changes nothing; and that of many who name the
 // same version one is let in.
 func TestWant(t *testing.T) {
-	each(t, invoices, func(t *testing.T, w *world) {
+	everywhere(t, invoices, func(t *testing.T, w *world) {
 		for _, step := range []string{"close", "note", "skip"} {
 			stale, raced := "stale-"+step, "raced-"+step
 			w.create(stale, raced)
@@ -352,7 +354,7 @@ steps:
 // refusals are told apart: for nobody, not for you, not here, somebody is at it. The
 // log of attempts lists those who came second, with their codes.
 func TestRequesters(t *testing.T) {
-	each(t, requesters, func(t *testing.T, w *world) {
+	everywhere(t, requesters, func(t *testing.T, w *world) {
 		ctx := context.Background()
 		w.create("i", "j")
 		fire := func(id, step, as string) error {
@@ -439,5 +441,24 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// Verifies that a commit which says again and again that something is not available,
+// so that the settle is tried until its time is up, leaves time for the release.
+func TestACommitThatIsNeverAvailableIsReleased(t *testing.T) {
+	each(t, invoices, func(t *testing.T, w *world) {
+		w.makeOut()
+		w.create("i")
+		w.act("i", func(_ context.Context, a *lifecycle.Act[bill]) error {
+			w.write(a, "me")
+			a.Commit(func(context.Context, holdfast.Tx) error { return holdfast.ErrUnavailable })
+			return nil
+		})
+		if _, err := w.fire("i", "close"); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		w.happened("i", "open", "created", "claimed", "released")
+		w.written("i")
 	})
 }

@@ -23,7 +23,7 @@ type ground interface {
 	// move moves an entity that nobody has claimed.
 	move(ctx context.Context, a entities.TransitionArgs, commits []commit) (entities.Entity, error)
 	// recover frees a claim whose hold has run out.
-	recover(ctx context.Context, l entities.Lapsed, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (entities.Entity, bool, error)
+	recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (entities.Entity, bool, error)
 	// unpark ends an uncertainty, in a transaction.
 	unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, claim string) (entities.Entity, error)
 	// adopt holds what is in a claim status by mistake, and says how many.
@@ -58,13 +58,17 @@ func (p *plain) take(ctx context.Context, a entities.ClaimArgs, also func(contex
 	return e, err
 }
 
-func (p *plain) end(ctx context.Context, at store.Place, a entities.EndArgs, _ string, commits []commit) (e entities.Entity, err error) {
+func (p *plain) end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
+	a.Claim = claim
+	ctx = store.InWorkspace(ctx, at.Workspace)
 	if len(commits) == 0 {
-		return entities.End(ctx, p.site.engine, at, a)
+		e, _, err = entities.End(ctx, p.site.engine, at, a)
+		return e, err
 	}
 	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var again bool
 		var err error
-		if e, err = entities.End(ctx, tx, at, a); err != nil {
+		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again || e.Claim.Phase != entities.Free {
 			return err
 		}
 		return all(ctx, tx, commits)
@@ -76,11 +80,16 @@ func (p *plain) end(ctx context.Context, at store.Place, a entities.EndArgs, _ s
 func all(ctx context.Context, tx *store.Tx, commits []commit) error {
 	for _, f := range commits {
 		if err := f(ctx, tx); err != nil {
-			return err
+			return &ofCommit{err}
 		}
 	}
 	return nil
 }
+
+// ofCommit is an error of what a body writes, whatever its code says.
+type ofCommit struct{ error }
+
+func (c *ofCommit) Unwrap() error { return c.error }
 
 func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
 	if len(commits) == 0 {
@@ -96,13 +105,14 @@ func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []c
 	return e, err
 }
 
-func (p *plain) recover(ctx context.Context, l entities.Lapsed, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
+func (p *plain) recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
+	ctx = store.InWorkspace(ctx, l.Workspace)
 	if also == nil {
-		return entities.Recover(ctx, p.site.engine, l, resume, maxDeaths, note)
+		return entities.Recover(ctx, p.site.engine, l, claim, resume, maxDeaths, note)
 	}
 	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		var err error
-		if e, freed, err = entities.Recover(ctx, tx, l, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
 		}
 		return also(ctx, tx)

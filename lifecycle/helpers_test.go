@@ -46,10 +46,11 @@ type body = func(context.Context, *lifecycle.Act[bill]) error
 
 // world is a lifecycle on an engine, whose bodies a test sets by the entity's id.
 type world struct {
-	t  testing.TB
-	db string
-	e  *holdfast.Engine
-	l  *lifecycle.Lifecycle[bill]
+	t   testing.TB
+	db  string
+	own bool // the entities are rows of the user's own table
+	e   *holdfast.Engine
+	l   *lifecycle.Lifecycle[bill]
 
 	mu    sync.Mutex
 	acts  map[string]body // what the action does; nothing, where there is none
@@ -77,6 +78,16 @@ func each(t *testing.T, config string, f func(*testing.T, *world)) {
 	onBoth(t, func(t *testing.T, db string) { f(t, newWorld(t, db, config)) })
 }
 
+// everywhere runs a test as [each] does, in Holdfast's own table and in one of the
+// user's.
+func everywhere(t *testing.T, config string, f func(*testing.T, *world)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, db string) { f(t, newWorld(t, db, config)) })
+	t.Run("own", func(t *testing.T) {
+		onBoth(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
+	})
+}
+
 func newWorld(t *testing.T, db, config string) *world {
 	t.Helper()
 	w := unopened(t, db, config)
@@ -89,6 +100,38 @@ func unopened(t testing.TB, db, config string) *world {
 	w := &world{t: t, db: db, acts: map[string]body{}, mays: map[string]body{}, calls: map[string]int{}}
 	w.l = w.lifecycle(config)
 	return w
+}
+
+const ownTable = `CREATE TABLE bills (nr text PRIMARY KEY, state text, rev bigint NOT NULL DEFAULT 0, cents integer NOT NULL DEFAULT 0, remark text)`
+
+// inOwn is a config whose entities are rows of the user's own table.
+func inOwn(config string) string {
+	return strings.Replace(config, "janitor:", "entity_table: {name: bills, columns: {id: nr, status: state, version: rev}}\njanitor:", 1)
+}
+
+func newOwnWorld(t *testing.T, db, config string) *world {
+	t.Helper()
+	w := unopened(t, db, inOwn(config))
+	w.own = true
+	w.prepare(ownTable)
+	w.open()
+	return w
+}
+
+// prepare runs statements before the world's engine is opened.
+func (w *world) prepare(texts ...string) {
+	w.t.Helper()
+	e, err := holdfast.Open(context.Background(), databaseAt(w.db), holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		w.t.Fatalf("open: %v", err)
+	}
+	w.e = e
+	for _, text := range texts {
+		w.exec(text)
+	}
+	if err := e.Close(); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // lifecycle makes a lifecycle with the world's bodies.
@@ -174,6 +217,10 @@ func (w *world) called(id string) int {
 func (w *world) create(ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {
+		if w.own {
+			w.exec(`INSERT INTO bills (nr, state) VALUES ($1, 'open')`, id)
+			continue
+		}
 		if _, err := w.l.Create(context.Background(), w.e, id, bill{}); err != nil {
 			w.t.Fatalf("create %s: %v", id, err)
 		}
@@ -210,7 +257,14 @@ func (w *world) history(id string) string {
 // status, free.
 func (w *world) happened(id, status string, events ...string) {
 	w.t.Helper()
-	if got, want := w.history(id), strings.Join(events, " "); got != want {
+	if w.own && len(events) == 1 && events[0] == "created" { // it was never touched
+		events = nil
+	}
+	want := strings.Join(events, " ")
+	if w.own {
+		want = strings.Replace(want, "created", "seen", 1)
+	}
+	if got := w.history(id); got != want {
 		w.t.Errorf("the history of %s is %q, not %q", id, got, want)
 	}
 	w.free(id, status)
@@ -305,7 +359,10 @@ func (w *world) entityTable() string {
 }
 
 // makeOut makes a table that bodies write to.
-func (w *world) makeOut() { w.t.Helper(); w.exec(`CREATE TABLE written (id text NOT NULL, who text NOT NULL)`) }
+func (w *world) makeOut() {
+	w.t.Helper()
+	w.exec(`CREATE TABLE written (id text NOT NULL, who text NOT NULL)`)
+}
 
 // write has a body write a row when it is settled.
 func (w *world) write(a *lifecycle.Act[bill], who string) {

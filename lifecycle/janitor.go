@@ -74,18 +74,31 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	safety := s.safetyOf(l)
 	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycles.Undeclared && l.Step != ""})
 	var also func(context.Context, *store.Tx) error
-	if j := s.coverer(l.Status); j != nil && l.Begun == 0 {
+	if j := s.coverer(l.Status); j != nil {
 		also = func(ctx context.Context, tx *store.Tx) error {
-			return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
-				Step: l.Step, Requester: l.Requester, Holder: l.Holder, Since: l.ClaimedAt}})
+			return caught(func() error {
+				return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
+					Step: l.Step, Requester: l.Requester, Holder: l.Holder, Since: l.ClaimedAt}})
+			})
 		}
 	}
-	e, freed, err := s.ground.recover(ctx, l, safety != lifecycles.Opaque, hold.MaxDeaths, note, also)
+	e, freed, err := s.ground.recover(ctx, l, s.claimOf(l), safety != lifecycles.Opaque, hold.MaxDeaths, note, also)
 	if freed {
 		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
 			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
 	}
 	return freed, err
+}
+
+// claimOf is the claim status of a hold: what it is in, unless somebody has set
+// another under it.
+func (s *site) claimOf(l entities.Lapsed) string {
+	for _, c := range s.config.Claims() {
+		if c.Into == l.Status {
+			return l.Status
+		}
+	}
+	return ""
 }
 
 // safetyOf is what the body of a claim promised.
@@ -98,8 +111,5 @@ func (s *site) safetyOf(l entities.Lapsed) lifecycles.Safety {
 	if step == nil {
 		return lifecycles.Undeclared
 	}
-	if h := s.handler(step.Action, l.Requester); h != nil {
-		return h.Safety
-	}
-	return lifecycles.Transactional // it has no body
+	return s.safety(step, l.Requester)
 }

@@ -115,7 +115,9 @@ func (l *Lifecycle[E]) Covered(by ...Janitor) *Lifecycle[E] {
 	return l
 }
 
-// In sets the workspaces that the lifecycle is for; the default is "default".
+// In names the workspaces that the lifecycle is for: it is registered there when the
+// engine opens, and refused elsewhere. Without it, it is registered in a workspace
+// when it is first used there, and in "default" at once.
 func (l *Lifecycle[E]) In(workspaces ...string) *Lifecycle[E] {
 	l.workspaces = append(l.workspaces, workspaces...)
 	return l

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Effect is one external side effect inside an operation, as the journal has it.
@@ -114,11 +116,15 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	if err != nil {
 		return nil, err
 	}
-	a, whole, err := s.resolution(p, known, o, by)
+	if p.Phase != string(entities.Uncertain) {
+		return nil, fault.New(fault.Conflict, "the operation %s is not uncertain: it is %s", p.ID, p.Phase).With("phase", p.Phase)
+	}
+	a, err := s.resolution(p, o, by)
 	if err != nil {
 		return nil, err
 	}
 	var now entities.Entity
+	var whole bool
 	err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		for _, k := range known {
 			state := effects.NotDone
@@ -129,10 +135,23 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 				return err
 			}
 		}
-		if !whole {
-			return nil
+		left, err := effects.List(ctx, tx, at, p.ID)
+		if err == nil {
+			err = agrees(left, known)
 		}
-		var err error
+		whole = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
+		acted := slices.ContainsFunc(left, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Done })
+		if err == nil && acted && o == "" { // it would do it again
+			a, err = s.resolution(p, Success, by)
+		}
+		switch {
+		case err == nil && !whole && o != "":
+			return fault.New(fault.Conflict, "the operation %s cannot end with %s: effects are left of which nothing is known", p.ID, o)
+		case err != nil || !whole:
+			return err
+		case p.Manual && a.How == entities.Resume:
+			return fault.New(fault.Validation, "the claim of the operation %s was taken by hand, and nobody resumes it: name the outcome", p.ID)
+		}
 		now, err = s.ground.unpark(ctx, tx, at, a, p.Status)
 		return err
 	})
@@ -142,40 +161,59 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	return operationOf(now), nil
 }
 
-// resolution says how an operation goes on, and whether nothing of it is unknown
-// once these are known.
-func (s *site) resolution(p Pending, known []Resolution, o Outcome, by string) (a entities.UnparkArgs, whole bool, err error) {
-	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
-		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
-	said := make(map[string]bool)
+// agrees refuses to be told something else than what is known already.
+func agrees(journal []effects.Entry, known []Resolution) error {
 	for _, k := range known {
-		said[effects.Key(p.ID, k.Name, k.Ordinal)] = true
-		if k.Name == effects.Body && k.Happened && o == "" {
-			o = Success // it would do it again
+		for _, x := range journal {
+			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strict.Equal(orNull(x.Result), orNull(k.Result)) {
+				return fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", k.Name, k.Ordinal)
+			}
 		}
 	}
-	whole = true
-	for _, x := range p.Effects {
-		whole = whole && (x.State != string(effects.Begun) || said[x.Key])
+	return nil
+}
+
+func orNull(data []byte) []byte {
+	if len(data) == 0 {
+		return []byte("null")
+	}
+	return data
+}
+
+// resolution says how an operation goes on, once nothing of it is unknown.
+func (s *site) resolution(p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
+	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
+		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
+	switch o {
+	case "":
+		return a, nil
+	case Failure, Rejected:
+		a.How = entities.Back
+	case Success:
+		a.How, a.Event, a.Outcome = entities.Success, settled(p.Step), "success"
+	default:
+		return a, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
 	}
 	steps, err := s.offered(p.Step, p.Requester)
 	if err != nil {
-		return a, false, err
+		return a, err
 	}
-	switch {
-	case o == Success:
-		a.How, a.Event, a.Outcome = entities.Success, settled(p.Step), "success"
-		for _, step := range steps {
-			if c, ok := step.Claim.For(p.Requester); ok && c.Into == p.Status {
-				a.To, _ = step.Success.For(p.Requester)
-			}
+	for _, step := range steps {
+		c, ok := step.Claim.For(p.Requester)
+		if !ok || c.Into != p.Status {
+			continue
 		}
-	case o == Failure || o == Rejected:
-		a.How = entities.Back
-	case o != "":
-		return a, false, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
-	case p.Manual && whole:
-		return a, false, fault.New(fault.Validation, "the claim of the operation %s was taken by hand, and nobody resumes it: name the outcome", p.ID)
+		if failed, ok := step.Failed.For(p.Requester); ok && o == Failure {
+			a.To, a.Event = failed, "failed/"+step.Key
+		}
+		if o == Success {
+			a.To, _ = step.Success.For(p.Requester)
+			a.Note = []byte(text(map[string]string{"after": afterOf(step, p.Requester)}))
+		}
+		return a, nil
 	}
-	return a, whole, nil
+	if o == Success {
+		return a, fault.New(fault.Conflict, "the config has no step %q any more that is claimed in %q: it cannot end with success", p.Step, p.Status)
+	}
+	return a, nil
 }

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -165,13 +167,17 @@ func (o *own) swap(ctx context.Context, tx *store.Tx, id, from, to string, want 
 }
 
 func (o *own) end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
+	ctx, a.Claim = store.InWorkspace(ctx, at.Workspace), claim
 	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var again bool
 		var err error
-		if e, err = entities.End(ctx, tx, at, a); err != nil {
-			return err
+		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again {
+			return errors.Join(err, o.shown(ctx, tx, &e))
 		}
-		if err := all(ctx, tx, commits); err != nil {
-			return err
+		if e.Claim.Phase == entities.Free {
+			if err := all(ctx, tx, commits); err != nil {
+				return err
+			}
 		}
 		return o.follow(ctx, tx, &e, claim, a.How == entities.Success)
 	})
@@ -190,12 +196,18 @@ func (o *own) follow(ctx context.Context, tx *store.Tx, e *entities.Entity, clai
 			return err
 		}
 	}
+	err := o.shown(ctx, tx, e)
+	if !must && fault.CodeOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+// shown shows an entity as the user's row has it.
+func (o *own) shown(ctx context.Context, tx *store.Tx, e *entities.Entity) error {
 	row, err := o.row(ctx, tx, e.ID)
 	if err == nil {
 		*e = seen(*e, row)
-	}
-	if !must && fault.CodeOf(err) == fault.NotFound {
-		return nil
 	}
 	return err
 }
@@ -204,6 +216,10 @@ func (o *own) move(ctx context.Context, a entities.TransitionArgs, commits []com
 	row, err := o.row(ctx, nil, a.ID)
 	if err != nil {
 		return e, err
+	}
+	if !slices.Contains(a.From, row.Status) {
+		return e, fault.New(fault.InvalidTransition, "the %s %q is %q, and this leaves %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
+			With("status", row.Status).With("version", row.Version)
 	}
 	want := a.Want
 	a.From, a.Want, a.Data = []string{row.Status}, nil, nil
@@ -247,10 +263,11 @@ func (o *own) moved(ctx context.Context, id string, want *int64, was store.OwnRo
 	return events.Moved(o.site.config.Workflow+" "+id, expected, now.Version)
 }
 
-func (o *own) recover(ctx context.Context, l entities.Lapsed, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
+func (o *own) recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
+	ctx = store.InWorkspace(ctx, l.Workspace)
 	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		var err error
-		if e, freed, err = entities.Recover(ctx, tx, l, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
 		}
 		if also != nil {
@@ -258,7 +275,7 @@ func (o *own) recover(ctx context.Context, l entities.Lapsed, resume bool, maxDe
 				return err
 			}
 		}
-		return o.follow(ctx, tx, &e, l.Status, false)
+		return o.follow(ctx, tx, &e, claim, false)
 	})
 	return e, freed && err == nil, err
 }
@@ -268,7 +285,11 @@ func (o *own) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entiti
 	if err != nil {
 		return e, err
 	}
-	return e, o.follow(ctx, tx, &e, claim, a.How == entities.Success)
+	err = o.follow(ctx, tx, &e, claim, a.How == entities.Success)
+	if errors.Is(err, errMoved) {
+		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else", a.Lifecycle, a.ID, claim)
+	}
+	return e, err
 }
 
 // adoptLimit is how many rows of the user's a sweep looks at.
@@ -310,8 +331,22 @@ func (o *own) adoptRow(ctx context.Context, row store.OwnRow) error {
 	case err != nil && fault.CodeOf(err) != fault.NotFound:
 		return err
 	}
-	if _, err := entities.Sync(ctx, o.site.engine, o.site.config.Workflow, row.ID, row.Status); err != nil {
-		return err
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		side, err := entities.Sync(ctx, tx, o.site.config.Workflow, row.ID, row.Status)
+		if err != nil {
+			return err
+		}
+		now, err := o.row(ctx, tx, row.ID) // under the lock of the row beside it
+		if err != nil {
+			return err
+		}
+		if side.Claim.Phase != entities.Free || now.Status != row.Status {
+			return errMoved
+		}
+		return o.site.adoptOne(ctx, tx, at, row.ID, row.Status)
+	})
+	if errors.Is(err, errMoved) || fault.CodeOf(err) == fault.NotFound {
+		return nil // it was claimed, or left the status, or is gone
 	}
-	return o.site.adoptOne(ctx, at, row.ID, row.Status)
+	return err
 }

@@ -212,7 +212,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 				t.Errorf("an effect ended: %v, %v", x, err)
 			}
 			armed()
-			ended, err := entities.End(ctx, hf, at, entities.EndArgs{Ticket: taken.Ticket(), How: entities.Back, Event: "released", Outcome: "failed"})
+			ended, _, err := entities.End(ctx, hf, at, entities.EndArgs{Ticket: taken.Ticket(), How: entities.Back, Event: "released", Outcome: "failed", Claim: "aging"})
 			wantEntity(t, hf, "given back", ended, err, 4)
 			armed()
 			put, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})

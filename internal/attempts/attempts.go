@@ -93,8 +93,7 @@ type Log struct {
 	waiting map[int16][]noted
 	count   int
 	dropped int64
-	writing bool
-	done    sync.WaitGroup
+	writing chan struct{} // closed when nothing waits any more; nil when nothing is written
 }
 
 // NewLog returns a log that writes through a doer.
@@ -115,9 +114,9 @@ func (l *Log) Note(at store.Place, a Attempt) {
 	}
 	l.waiting[at.Shard] = append(l.waiting[at.Shard], n)
 	l.count++
-	if !l.writing {
-		l.writing = true
-		l.done.Go(l.write)
+	if l.writing == nil {
+		l.writing = make(chan struct{})
+		go l.write()
 	}
 }
 
@@ -146,12 +145,20 @@ func (l *Log) next() (int16, []noted) {
 		l.count -= n
 		return shard, all[:n]
 	}
-	l.writing = false
+	close(l.writing)
+	l.writing = nil
 	return 0, nil
 }
 
 // Flush waits until what was noted is written, or could not be.
-func (l *Log) Flush() { l.done.Wait() }
+func (l *Log) Flush() {
+	l.mu.Lock()
+	writing := l.writing
+	l.mu.Unlock()
+	if writing != nil {
+		<-writing
+	}
+}
 
 // List returns the latest refusals on an entity, the last first.
 func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int) ([]Attempt, error) {

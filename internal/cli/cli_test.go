@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/sqlite"
-	"github.com/holdfast-go/holdfast/stream"
 )
 
 func TestRedact(t *testing.T) {
@@ -173,50 +172,11 @@ func TestStoryFails(t *testing.T) {
 	s := server{
 		program:       newProgram(nil, io.Discard, io.Discard),
 		databaseFlags: databaseFlags{DB: "a.db"}, serverFlags: serverFlags{Listen: "127.0.0.1:0"},
-		story: func(context.Context, *holdfast.Engine) error { return tally{wrong: []string{"7"}}.check() },
+		story: func(context.Context, *holdfast.Engine) error { return fault.New(fault.Internal, "this must not be") },
 	}
 	err := s.run(t.Context())
 	if exitCode(err) != 1 || !strings.Contains(message(err), "must not be") {
 		t.Errorf("ended with %v", err)
-	}
-}
-
-// A planted double close, and every other thing that must not be, is found.
-func TestDemoFindsWhatMustNotBe(t *testing.T) {
-	closed := func(by string) stream.Event { return stream.Event{Name: "closed", Actor: by} }
-	one, two := caller(0), caller(1)
-	for name, r := range map[string]race{
-		"closed twice":      {won: []string{one}, refused: 7, status: "closed", events: []stream.Event{closed(one), closed(two)}},
-		"two told":          {won: []string{one, two}, refused: 6, status: "closed", events: []stream.Event{closed(one)}},
-		"never closed":      {refused: 8, status: "open"},
-		"closed by another": {won: []string{one}, refused: 7, status: "closed", events: []stream.Event{closed(two)}},
-		"open after all":    {won: []string{one}, refused: 7, status: "open", events: []stream.Event{closed(one)}},
-	} {
-		var t2 tally
-		t2.add(r)
-		if t2.check() == nil {
-			t.Errorf("%s: not found", name)
-		}
-		if (name == "closed twice") != (t2.twice == 1) {
-			t.Errorf("%s: told %s", name, t2)
-		}
-	}
-	var good tally
-	good.add(race{won: []string{one}, refused: 7, status: "closed", events: []stream.Event{{Name: "created"}, closed(one)}})
-	if err := good.check(); err != nil || good.String() != "1 invoices, 8 attempts: 1 closed, 7 refused, 0 closed twice" {
-		t.Errorf("%v: %s", err, good)
-	}
-}
-
-func TestWhoWon(t *testing.T) {
-	lost := fault.New(fault.Concurrency, "moved")
-	if w, l, err := whoWon([2]error{lost, nil}); w != 1 || l != 0 || err != nil {
-		t.Error(w, l, err)
-	}
-	for _, told := range [][2]error{{nil, nil}, {lost, lost}, {nil, io.EOF}, {io.EOF, nil}} {
-		if _, _, err := whoWon(told); err == nil {
-			t.Errorf("%v is taken for a race with one winner", told)
-		}
 	}
 }
 

@@ -5,174 +5,115 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
 const (
-	demoInvoices = 20
-	demoCallers  = 8 // that try to close the same invoice at once
+	demoWorkspace = "demo-invoices"
+	demoRaces     = 8 // invoices that are raced for
+	demoAdmins    = 8 // who close the same invoice at once
+	demoKills     = 3 // invoices whose first caller is killed in the middle
+
+	// demoLease is how long a caller that was killed is waited for, and
+	// demoSweep how often the janitor looks.
+	demoLease = 2 * time.Second
+	demoSweep = time.Second
+	// demoPatience is how long the whole may take.
+	demoPatience = 2 * time.Minute
 )
 
-// demo tells the story of the double-click: invoices that many callers close at
-// the same moment. What it shows is counted from what the callers were told, and
-// then again from the database's own history; where the two disagree, it fails.
-func (p *program) demo(ctx context.Context, engine *holdfast.Engine, m *mailer) error {
-	d := demo{mailer: m, engine: engine, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoInvoices)}
-	return d.tell(holdfast.InWorkspace(ctx, "demo"))
-}
-
+// demo tells the story of actions that must not happen twice: invoices that many
+// close at the same moment, that are closed by processes which are killed, and
+// that are paid by processes which are killed after the card was charged. What it
+// shows is counted from what the callers were told, and then again from what the
+// database has recorded; where the two disagree, it fails.
 type demo struct {
-	engine *holdfast.Engine
-	run    string // makes the names of one run its own
-	out    io.Writer
-	bar    *bar
-	mailer *mailer
+	*shop
+	callers
+	run   string // makes the names of one run its own
+	out   io.Writer
+	bar   *bar
+	last  int // the number of the last invoice
+	total tally
 }
 
-func (d demo) tell(ctx context.Context) error {
-	d.say("\n%d invoices are open. %d callers close each of them, all at once.\n\n", demoInvoices, demoCallers)
-	var total tally
-	for n := range demoInvoices {
-		race, err := d.race(ctx, fmt.Sprintf("%s-%02d", d.run, n+1))
-		if err != nil {
-			return err
-		}
-		total.add(race)
-		d.bar.clear()
-		d.say("  invoice %s   %-18s   %d refused   history: %s\n", race.id, race.winners(), race.refused, race.history())
-		d.bar.draw(n + 1)
-	}
-	d.bar.clear()
-	d.say("\n%s\n", total)
-	if err := d.mail(ctx, d.mailer); err != nil {
-		return err
-	}
-	if err := d.append(ctx); err != nil {
-		return err
-	}
-	return total.check()
+func newDemo(p *program, db databaseFlags) *demo {
+	return &demo{shop: newShop(), callers: callers{env: p.env, db: db}, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoRaces)}
 }
 
-func (d demo) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
-
-// race is one invoice and what happened to it.
-type race struct {
-	id      string
-	won     []string       // callers that were told that they closed it
-	refused int            // callers that were told that it is closed already
-	events  []stream.Event // what the database says
-	status  string
-}
-
-// race opens an invoice and lets the callers close it, then reads it back.
-func (d demo) race(ctx context.Context, id string) (race, error) {
-	r := race{id: id}
-	if _, err := entities.Create(ctx, d.engine, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"}); err != nil {
-		return r, err
+// tell tells the story. A stop in between is the context's error.
+func (d *demo) tell(ctx context.Context) error {
+	whole, cancel := context.WithTimeout(holdfast.InWorkspace(ctx, demoWorkspace), demoPatience)
+	defer cancel()
+	err := d.chapters(whole)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	if err := r.count(d.close(ctx, id)); err != nil {
-		return r, err
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the demo did not come to its end in %s: %w", demoPatience, err)
 	}
-	return r, d.readBack(ctx, &r)
-}
-
-// close is the callers, who wait for each other and then all close at once. It
-// returns what each was told.
-func (d demo) close(ctx context.Context, id string) []error {
-	told := make([]error, demoCallers)
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range told {
-		all.Go(func() {
-			<-start
-			_, told[i] = entities.Transition(ctx, d.engine, entities.TransitionArgs{
-				Lifecycle: "invoice", ID: id, From: []string{"open"}, To: "closed",
-				Event: "closed", Meta: events.Meta{Actor: caller(i)},
-			})
-		})
-	}
-	close(start)
-	all.Wait()
-	return told
-}
-
-func caller(i int) string { return "caller " + strconv.Itoa(i+1) }
-
-// count sorts what the callers were told. Anything but yes and no ends the demo.
-func (r *race) count(told []error) error {
-	for i, err := range told {
-		switch {
-		case err == nil:
-			r.won = append(r.won, caller(i))
-		case errors.Is(err, holdfast.ErrInvalidTransition):
-			r.refused++
-		default:
-			return fmt.Errorf("%s, invoice %s: %w", caller(i), r.id, err)
-		}
-	}
-	return nil
-}
-
-func (d demo) readBack(ctx context.Context, r *race) (err error) {
-	if r.events, err = stream.Read(ctx, d.engine, entities.Stream("invoice", r.id), 0, 0); err != nil {
-		return err
-	}
-	e, err := entities.Get(ctx, d.engine, "invoice", r.id)
-	r.status = e.Status
 	return err
 }
 
-// closings are the events that closed the invoice.
-func (r race) closings() []stream.Event {
-	var all []stream.Event
-	for _, e := range r.events {
-		if e.Name == "closed" {
-			all = append(all, e)
+func (d *demo) chapters(ctx context.Context) error {
+	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails} {
+		if err := chapter(ctx); err != nil {
+			return err
 		}
 	}
-	return all
+	d.say("\n%s\n", d.total)
+	return d.total.check()
 }
 
-// tally is the sum of the races.
-type tally struct {
-	invoices, attempts, closed, refused, twice int
-	wrong                                      []string
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
+
+// open makes the next invoice.
+func (d *demo) open(ctx context.Context, data invoice) (*account, error) {
+	d.last++
+	a := &account{id: fmt.Sprintf("%s-%02d", d.run, d.last), told: []string{"created"}}
+	_, err := d.invoices.Create(ctx, d.engine, a.id, data)
+	return a, err
 }
 
-// add counts a race. Closed and twice are what the history says; refused is
-// what the callers were told.
-func (t *tally) add(r race) {
-	t.invoices++
-	t.attempts += len(r.won) + r.refused
-	t.refused += r.refused
-	closings := r.closings()
-	if len(closings) > 0 {
-		t.closed++
-	}
-	if len(closings) > 1 {
-		t.twice++
-	}
-	if len(closings) != 1 || len(r.won) != 1 || closings[0].Actor != r.won[0] || r.status != "closed" {
-		t.wrong = append(t.wrong, r.id)
+// closeAs has an admin close an invoice, and notes what the admin is told.
+func (d *demo) closeAs(ctx context.Context, a *account, who string) (closed bool, err error) {
+	_, err = d.invoices.Fire(ctx, d.engine, a.id, "close", "admin", lifecycle.By(who))
+	return a.answered(who, "close", err)
+}
+
+// await asks again and again until something has happened.
+func await(ctx context.Context, happened func() (bool, error)) error {
+	for {
+		if yes, err := happened(); yes || err != nil {
+			return err
+		}
+		if err := clock.Wait(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
 	}
 }
 
-func (t tally) String() string {
-	return fmt.Sprintf("%d invoices, %d attempts: %d closed, %d refused, %d closed twice", t.invoices, t.attempts, t.closed, t.refused, t.twice)
-}
-
-func (t tally) check() error {
-	if len(t.wrong) == 0 {
-		return nil
+// audit reads back what the database has recorded of an invoice, and adds it to
+// the total.
+func (d *demo) audit(ctx context.Context, a *account) error {
+	e, err := d.invoices.Get(ctx, d.engine, a.id)
+	if err != nil {
+		return err
 	}
-	return fault.New(fault.Internal, "the demo found what must not be: invoices that were not closed once, by the caller who was told so: %v", t.wrong)
+	a.status, a.receipt = e.Status, e.Data.Receipt
+	if a.history, err = d.invoices.History(ctx, d.engine, a.id, 0, 0); err != nil {
+		return err
+	}
+	if a.attempts, err = d.invoices.Attempts(ctx, d.engine, a.id); err != nil {
+		return err
+	}
+	a.bodies += d.ran(a.id)
+	d.total.add(a)
+	return nil
 }

@@ -7,24 +7,6 @@ import (
 	"strings"
 )
 
-func (r race) winners() string {
-	if len(r.won) == 0 {
-		return "closed by nobody"
-	}
-	return "closed by " + strings.Join(r.won, " and ")
-}
-
-func (r race) history() string {
-	names := make([]string, len(r.events))
-	for i, e := range r.events {
-		names[i] = e.Name
-		if e.Actor != "" {
-			names[i] += " by " + e.Actor
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
 // bar is a line at the bottom of a terminal that shows how far a thing is. Nil
 // is one that shows nothing, for everywhere else.
 type bar struct {

@@ -31,6 +31,8 @@ type grammar struct {
 	Lint    lintCommand    `cmd:"" help:"Judge the configs of lifecycles."`
 	Diagram diagramCommand `cmd:"" help:"Draw the config of a lifecycle."`
 	Version versionCommand `cmd:"" help:"Tell what this program is made of."`
+
+	DemoCaller demoCallerCommand `cmd:"" hidden:""`
 }
 
 type databaseFlags struct {
@@ -46,7 +48,7 @@ type serverFlags struct {
 type devCommand struct {
 	databaseFlags
 	serverFlags
-	Demo bool `help:"Show a race between callers, then go on serving."`
+	Demo bool `help:"Show races, kills and what becomes of them, then go on serving."`
 }
 
 func (devCommand) Help() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi"
@@ -18,9 +19,9 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags}
 	if c.Demo {
-		m := new(mailer)
-		s.parts = append(s.parts, m.part())
-		s.story = func(ctx context.Context, engine *holdfast.Engine) error { return p.demo(ctx, engine, m) }
+		d := newDemo(p, c.databaseFlags)
+		s.parts, s.sweepEvery = append(s.parts, d.shop), demoSweep
+		s.story = func(ctx context.Context, _ *holdfast.Engine) error { return d.tell(ctx) }
 	}
 	return s.run(ctx)
 }
@@ -40,8 +41,9 @@ type server struct {
 	*program
 	serverFlags
 	databaseFlags
-	noMigrate bool
-	parts     []holdfast.Part
+	noMigrate  bool
+	parts      []holdfast.Part
+	sweepEvery time.Duration // 0 is the engine's default
 	// story runs once the server is ready. Its error ends the server.
 	story func(context.Context, *holdfast.Engine) error
 }
@@ -61,7 +63,7 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate}, s.parts...)
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: s.sweepEvery}, s.parts...)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}

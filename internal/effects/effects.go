@@ -148,7 +148,7 @@ func Begin(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket,
 		err = lost(t)
 	}
 	r.Name, r.Ordinal = name, ordinal
-	if r.State == Begun && r.Epoch == t.Epoch { // the answer to it was lost: it is this attempt's own
+	if r.State == "" || (r.State == Begun && r.Epoch == t.Epoch) { // the answer to it was lost: it is this attempt's own
 		r.State = New
 	}
 	return r.Entry, err

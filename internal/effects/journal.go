@@ -2,8 +2,11 @@ package effects
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
@@ -11,16 +14,29 @@ import (
 )
 
 // Journal is the journal of one attempt of an operation. It is safe for concurrent
-// use, but effects of the same name count in the order in which they begin.
+// use; effects of the same name count in the order in which they begin.
+//
+// An effect has an ordinal among those of its name. It is used up when it is known
+// what became of the effect. One that is tried again while that is unknown is the
+// same effect, under the same key: so a body that repeats a call after a timeout does
+// not do it twice.
 type Journal struct {
 	Doer   store.Doer
 	At     store.Place
 	Ticket entities.Ticket
 
-	mu       sync.Mutex
-	ordinals map[string]int
-	results  []entities.Result // that are not noted yet
-	unknown  bool              // an effect is unknown that only a person can tell of
+	mu      sync.Mutex
+	names   map[string]*named
+	results []entities.Result // that are not noted yet
+	open    int               // effects begun by this attempt, or met, of which nothing is known
+	doubt   bool              // one of them only a person can tell of
+}
+
+// named is the effects of one name.
+type named struct {
+	next    int
+	back    []int        // ordinals that are free again, rising
+	unknown map[int]bool // of those, the ones that were begun
 }
 
 type journalKey struct{}
@@ -36,9 +52,12 @@ func From(ctx context.Context) *Journal {
 	return j
 }
 
-// ErrUnknown is returned by an effect that was begun by an earlier attempt, of
-// which nothing is known, and which only a person can tell of.
-var ErrUnknown = errors.New("an earlier attempt began this effect, and nothing is known of what became of it: the operation waits for a person")
+// ErrUnknown is returned by an effect that was begun before, of which nothing is
+// known, and which only a person can tell of.
+var ErrUnknown = errors.New("this effect was begun before, and nothing is known of what became of it: the operation waits for a person")
+
+// ErrOpen is the error of a body that succeeded although an effect is unknown.
+var ErrOpen = errors.New("the action succeeded, but an effect was begun of which nothing is known")
 
 // Call is one effect.
 type Call struct {
@@ -60,31 +79,73 @@ func (n notDone) Error() string { return n.err.Error() }
 func (n notDone) Unwrap() error { return n.err }
 
 // NotHappened says of an error that the effect did not happen.
-func NotHappened(err error) error { return notDone{err} }
+func NotHappened(err error) error {
+	if err == nil {
+		err = errors.New("it did not happen")
+	}
+	return notDone{err}
+}
+
+// noting is how long a write of the journal may take, beyond the end of the body's
+// context: what is known must not be lost because somebody is told to stop.
+const noting = 10 * time.Second
+
+func beyond(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), noting)
+}
 
 // Do does an effect, unless it is done already.
 func (j *Journal) Do(ctx context.Context, c Call) error {
 	if err := CheckName(c.Name); err != nil {
 		return err
 	}
-	ordinal, results := j.next(c.Name)
-	e, err := Begin(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, c.Policy, results)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j.noted(len(results))
+	ordinal, unknown, results := j.reserve(c.Name)
+	if unknown && c.Policy == Hold {
+		j.giveBack(c, ordinal, true)
+		return ErrUnknown
+	}
+	e, err := j.begin(ctx, c, ordinal, results)
+	if err != nil {
+		j.giveBack(c, ordinal, unknown)
+		return err
+	}
+	if !unknown && e.State != Done && e.State != NotDone {
+		j.opened(1)
+	}
+	return j.proceed(ctx, c, ordinal, e, unknown)
+}
+
+func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []entities.Result) (Entry, error) {
+	ctx, cancel := beyond(ctx)
+	defer cancel()
+	e, err := Begin(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, c.Policy, results)
+	if err == nil {
+		j.noted(results)
+	}
+	return e, err
+}
+
+// proceed goes on from how an effect stands.
+func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, again bool) error {
 	key := Key(j.Ticket.Operation, c.Name, ordinal)
 	switch {
 	case e.State == Done:
 		return c.Keep(e.Result)
+	case e.State == NotDone: // and there is a later one: it is passed over, as it was then
+		return NotHappened(errors.New(reasonOf(e.Result)))
 	case e.State == Begun && c.Policy == Hold:
-		j.doubt()
+		j.giveBack(c, ordinal, true)
 		return ErrUnknown
-	case e.State == Begun && c.Policy == Probe:
+	case (e.State == Begun || again) && c.Policy == Probe:
 		result, happened, err := c.Probe(ctx, key)
 		if err != nil || happened {
 			return j.closed(ctx, c, ordinal, result, err)
 		}
+	case ctx.Err() != nil: // it was not called
+		return j.closed(ctx, c, ordinal, nil, NotHappened(ctx.Err()))
 	}
 	return j.try(ctx, c, ordinal, key)
 }
@@ -93,8 +154,8 @@ func (j *Journal) Do(ctx context.Context, c Call) error {
 func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string) error {
 	returned := false
 	defer func() {
-		if !returned && c.Policy == Hold {
-			j.doubt()
+		if !returned {
+			j.giveBack(c, ordinal, true)
 		}
 	}()
 	result, err := c.Try(ctx, key)
@@ -105,50 +166,112 @@ func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string) erro
 // closed notes what became of a call.
 func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, err error) error {
 	var not notDone
-	switch {
-	case errors.As(err, &not):
-		_, noted := End(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, NotDone, nil)
-		if noted != nil {
-			return errors.Join(not.err, noted)
-		}
-		return not.err
-	case err != nil:
-		if c.Policy == Hold {
-			j.doubt()
-		}
-		return err
+	if errors.As(err, &not) {
+		return j.refused(ctx, c, ordinal, not.err)
 	}
-	data, err := resultOf(result)
+	var data json.RawMessage
+	if err == nil {
+		data, err = resultOf(result)
+	}
 	if err != nil {
-		j.doubt()
+		j.giveBack(c, ordinal, true)
 		return err
-	}
-	if c.Now {
-		if _, err := End(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, Done, data); err != nil {
-			return err
-		}
-		return c.Keep(data)
 	}
 	j.keep(entities.Result{Name: c.Name, Ordinal: ordinal, Result: data})
+	j.opened(-1)
+	if c.Now {
+		if err := j.now(ctx, c.Name, ordinal, data); err != nil {
+			return err
+		}
+	}
 	return c.Keep(data)
 }
 
-func (j *Journal) next(name string) (ordinal int, results []entities.Result) {
+// now notes a result at once. Where that fails, it is noted with the next write,
+// unless the hold is lost.
+func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte) error {
+	ctx, cancel := beyond(ctx)
+	defer cancel()
+	_, err := End(ctx, j.Doer, j.At, j.Ticket, name, ordinal, Done, data)
+	switch {
+	case err == nil:
+		j.noted([]entities.Result{{Name: name, Ordinal: ordinal}})
+	case fault.CodeOf(err) == fault.LeaseLost:
+		return err
+	}
+	return nil
+}
+
+// refused notes that an effect did not happen.
+func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error) error {
+	ctx, cancel := beyond(ctx)
+	defer cancel()
+	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // of a string, it does not fail
+	if _, err := End(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, NotDone, why); err != nil {
+		j.giveBack(c, ordinal, true)
+		return errors.Join(reason, err)
+	}
+	j.opened(-1)
+	return reason
+}
+
+func reasonOf(data []byte) string {
+	var why struct{ Reason string }
+	if json.Unmarshal(data, &why) != nil || why.Reason == "" {
+		return "it did not happen"
+	}
+	return why.Reason
+}
+
+// reserve returns the ordinal of the next effect of a name, whether it was begun
+// before and is unknown, and the results that are not noted yet.
+func (j *Journal) reserve(name string) (ordinal int, unknown bool, results []entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.ordinals == nil {
-		j.ordinals = make(map[string]int)
+	if j.names == nil {
+		j.names = make(map[string]*named)
 	}
-	ordinal = j.ordinals[name]
-	j.ordinals[name]++
-	return ordinal, j.results[:len(j.results):len(j.results)]
+	n := j.names[name]
+	if n == nil {
+		n = &named{unknown: make(map[int]bool)}
+		j.names[name] = n
+	}
+	if len(n.back) > 0 {
+		ordinal, n.back = n.back[0], n.back[1:]
+	} else {
+		ordinal = n.next
+		n.next++
+	}
+	unknown = n.unknown[ordinal]
+	return ordinal, unknown, slices.Clone(j.results)
+}
+
+// giveBack frees the ordinal of an effect that is not closed; unknown says that it
+// was begun.
+func (j *Journal) giveBack(c Call, ordinal int, unknown bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := j.names[c.Name]
+	at, _ := slices.BinarySearch(n.back, ordinal)
+	n.back = slices.Insert(n.back, at, ordinal)
+	n.unknown[ordinal] = n.unknown[ordinal] || unknown
+	j.doubt = j.doubt || (unknown && c.Policy == Hold)
+}
+
+// opened counts the effects that are unknown.
+func (j *Journal) opened(n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.open += n
 }
 
 // noted forgets results that were written.
-func (j *Journal) noted(n int) {
+func (j *Journal) noted(some []entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.results = j.results[min(n, len(j.results)):]
+	j.results = slices.DeleteFunc(j.results, func(r entities.Result) bool {
+		return slices.ContainsFunc(some, func(s entities.Result) bool { return s.Name == r.Name && s.Ordinal == r.Ordinal })
+	})
 }
 
 func (j *Journal) keep(r entities.Result) {
@@ -157,18 +280,12 @@ func (j *Journal) keep(r entities.Result) {
 	j.results = append(j.results, r)
 }
 
-func (j *Journal) doubt() {
+// Rest returns the results that are not noted yet, whether something is unknown, and
+// whether only a person can tell of it.
+func (j *Journal) Rest() (results []entities.Result, open, doubt bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.unknown = true
-}
-
-// Rest returns the results that are not noted yet, and whether something is unknown
-// that only a person can tell of.
-func (j *Journal) Rest() (results []entities.Result, unknown bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.results, j.unknown
+	return slices.Clone(j.results), j.open > 0, j.doubt
 }
 
 // Missing is the error of an effect outside of an operation.

@@ -100,6 +100,7 @@ type EndArgs struct {
 	Message string
 	Outcome string
 	Note    []byte
+	Claim   string // the claim status
 	Meta    events.Meta
 }
 
@@ -173,7 +174,19 @@ type renewArgs struct {
 // Topic is what is woken when an operation of a lifecycle is due.
 func Topic(lifecycle string) string { return "operations/" + lifecycle }
 
-func told(m store.Mark) result { return result{true, Entity{Version: m.Version}} }
+// told is what the event of a command tells: enough to know what became of it.
+func told(m store.Mark) result {
+	e := Entity{Version: m.Version, Claim: Claim{Phase: Free}}
+	switch m.Name {
+	case EventInterrupted, EventResumed:
+		e.Claim.Phase = Due
+	case EventParked:
+		e.Claim.Phase = Uncertain
+	case EventClaimed, EventAdopted:
+		e.Claim.Phase = Held
+	}
+	return result{true, e}
+}
 
 func emits(lifecycle, id string, names ...string) store.Emission {
 	return store.Emission{Stream: Stream(lifecycle, id), Names: names}
@@ -211,6 +224,7 @@ func bindEnd(a EndArgs, args *store.Args) {
 	args.MaybeText(a.Message)
 	args.Text(a.Outcome)
 	args.MaybeText(string(a.Note))
+	args.Text(a.Claim)
 	events.BindMeta(args, a.Meta)
 }
 
@@ -363,29 +377,35 @@ func lost(t Ticket) *fault.Error { return hold.Lost("the "+t.Lifecycle+" "+t.ID,
 
 // End ends a hold and returns the entity as it is then: free, or still in its
 // claim where something was begun. Ending again under the epoch that ended it, the
-// same way, gives the same answer. Where the hold is lost, the error is
-// [fault.LeaseLost], and nothing is written.
-func End(ctx context.Context, d store.Doer, at store.Place, a EndArgs) (Entity, error) {
+// same way, writes nothing, and gives the same answer. Where the hold is lost, the
+// error is [fault.LeaseLost], and nothing is written.
+func End(ctx context.Context, d store.Doer, at store.Place, a EndArgs) (e Entity, again bool, err error) {
+	ctx = store.InWorkspace(ctx, at.Workspace)
 	a.Message = hold.Plain(a.Message)
 	if err := events.CheckMeta(a.Meta); err != nil {
-		return Entity{}, err
+		return Entity{}, false, err
 	}
 	if a.Data != nil {
 		if err := strict.Object(a.Data); err != nil {
-			return Entity{}, err
+			return Entity{}, false, err
 		}
 	}
 	r, err := endVerb.DoAt(ctx, d, at, a)
-	e := named(r.entity, a.Lifecycle, a.ID)
+	e = named(r.entity, a.Lifecycle, a.ID)
 	switch {
 	case err != nil:
-		return e, err
+		return e, false, err
 	case r.applied && e.Claim.Operation == "": // the answer was lost
-		return ended(ctx, d, e), nil
-	case r.applied || again(e, a):
-		return e, nil
+		return ended(ctx, d, e), false, nil
+	case r.applied:
+		return e, false, nil
+	case repeated(e, a):
+		return e, true, nil
 	}
-	return e, lost(a.Ticket)
+	if c := e.Claim; c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Held && e.Status != a.Claim {
+		return e, false, fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else while it was claimed: what was done is not recorded", a.Lifecycle, a.ID, a.Claim)
+	}
+	return e, false, lost(a.Ticket)
 }
 
 // ended reads what became of an end whose answer was lost. Where that cannot be
@@ -399,9 +419,9 @@ func ended(ctx context.Context, d store.Doer, e Entity) Entity {
 	return e
 }
 
-// again says whether this very end was recorded before, and nobody has taken the
+// repeated says whether this very end was recorded before, and nobody has taken the
 // entity since.
-func again(e Entity, a EndArgs) bool {
+func repeated(e Entity, a EndArgs) bool {
 	c := e.Claim
 	return c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Free && c.Outcome == a.Outcome
 }

@@ -27,6 +27,7 @@ type freeArgs struct {
 	resume  bool
 	allowed int
 	note    []byte
+	claim   string
 }
 
 type adoptArgs struct {
@@ -71,6 +72,7 @@ var (
 			args.Int(flag(a.resume))
 			args.Int(int64(a.allowed))
 			args.MaybeText(string(a.note))
+			args.Text(a.claim)
 		}, scanClaim).
 		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a freeArgs) store.Emission {
@@ -186,9 +188,10 @@ func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string
 }
 
 // Recover frees a hold that has run out, and says whether it did: another may
-// have, or its holder may have renewed it.
-func Recover(ctx context.Context, d store.Doer, l Lapsed, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Ticket, resume, maxDeaths, note})
+// have, or its holder may have renewed it. A status other than the claim's was set
+// by somebody else, and stays.
+func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
+	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Ticket, resume, maxDeaths, note, claim})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 
@@ -217,8 +220,13 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 	if err := checkNames(lifecycle, id, status); err != nil {
 		return Entity{}, err
 	}
-	r, err := syncVerb.Do(ctx, d, syncArgs{lifecycle, id, status})
-	return named(r.entity, lifecycle, id), err
+	for range 3 {
+		r, err := syncVerb.Do(ctx, d, syncArgs{lifecycle, id, status})
+		if err != nil || r.entity.Version != events.None {
+			return named(r.entity, lifecycle, id), err
+		}
+	}
+	return Entity{}, fault.New(fault.Concurrency, "the %s %q was made by another at the same moment", lifecycle, id)
 }
 
 // TakeDue takes operations of all workspaces on a shard that are to be resumed.

@@ -57,7 +57,7 @@ func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 	}
 	begun, kept := clock.Now(), clock.Now()
 	for {
-		if clock.Wait(ctx, k.Lease/3) != nil {
+		if clock.Wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(begun)))) != nil {
 			return
 		}
 		if clock.Since(begun) >= limit {

@@ -43,7 +43,7 @@ type Table struct {
 // Janitor says that the standard janitor frees what this lifecycle's crashes
 // leave, and how.
 type Janitor struct {
-	Every      time.Duration // 0: the default, 2 minutes
+	Every      time.Duration // 0: on every round of the engine's janitor
 	StuckAfter time.Duration // 0: the default, 5 minutes
 }
 

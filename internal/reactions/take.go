@@ -274,7 +274,7 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
 	}
 	for _, w := range a.Reactions {
-		if err := CheckName(w.Name); err != nil {
+		if err := strict.Text("reaction", w.Name, events.MaxName); err != nil {
 			return nil, err
 		}
 	}

@@ -1,12 +1,14 @@
 -- Notes that an effect is about to be tried, under a hold that has not run out, and
 -- with it the results of earlier ones. Answers how it stands: new, or what is known
--- of it. One that was tried and is known not to have happened is new again.
+-- of it. One that was tried and is known not to have happened is new again, unless
+-- there is a later one of its name: then it is passed over, as it was then.
 -- $1 shard, $2 workspace, $3 command, $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 name, $9 ordinal, $10 policy,
 -- $11 results, a JSON list of {n: name, o: ordinal, r: result}
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
                          $10::text[], $11::text[])
              WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, operation, epoch, name, ordinal, policy, results, member)
+     WHERE m.member + 0 = m.member -- few, for the planner
 ), cur AS MATERIALIZED (
     SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, m.operation AS wanted, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.policy, m.results
@@ -29,6 +31,8 @@ WITH m AS (
     ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
        SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
      WHERE x.state = 'notDone'
+       AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = x.shard AND y.workspace = x.workspace AND y.operation = x.operation
+                                                         AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
 ), counted AS (
     UPDATE {schema}.entity e

@@ -7,6 +7,7 @@ WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
                          $10::text[], $11::text[], $12::bigint[])
              WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, operation, epoch, name, ordinal, state, result, person, member)
+     WHERE m.member + 0 = m.member -- few, for the planner
 ), cur AS MATERIALIZED (
     SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, m.operation AS wanted, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person

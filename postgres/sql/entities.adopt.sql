@@ -43,7 +43,7 @@ WITH m AS (
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            'adopted',
-           json_build_object('from', moved.was, 'to', moved.status, 'operation', moved.operation, 'epoch', moved.epoch, 'until', moved.until),
+           json_build_object('from', moved.was, 'to', moved.status, 'operation', moved.operation, 'epoch', moved.epoch),
            NULL, NULL, NULL, moved.updated_at
       FROM moved
     RETURNING shard, id, workspace, stream, version

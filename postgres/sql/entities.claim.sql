@@ -52,7 +52,7 @@ WITH m AS (
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            'claimed',
            json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
-                             'epoch', moved.epoch, 'holder', moved.holder, 'until', moved.until),
+                             'epoch', moved.epoch, 'holder', moved.holder),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
     RETURNING shard, id, workspace, stream, version

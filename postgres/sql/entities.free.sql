@@ -2,18 +2,19 @@
 -- no effect was begun that may have happened, the entity goes back; otherwise it
 -- stays in the claim, to be resumed or, where nobody resumes it or too many have
 -- died of it, until a person says what happened.
--- $4 lifecycle, $5 entity, $6 epoch, $7 whether there is somebody to resume it, $8 deaths allowed, $9 note
--- $10 revision, $11 marks
+-- $4 lifecycle, $5 entity, $6 epoch, $7 whether there is somebody to resume it, $8 deaths allowed, $9 note,
+-- $10 claim status
+-- $11 revision, $12 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
-                         $9::text[], $10::bigint[], $11::text[])
-             WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, epoch, resume, allowed, note, revision, marks, member)
+                         $9::text[], $10::text[], $11::bigint[], $12::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, lifecycle, entity, epoch, resume, allowed, note, claim, revision, marks, member)
      WHERE {known}
 ), cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at,
            e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert, e.input, e.holder, e.epoch, e.until,
            e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome, e.manual, m.epoch AS a_epoch,
-           m.resume AS a_resume, m.allowed AS a_allowed, m.note AS a_note
+           m.resume AS a_resume, m.allowed AS a_allowed, m.note AS a_note, m.claim AS a_claim
       FROM m JOIN {schema}.entity e
         ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
      ORDER BY e.shard, e.workspace, e.lifecycle, e.id
@@ -22,7 +23,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET phase = CASE WHEN cur.begun = 0 THEN 'free'
                         WHEN cur.manual OR cur.a_resume = 0 OR cur.deaths + 1 >= cur.a_allowed THEN 'uncertain' ELSE 'due' END,
-           status = CASE WHEN cur.begun = 0 THEN cur.revert ELSE cur.status END,
+           status = CASE WHEN cur.begun = 0 AND cur.status = cur.a_claim THEN cur.revert ELSE cur.status END,
            outcome = CASE WHEN cur.begun = 0 THEN 'recovered' END,
            error = 'the holder ' || cur.holder || ' did not come back', deaths = cur.deaths + 1, version = cur.version + 1,
            holder = NULL, until = NULL, due_at = {now}, updated_at = {now}
@@ -32,7 +33,7 @@ WITH m AS (
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
               e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
               e.input, e.holder, e.epoch, e.until, e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome,
-              e.manual, cur.a_epoch, cur.a_resume, cur.a_allowed, cur.a_note
+              e.manual, cur.a_epoch, cur.a_resume, cur.a_allowed, cur.a_note, cur.a_claim
 ), told AS (
     SELECT moved.member, 1 AS applied, moved.status, moved.version, moved.data, moved.created_at, moved.updated_at,
            moved.phase, moved.operation, moved.step, moved.requester, moved.revert, moved.input, moved.holder,

@@ -4,7 +4,7 @@ WITH moved AS (
     UPDATE {schema}.entity e
        SET status = $8::text, version = e.version + 1, data = coalesce($10::text::jsonb, e.data), updated_at = {now}
      WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.lifecycle = $4::text AND e.id = $5::text
-       AND e.status = $6::text
+       AND e.status = $6::text AND e.phase = 'free'
        AND ($9::bigint IS NULL OR e.version = $9)
        AND $7::text IS NOT NULL
        AND $16::bigint = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = $1 AND g.workspace = $2), 0)

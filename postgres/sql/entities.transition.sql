@@ -13,7 +13,7 @@ WITH m AS (
                                   want, data, event, note, correlation, causation, actor, revision, marks, member)
      WHERE {known}
 ), cur AS (
-    SELECT e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at,
+    SELECT e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at, e.phase,
            m.member, m.command, m.one, m.froms, m.target, m.want, m.data AS replacement, m.event, m.note,
            m.correlation, m.causation, m.actor
       FROM m JOIN {schema}.entity e
@@ -26,7 +26,7 @@ WITH m AS (
       FROM cur
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND CASE WHEN cur.one IS NULL THEN cur.froms::jsonb ? cur.status ELSE cur.one = cur.status END
-       AND (cur.want IS NULL OR cur.want = cur.version)
+       AND (cur.want IS NULL OR cur.want = cur.version) AND cur.phase = 'free'
     RETURNING e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at,
               cur.member, cur.command, cur.status AS was, cur.event, cur.note, cur.correlation, cur.causation, cur.actor
 ), written AS (

@@ -4,7 +4,7 @@
 -- do
 UPDATE holdfast_entity AS e
    SET status = ?8, version = e.version + 1, data = coalesce(?10, e.data), updated_at = {now}
- WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5 AND e.status = ?6
+ WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5 AND e.status = ?6 AND e.phase = 'free'
    AND (?9 IS NULL OR e.version = ?9)
 RETURNING status, version, data, created_at, updated_at
 -- then

@@ -12,7 +12,7 @@ SELECT ?1, ?3, 0, ?2, '$entity/' || ?4 || '/' || ?5, e.version + 1, ?11,
   FROM holdfast_entity AS e
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5
    AND CASE WHEN ?6 IS NULL THEN e.status IN (SELECT f.value FROM json_each(?7) AS f) ELSE e.status = ?6 END
-   AND (?9 IS NULL OR e.version = ?9)
+   AND (?9 IS NULL OR e.version = ?9) AND e.phase = 'free'
 -- then
 UPDATE holdfast_entity AS e
    SET status = ?8, version = e.version + 1, data = coalesce(?10, e.data), updated_at = {now}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/holdfasttest"
+)
+
+// perform runs a program as a process, which starts and kills its own.
+func perform(t *testing.T, program string, args ...string) (output string, ok bool) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, append(args, "-dir", t.TempDir())...)
+	out, err := c.CombinedOutput()
+	t.Logf("%s\n%s", c, out)
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return string(out), err == nil
+}
+
+// TestOneCredit verifies that, while processes race and are killed, each
+// invoice is charged and credited once, and nothing stays claimed.
+func TestOneCredit(t *testing.T) {
+	databases := map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return "sqlite:" + holdfasttest.SQLite(t) },
+		"postgres": func(t *testing.T) string { return holdfasttest.PostgreSQL(t) },
+	}
+	seeds := []string{"1", "2"}
+	if testing.Short() {
+		seeds = seeds[:1]
+	}
+	program := build(t, nil)
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, seed := range seeds {
+				out, ok := perform(t, program, "-seed", seed, "-db", database(t))
+				if !ok {
+					t.Errorf("with the seed %s, not all is well", seed)
+				}
+				if !regexp.MustCompile(`killed [1-9]\d* times`).MatchString(out) {
+					t.Errorf("with the seed %s, nobody was killed", seed)
+				}
+			}
+		})
+	}
+}
+
+// change is a mistake in one of the program's files.
+type change struct{ file, from, to string }
+
+const (
+	journaled   = "holdfast.Effect(ctx, \"charge\","
+	atOnce      = "charge(ctx,"
+	unjournaled = `// charge calls with a key that is new each time.
+func charge(ctx context.Context, call func(context.Context, string) (string, error), _ holdfast.EffectOption) (string, error) {
+	return call(ctx, rand.Text())
+}
+
+// payment is what`
+)
+
+// mistakes are programs that a newcomer might write.
+var mistakes = map[string][]change{
+	"nobody claims, and nothing is journaled": {
+		{"invoice.yaml", "    successful_claim_state: { admin: [applying_payment_from_sent, sent] }\n", ""},
+		{"invoice.yaml", "    successful_claim_state: { admin: [applying_payment_from_overdue, overdue] }\n", ""},
+		{"invoice.yaml", "applying_payment_from_sent, applying_payment_from_overdue, paid]", "paid]"},
+		{"invoice.go", journaled, atOnce},
+		{"invoice.go", "lifecycle.Journaled()", "lifecycle.Idempotent()"},
+		{"invoice.go", "// payment is what", unjournaled},
+		{"invoice.go", `_ "embed"`, "\"crypto/rand\"\n_ \"embed\""},
+	},
+	"it is claimed, but nothing is journaled": {
+		{"invoice.go", journaled, atOnce},
+		{"invoice.go", "lifecycle.Journaled()", "lifecycle.Idempotent()"},
+		{"invoice.go", "// payment is what", unjournaled},
+		{"invoice.go", `_ "embed"`, "\"crypto/rand\"\n_ \"embed\""},
+	},
+}
+
+// TestMistakes verifies that the program's questions find what they are asked for: a
+// second charge, where the gateway is called without the journal.
+func TestMistakes(t *testing.T) {
+	for name, changes := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			program := build(t, changes)
+			for _, seed := range []string{"1", "2", "3", "4"} { // a kill may miss
+				if out, ok := perform(t, program, "-seed", seed); !ok && strings.Contains(out, "BROKEN") {
+					return
+				} else if !ok {
+					t.Fatal("the program failed before it was asked")
+				}
+			}
+			t.Error("the mistake was not found")
+		})
+	}
+}
+
+// build builds the program, with mistakes. It is built without the race detector, with
+// which the processes of a small machine are too slow for claims of two seconds.
+func build(t *testing.T, changes []change) (program string) {
+	t.Helper()
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for _, c := range changes {
+		file, err := filepath.Abs(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := file
+		if replace[file] != "" {
+			source = replace[file]
+		}
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), c.from) {
+			t.Fatalf("%s has no %q any more", c.file, c.from)
+		}
+		replace[file] = filepath.Join(dir, c.file)
+		write(t, replace[file], strings.ReplaceAll(string(text), c.from, c.to))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	program = filepath.Join(dir, "program")
+	c := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", c, err, out)
+	}
+	return program
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,149 @@
+package effects_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// slow is an engine whose answers may be held up.
+type slow struct {
+	*holdfast.Engine
+	after func(name string)
+}
+
+func (s *slow) Do(ctx context.Context, c store.Command) error {
+	err := s.Engine.Do(ctx, c)
+	s.after(c.Decl().Name)
+	return err
+}
+
+// claimed makes an entity and claims it.
+func claimed(t *testing.T, hf *holdfast.Engine) (store.Place, entities.Ticket) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := entities.Take(ctx, hf, entities.ClaimArgs{Lifecycle: "l", ID: "x", Choices: map[string]entities.Choice{"a": {Into: "b", Revert: "a"}},
+		Operation: store.NewID().String(), Step: "s", Requester: "r", Holder: "me", Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := hf.Place(ctx, store.Write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at, e.Ticket()
+}
+
+func call(name string) effects.Call {
+	return effects.Call{Name: name, Policy: effects.Hold, Keep: func([]byte) error { return nil },
+		Try: func(context.Context, string) (any, error) { return name, nil }}
+}
+
+// TestNoResultIsForgotten verifies that a result which comes in while another
+// effect is being begun is written with the next write, or left to the end of the
+// attempt: it is not taken for one that the other has written.
+func TestNoResultIsForgotten(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		at, ticket := claimed(t, hf)
+		d := &slow{Engine: hf, after: func(string) {}}
+		j := &effects.Journal{Doer: d, At: at, Ticket: ticket}
+		if err := j.Do(t.Context(), call("first")); err != nil {
+			t.Fatal(err)
+		}
+		held := false
+		d.after = func(name string) {
+			if name != "effects.begin" || held {
+				return
+			}
+			held = true // the answer to "slow" is held up while "fast" is done
+			if err := j.Do(t.Context(), call("fast")); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := j.Do(t.Context(), call("slow")); err != nil {
+			t.Fatal(err)
+		}
+		d.after = func(string) {}
+		if err := j.Do(t.Context(), call("last")); err != nil { // writes what is left
+			t.Fatal(err)
+		}
+		all, err := effects.List(t.Context(), hf, at, ticket.Operation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range all {
+			if want := (map[bool]effects.State{true: effects.Begun, false: effects.Done})[x.Name == "last"]; x.State != want {
+				t.Errorf("the effect %s is %s, want %s", x.Name, x.State, want)
+			}
+		}
+	})
+}
+
+// TestBeginAndEnd verifies how an effect stands when it is begun, begun again under
+// the same epoch, and ended: the first end counts, one that did not happen may be
+// begun again, and under another epoch nothing is written.
+func TestBeginAndEnd(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		at, ticket := claimed(t, hf)
+		begin := func(ticket entities.Ticket) (effects.State, error) {
+			e, err := effects.Begin(ctx, hf, at, ticket, "e", 0, effects.Hold, nil)
+			return e.State, err
+		}
+		begun := func(want int) {
+			t.Helper()
+			if e, err := entities.Get(ctx, hf, "l", "x"); err != nil || e.Claim.Begun != want {
+				t.Errorf("%d are begun, %v, want %d", e.Claim.Begun, err, want)
+			}
+		}
+		for range 2 {
+			if s, err := begin(ticket); s != effects.New || err != nil {
+				t.Errorf("begun: %s, %v", s, err)
+			}
+			begun(1)
+		}
+		late := ticket
+		late.Epoch--
+		if _, err := begin(late); !isLost(err) {
+			t.Errorf("under another epoch: %v", err)
+		}
+		if _, err := effects.End(ctx, hf, at, late, "e", 0, effects.NotDone, nil); !isLost(err) {
+			t.Errorf("ended under another epoch: %v", err)
+		}
+		for range 2 {
+			if s, err := effects.End(ctx, hf, at, ticket, "e", 0, effects.NotDone, nil); s != effects.NotDone || err != nil {
+				t.Errorf("ended: %s, %v", s, err)
+			}
+			begun(0)
+		}
+		if s, err := begin(ticket); s != effects.New || err != nil {
+			t.Errorf("begun again: %s, %v", s, err)
+		}
+		begun(1)
+		for _, s := range []effects.State{effects.Done, effects.NotDone} {
+			if got, err := effects.End(ctx, hf, at, ticket, "e", 0, s, []byte("7")); got != effects.Done || err != nil {
+				t.Errorf("ended as %s: %s, %v", s, got, err)
+			}
+			begun(1)
+		}
+		if s, err := begin(ticket); s != effects.Done || err != nil {
+			t.Errorf("begun when it is done: %s, %v", s, err)
+		}
+		holdfasttest.Advance(t, hf, time.Hour)
+		if _, err := begin(ticket); !isLost(err) {
+			t.Errorf("past the end of the hold: %v", err)
+		}
+	})
+}
+
+func isLost(err error) bool { return errors.Is(err, holdfast.ErrLeaseLost) }

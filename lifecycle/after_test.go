@@ -1,0 +1,269 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+const fxAfterConfig = `{
+  "workflow": "after", "owning_module": "fx", "initial_status": "open",
+  "status_types": ["open", "closing", "closed", "broken", "archived"],
+  "steps": [
+    {"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": ["closing", "open"],
+     "successful_state": {"admin": "closed", "auditor": "closed", "guest": "closed"}, "action": "Close",
+     "success_after_effect": {"admin": "Mail", "auditor": "Audit"}},
+    {"step_id": 2, "step_key": "break", "status": "open", "successful_claim_state": ["breaking", "open"], "successful_state": "closed", "failed_state": "broken",
+     "action": "Close", "success_after_effect": "Mail"},
+    {"step_id": 3, "step_key": "archive", "status": ["closed", "broken"], "successful_state": "archived", "success_after_effect": "Mail"},
+    {"step_id": 4, "step_key": "reopen", "status": "closed", "successful_state": "open", "action": "Close", "success_after_effect": {"auditor": "Audit"}}
+  ]
+}`
+
+// fxPost is a lifecycle with after-effects that note what they were given.
+type fxPost struct {
+	*fxWorld
+	l *lifecycle.Lifecycle[bill]
+
+	mu        sync.Mutex
+	delivered []string
+	fails     map[string]int // by id and handler: how often it fails
+	close     error          // of the action
+	stop      func()         // what the after-effect does instead
+}
+
+func newFxPost(w *fxWorld) *fxPost {
+	p := &fxPost{fxWorld: w, fails: make(map[string]int)}
+	p.l = lifecycle.MustParse[bill]([]byte(strings.Replace(fxAfterConfig, `"broken",`, `"broken", "breaking",`, 1))).Covered().
+		Action("Close", func(context.Context, *fxAct) error { return p.close }, lifecycle.Transactional()).
+		AfterEffect("Mail", p.after("Mail")).AfterEffect("Audit", p.after("Audit"))
+	return p
+}
+
+// fxPosts runs a test with after-effects on both databases.
+func fxPosts(t *testing.T, f func(*fxPost)) {
+	t.Helper()
+	fxEach(t, func(w *fxWorld) {
+		p := newFxPost(w)
+		if err := p.l.Start(w.Context(), w.e); err != nil {
+			w.Fatal(err)
+		}
+		f(p)
+	})
+}
+
+func (p *fxPost) after(handler string) fxBody {
+	return func(_ context.Context, a *fxAct) error {
+		if p.stop != nil {
+			p.stop()
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.delivered = append(p.delivered, fmt.Sprintf("%s %s of %s by %s: %s", handler, a.Step, a.Entity.ID, a.Requester, a.Operation))
+		if key := a.Entity.ID + "/" + handler; p.fails[key] > 0 {
+			p.fails[key]--
+			a.Commit(credit("failed"))
+			return errFx
+		}
+		a.Commit(credit(a.Entity.ID + "/" + handler))
+		return nil
+	}
+}
+
+// credit writes what may be written once.
+func credit(to string) func(context.Context, holdfast.Tx) error {
+	return func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := stream.Append(ctx, tx, "credits", stream.Any, stream.Event{Name: to})
+		return err
+	}
+}
+
+func (p *fxPost) credits() (all []string) {
+	p.Helper()
+	found, err := stream.Read(context.Background(), p.e, "credits", 0, 0)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, e := range found {
+		all = append(all, e.Name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (p *fxPost) got() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.delivered)
+}
+
+func (p *fxPost) create(ids ...string) {
+	p.Helper()
+	for _, id := range ids {
+		if _, err := p.l.Create(p.Context(), p.e, id, bill{}); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+// operation of the last event of an entity.
+func (p *fxPost) operation(id string) string {
+	p.Helper()
+	all, err := p.l.History(context.Background(), p.e, id, 0, 0)
+	if err != nil || len(all) == 0 {
+		p.Fatal(all, err)
+	}
+	_, rest, _ := strings.Cut(strings.ReplaceAll(string(all[len(all)-1].Data), " ", ""), `"operation":"`)
+	operation, _, _ := strings.Cut(rest, `"`)
+	return operation
+}
+
+// waitFor runs the engine until so much was credited.
+func (p *fxPost) waitFor(credits int) {
+	p.Helper()
+	p.running(func() {
+		p.Helper()
+		fxWait(p, fmt.Sprintf("%d credits are written", credits), func() bool { return len(p.credits()) >= credits })
+	})
+}
+
+// failed runs the engine until an after-effect of an entity has failed so often.
+func (p *fxPost) failed(id string, times int) {
+	p.Helper()
+	p.running(func() {
+		p.Helper()
+		fxWait(p, fmt.Sprintf("it has failed %d times", times), func() bool {
+			all, _, err := reactions.Query(context.Background(), p.e, reactions.Filter{}, reactions.Position{}, 100)
+			return err == nil && slices.ContainsFunc(all, func(at reactions.Position) bool {
+				return strings.HasSuffix(at.Stream, "/"+id) && at.Failures == times && at.Holder == ""
+			})
+		})
+	})
+}
+
+// TestAfterEffects verifies that an after-effect is delivered once, with what it
+// commits, under the operation of its step; for the steps and requesters that
+// declare it and no others; for steps with a claim and without; with the input of
+// the step; and not for a step that failed, was refused or went to failed_state.
+func TestAfterEffects(t *testing.T) {
+	fxPosts(t, func(p *fxPost) {
+		p.create("a", "b", "c", "d", "e")
+		fire := func(id, step, as string) string {
+			p.Helper()
+			if _, err := p.l.Fire(p.Context(), p.e, id, step, as); err != nil {
+				p.Fatal(id, step, as, err)
+			}
+			return p.operation(id)
+		}
+		p.close = errFx
+		for _, step := range []string{"close", "break"} {
+			if _, err := p.l.Fire(p.Context(), p.e, "d", step, "admin"); !errors.Is(err, holdfast.ErrActionFailed) {
+				p.Fatal(err)
+			}
+		}
+		p.close = holdfast.Invalid("no")
+		if _, err := p.l.Fire(p.Context(), p.e, "e", "close", "admin"); !errors.Is(err, holdfast.ErrActionInvalid) {
+			p.Fatal(err)
+		}
+		p.close = nil
+		want := []string{
+			"Mail close of a by admin: " + fire("a", "close", "admin"),
+			"Audit close of b by auditor: " + fire("b", "close", "auditor"),
+		}
+		fire("c", "close", "guest")
+		fire("a", "reopen", "admin")
+		want = append(want, "Audit reopen of b by auditor: "+fire("b", "reopen", "auditor"))
+		want = append(want, "Mail archive of c by guest: "+fire("c", "archive", "guest"))
+		p.waitFor(len(want))
+		p.create("last")
+		want = append(want, "Mail break of last by guest: "+fire("last", "break", "guest"))
+		p.waitFor(len(want)) // nothing else came meanwhile
+		got := p.got()
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			p.Errorf("delivered were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if credits := p.credits(); !slices.Equal(credits, []string{"a/Mail", "b/Audit", "b/Audit", "c/Mail", "last/Mail"}) {
+			p.Errorf("credited were %q", credits)
+		}
+	})
+}
+
+// TestAFailingAfterEffect verifies that an after-effect that fails is delivered
+// again, under the same operation, and that what it committed where it failed is
+// not written; that meanwhile others are delivered, of the same handler for other
+// entities and of other handlers; and that the step is settled in any case.
+func TestAFailingAfterEffect(t *testing.T) {
+	fxPosts(t, func(p *fxPost) {
+		p.create("bad", "good", "other")
+		p.fails["bad/Mail"] = 2
+		for id, as := range map[string]string{"bad": "admin", "good": "admin", "other": "auditor"} {
+			if e, err := p.l.Fire(p.Context(), p.e, id, "close", as); err != nil || e.Status != "closed" {
+				p.Fatal(e, err)
+			}
+		}
+		operation := p.operation("bad")
+		p.waitFor(2)
+		if credits := p.credits(); !slices.Equal(credits, []string{"good/Mail", "other/Audit"}) {
+			p.Fatalf("credited were %q", credits)
+		}
+		p.failed("bad", 1)
+		holdfasttest.Advance(p, p.e, time.Hour)
+		p.failed("bad", 2)
+		holdfasttest.Advance(p, p.e, time.Hour)
+		p.waitFor(3)
+		if credits := p.credits(); !slices.Equal(credits, []string{"bad/Mail", "good/Mail", "other/Audit"}) {
+			p.Errorf("credited were %q", credits)
+		}
+		tries := 0
+		for _, d := range p.got() {
+			if d == "Mail close of bad by admin: "+operation {
+				tries++
+			}
+		}
+		if tries != 3 || len(p.got()) != 5 {
+			p.Errorf("delivered were %q", p.got())
+		}
+	})
+}
+
+// TestAfterEffectOfWhatAPersonResolved verifies that a step that a person settles
+// is followed by its after-effect too, once, and one that a person ends as failed
+// is not.
+func TestAfterEffectOfWhatAPersonResolved(t *testing.T) {
+	fxPosts(t, func(p *fxPost) {
+		p.create("a", "b")
+		for id, o := range map[string]lifecycle.Outcome{"a": lifecycle.Success, "b": lifecycle.Failure} {
+			c, err := p.l.Claim(p.Context(), p.e, id, "close", "admin", lifecycle.Input(map[string]int{"n": 1}))
+			if err != nil {
+				p.Fatal(err)
+			}
+			if err := fxBegin(p.fxWorld, c, p.l.Name(), id); err != nil {
+				p.Fatal(err)
+			}
+			if _, err := c.Release(p.Context(), "who knows"); err != nil {
+				p.Fatal(err)
+			}
+			if _, err := p.resolve(c.Operation(), o, lifecycle.Resolution{Name: "card", Happened: true}); err != nil {
+				p.Fatal(err)
+			}
+		}
+		operation := p.operation("a")
+		p.waitFor(1)
+		if got := p.got(); !slices.Equal(got, []string{"Mail close of a by admin: " + operation}) {
+			p.Errorf("delivered were %q", got)
+		}
+	})
+}

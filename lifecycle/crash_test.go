@@ -1,0 +1,326 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+const fxCrashConfig = `{
+  "workflow": "crash", "owning_module": "fx", "initial_status": "open", "status_types": ["open", "closing", "closed"],
+  "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": ["closing", "open"], "successful_state": "closed", "action": "Close"}]
+}`
+
+type fxData struct {
+	N int `json:"n"`
+}
+
+// fxCrash is a step that is fired, with a crash anywhere. What it did to the world
+// outside is remembered by workspace, of which each case has its own.
+type fxCrash struct {
+	safety HandlerOption
+	body   func(ctx context.Context, a *Act[fxData], k *fxCase) error
+	// repeats says that a key may be called more than once.
+	repeats bool
+	// ends are the ends that are allowed: the status, and the phase.
+	ends []string
+	// person resolves what is uncertain at the end.
+	person bool
+	pairs  bool
+
+	mu    sync.Mutex
+	cases map[string]*fxCase
+}
+
+// fxCase is the world outside of one case.
+type fxCase struct {
+	calls map[string]int // by key
+	began map[string]bool
+	wrong error
+}
+
+func (k *fxCase) call(key string) { k.calls[key]++ }
+
+func (c *fxCrash) of(ctx context.Context) *fxCase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := store.WorkspaceOf(ctx)
+	if c.cases == nil {
+		c.cases = make(map[string]*fxCase)
+	}
+	if c.cases[w] == nil {
+		c.cases[w] = &fxCase{calls: make(map[string]int), began: make(map[string]bool)}
+	}
+	return c.cases[w]
+}
+
+// parts makes the lifecycle anew: a process that is started again has one of its
+// own.
+func (c *fxCrash) parts() []holdfast.Part {
+	l := MustParse[fxData]([]byte(fxCrashConfig)).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
+		k := c.of(ctx)
+		k.began[a.Operation] = true
+		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := stream.Append(ctx, tx, "credits", stream.Any, stream.Event{Name: "credit"})
+			return err
+		})
+		return c.body(ctx, a, k)
+	}, c.safety)
+	return []holdfast.Part{l}
+}
+
+// do fires the step, unless it was fired before: a client that got no answer looks
+// first. So one operation is asked for, unless one was released.
+func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
+	s := boardOf(hf).site("crash")
+	s.workspaces = []string{store.WorkspaceOf(ctx)}
+	e, err := entities.Get(ctx, hf, "crash", "x")
+	if fault.CodeOf(err) == fault.NotFound {
+		e, err = entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)})
+	}
+	if err != nil {
+		return err
+	}
+	if e.Version > 0 {
+		return nil // it was fired: what became of it is the janitor's business
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = nil // the body's own
+		}
+	}()
+	_, err = s.fire(ctx, "x", "close", "admin", nil)
+	if fault.CodeOf(err) == fault.ActionFailed && errors.Is(err, errFxCrash) {
+		return nil // the body's own
+	}
+	return err
+}
+
+var errFxCrash = errors.New("by plan")
+
+// recover is what the loops of a running program do, when everything has run out
+// and fallen due: a round of the janitor, and one of the resumer.
+func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
+	b := boardOf(hf)
+	b.site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	for range 4 {
+		e, err := entities.Get(ctx, hf, "crash", "x")
+		if fault.CodeOf(err) == fault.NotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if e.Claim.Phase != entities.Held && e.Claim.Phase != entities.Due {
+			break
+		}
+		if err := store.Shift(ctx, hf, time.Hour); err != nil {
+			return err
+		}
+		if e.Claim.Phase == entities.Held {
+			_, err = b.sweep(ctx)
+		} else {
+			err = fxResume(ctx, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !c.person {
+		return nil
+	}
+	return c.resolve(ctx, hf)
+}
+
+// fxResume is one round of the resumer, in this goroutine.
+func fxResume(ctx context.Context, b *board) error {
+	shards, err := store.Shards(ctx, b.engine)
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Leases: map[string]time.Duration{"crash": time.Minute}, Holder: "me", Limit: 1})
+		if err != nil {
+			return err
+		}
+		for _, r := range some {
+			b.take(ctx, shard, r)
+		}
+	}
+	return nil
+}
+
+// resolve is a person who knows what happened.
+func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) error {
+	k := c.of(ctx)
+	all, err := Operations(ctx, hf, "uncertain", "", 0)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		var known []Resolution
+		for _, x := range p.Effects {
+			if x.State == "begun" {
+				r := Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: k.calls[x.Key] > 0}
+				if r.Happened {
+					r.Result = []byte("7")
+				}
+				known = append(known, r)
+			}
+		}
+		if _, err := Resolve(ctx, hf, p.ID, known, "", "me"); err != nil && fault.CodeOf(err) != fault.Conflict && fault.CodeOf(err) != fault.NotFound {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+		return err
+	}
+	return fxResume(ctx, boardOf(hf))
+}
+
+// check holds the end to the invariants of operations.
+func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
+	k := c.of(ctx)
+	if k.wrong != nil {
+		return k.wrong
+	}
+	e, err := entities.Get(ctx, hf, "crash", "x")
+	if err != nil {
+		return err
+	}
+	credits, err := stream.Read(ctx, hf, "credits", 0, 0)
+	if err != nil {
+		return err
+	}
+	want := 0
+	if e.Status == "closed" {
+		want = 1
+	}
+	if c.person && len(credits) == 0 { // a person settled it
+		want = 0
+	}
+	if len(credits) != want {
+		return fmt.Errorf("it is %s, with %d credits", e.Status, len(credits))
+	}
+	for key, n := range k.calls {
+		if n > 1 && !c.repeats {
+			return fmt.Errorf("the effect %s was called %d times", key, n)
+		}
+		if e.Status == "open" && e.Claim.Phase == entities.Free && n > 0 && !strings.HasPrefix(key, "notDone ") {
+			return fmt.Errorf("it went back, although %s was called", key)
+		}
+	}
+	if len(k.began) > 1 {
+		return fmt.Errorf("there were several operations: %v", slices.Collect(maps.Keys(k.began)))
+	}
+	end := e.Status + " " + string(e.Claim.Phase)
+	if !slices.Contains(c.ends, end) {
+		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
+	}
+	return nil
+}
+
+func (c *fxCrash) run(t *testing.T, name string) {
+	t.Helper()
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: c.pairs})
+}
+
+// fxCharge is an effect that notes its call.
+func fxCharge(ctx context.Context, k *fxCase, err error, o ...holdfast.EffectOption) (int, error) {
+	return holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
+		k.call(key)
+		return 7, err
+	}, o...)
+}
+
+func (k *fxCase) asks() holdfast.EffectOption {
+	return holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) { return 7, k.calls[key] > 0, nil })
+}
+
+// TestCrashOfAStep verifies, at every point and for every fault, what a step that
+// is fired comes to once the janitor and the resumer have come round: it is
+// settled with what its body commits, once; or it went back, and then nothing was
+// called; or it is uncertain, where the policy of its effect is to hold. No effect
+// is called twice, unless its policy is to retry, and then under the same key.
+func TestCrashOfAStep(t *testing.T) {
+	got := func(k *fxCase, r int, err error) error {
+		if err == nil && r != 7 {
+			k.wrong = fmt.Errorf("the effect returns %d", r)
+		}
+		return err
+	}
+	settledOrBack := []string{"closed free", "open free"}
+	for name, c := range map[string]*fxCrash{
+		"ok": {safety: Transactional(), ends: settledOrBack,
+			body: func(context.Context, *Act[fxData], *fxCase) error { return nil }},
+		"fails": {safety: Transactional(), ends: []string{"open free"},
+			body: func(context.Context, *Act[fxData], *fxCase) error { return errFxCrash }},
+		"panics": {safety: Transactional(), ends: []string{"open free"},
+			body: func(context.Context, *Act[fxData], *fxCase) error { panic(errFxCrash) }},
+		"opaque": {safety: Opaque(), ends: []string{"closed free", "open free", "closing uncertain"},
+			body: func(_ context.Context, a *Act[fxData], k *fxCase) error {
+				k.call(a.Operation)
+				return nil
+			}},
+		"hold": {safety: Journaled(), ends: []string{"closed free", "open free", "closing uncertain"},
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				r, err := fxCharge(ctx, k, nil)
+				return got(k, r, err)
+			}},
+		"hold, recorded, and fails once": {safety: Journaled(), ends: []string{"closed free", "open free", "closing uncertain"},
+			body: func(ctx context.Context, a *Act[fxData], k *fxCase) error {
+				r, err := fxCharge(ctx, k, nil, holdfast.RecordNow())
+				if err == nil && a.Attempt == 1 {
+					return errFxCrash
+				}
+				return got(k, r, err)
+			}},
+		"probe": {safety: Journaled(), pairs: true, ends: settledOrBack,
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				r, err := fxCharge(ctx, k, nil, k.asks())
+				return got(k, r, err)
+			}},
+		"retry": {safety: Journaled(), repeats: true, ends: settledOrBack,
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				r, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
+				return got(k, r, err)
+			}},
+		"not done": {safety: Journaled(), ends: []string{"open free", "closing uncertain"},
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
+					k.call("notDone " + key)
+					return 0, holdfast.NotDone(errFxCrash)
+				})
+				return err
+			}},
+		"resolved": {safety: Journaled(), person: true, ends: settledOrBack,
+			body: func(ctx context.Context, a *Act[fxData], k *fxCase) error {
+				r, err := fxCharge(ctx, k, errFxCrash)
+				return got(k, r, err)
+			}},
+		"opaque, resolved": {safety: Opaque(), person: true, ends: settledOrBack,
+			body: func(_ context.Context, a *Act[fxData], k *fxCase) error {
+				k.call(a.Operation)
+				k.call(a.Operation + "/$body/0")
+				panic(errFxCrash)
+			}},
+	} {
+		c.run(t, name)
+	}
+}

@@ -1,0 +1,239 @@
+package lifecycle_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+const (
+	fxChildVar = "HOLDFAST_FX_CHILD" // what a child process does
+	fxDBVar    = "HOLDFAST_FX_DB"
+)
+
+func fxDatabase(db string) holdfast.Database {
+	if path, ok := strings.CutPrefix(db, "sqlite:"); ok {
+		return sqlite.File(path)
+	}
+	return postgres.URL(db)
+}
+
+// TestFxChild is no test, but a process of its own, which the tests below kill. In
+// any other process it does nothing.
+func TestFxChild(t *testing.T) {
+	what := os.Getenv(fxChildVar)
+	if what == "" {
+		return
+	}
+	fmt.Println("ended:", fxChild(t, what, fxDatabase(os.Getenv(fxDBVar))))
+	os.Exit(0)
+}
+
+// fxStop says something and waits to be killed.
+func fxStop(said ...any) {
+	fmt.Println(said...)
+	select {}
+}
+
+// fxChild fires the step of the entity "b" and stops after its effect or, where it
+// is asked to, after the step is settled, or in its after-effect.
+func fxChild(t *testing.T, what string, db holdfast.Database) error {
+	ctx := context.Background()
+	w := newFxWorld(t)
+	p := newFxPost(w)
+	w.does("b", func(ctx context.Context, _ *fxAct) error {
+		key := ""
+		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, k string) (int, error) { key = k; return 7, nil }, w.policy(what, nil)...)
+		fxStop("called", key, err)
+		return err
+	})
+	e, err := holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle, p.l)
+	if err != nil {
+		return err
+	}
+	w.e = e
+	switch what {
+	case "settled", "after":
+		if _, err := p.l.Create(ctx, e, "b", bill{}); err != nil {
+			return err
+		}
+		if _, err := p.l.Fire(ctx, e, "b", "close", "admin"); err != nil {
+			return err
+		}
+		if what == "settled" {
+			fxStop("settled", p.operation("b"))
+		}
+		p.stop = func() { fxStop("in", p.operation("b")) }
+		return e.Run(ctx)
+	}
+	if _, err := w.Create(ctx, e, "b", bill{}); err != nil {
+		return err
+	}
+	_, err = w.Fire(ctx, e, "b", "charge", "admin")
+	return err
+}
+
+// policy returns the options of a policy; probes say what asked says.
+func (w *fxWorld) policy(name string, asked func(key string) (int, bool, error)) []holdfast.EffectOption {
+	switch name {
+	case "retry":
+		return []holdfast.EffectOption{holdfast.OnUnknownRetry()}
+	case "probe":
+		return []holdfast.EffectOption{holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) {
+			w.call("asked " + key)
+			return asked(key)
+		})}
+	case "recorded":
+		return []holdfast.EffectOption{holdfast.RecordNow()}
+	}
+	return nil
+}
+
+// fxKilled starts a child, waits for a word of it and what follows that, and kills
+// it (SIGKILL).
+func fxKilled(t *testing.T, db, what, word string) (rest string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFxChild$")
+	cmd.Env = append(os.Environ(), fxChildVar+"="+what, fxDBVar+"="+db)
+	r, out := io.Pipe()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	patience := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
+	defer patience.Stop()
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		out.Close()
+		close(done)
+	}()
+	var said []string
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		said = append(said, lines.Text())
+		if after, ok := strings.CutPrefix(lines.Text(), word+" "); ok {
+			rest = after
+			break
+		}
+	}
+	_ = cmd.Process.Kill()
+	r.Close()
+	<-done
+	if rest == "" {
+		t.Fatalf("the child did not say %q, but %q", word, said)
+	}
+	return rest
+}
+
+// fxProcesses runs a test on both databases, which other processes may open.
+func fxProcesses(t *testing.T, f func(*fxPost, string)) {
+	t.Helper()
+	for name, at := range map[string]func(testing.TB) string{
+		"sqlite":   func(t testing.TB) string { return "sqlite:" + holdfasttest.SQLite(t) },
+		"postgres": holdfasttest.PostgreSQL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := at(t)
+			w := newFxWorld(t)
+			p := newFxPost(w)
+			e, err := holdfast.Open(context.Background(), fxDatabase(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle, p.l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.e = e
+			t.Cleanup(func() {
+				if report, err := e.Check(context.Background()); err != nil || !report.Clean() {
+					t.Errorf("check: %v\n%s", err, report)
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			f(p, db)
+		})
+	}
+}
+
+// TestKilledAfterTheEffect verifies what becomes of an effect whose process was
+// killed between the call and the settle, for each policy: under hold it is not
+// called again, and the operation is uncertain; under probe the other side is
+// asked, and it is not called again; under retry it is called again under the very
+// key of the dead process; and one that was recorded is known.
+func TestKilledAfterTheEffect(t *testing.T) {
+	for policy, c := range map[string]struct {
+		status, phase string
+		calls         func(key string) []string
+	}{
+		"hold":     {"charging", "uncertain", func(string) []string { return nil }},
+		"probe":    {"charged", "", func(key string) []string { return []string{"asked " + key} }},
+		"retry":    {"charged", "", func(key string) []string { return []string{key} }},
+		"recorded": {"charged", "", func(string) []string { return nil }},
+	} {
+		t.Run(policy, func(t *testing.T) {
+			fxProcesses(t, func(p *fxPost, db string) {
+				said := fxKilled(p.T, db, policy, "called")
+				key, _, _ := strings.Cut(said, " ")
+				p.does("b", func(ctx context.Context, _ *fxAct) error {
+					r, err := holdfast.Effect(ctx, "card", func(_ context.Context, k string) (int, error) { p.call(k); return 7, nil },
+						p.policy(policy, func(k string) (int, bool, error) { return 7, k == key, nil })...)
+					if err == nil && r != 7 {
+						p.Errorf("the effect returns %d", r)
+					}
+					return err
+				})
+				if err := p.fxWorld.fire(p.Context(), "b", "charge"); !errors.Is(err, holdfast.ErrClaimFailed) {
+					p.Errorf("while the dead one holds it: %v", err)
+				}
+				holdfasttest.Advance(p, p.e, time.Hour)
+				p.e.Round(p.Context())
+				if o := p.is("b", "charging", "due"); key != o.ID+"/card/0" || o.Deaths != 1 {
+					p.Errorf("the key was %s, and it is %+v", key, o)
+				}
+				p.resumed("b")
+				p.is("b", c.status, c.phase)
+				if calls := p.called(); !slices.Equal(calls, c.calls(key)) {
+					p.Errorf("called were %q, want %q", calls, c.calls(key))
+				}
+			})
+		})
+	}
+}
+
+// TestKilledBeforeTheAfterEffect verifies that the after-effect of a step whose
+// process was killed when the step was settled, or while the after-effect ran, is
+// delivered by another node, under the same operation, and that what it commits is
+// written once.
+func TestKilledBeforeTheAfterEffect(t *testing.T) {
+	for what, word := range map[string]string{"settled": "settled", "after": "in"} {
+		t.Run(what, func(t *testing.T) {
+			fxProcesses(t, func(p *fxPost, db string) {
+				operation := fxKilled(p.T, db, what, word)
+				holdfasttest.Advance(p, p.e, time.Hour)
+				p.e.Round(p.Context())
+				holdfasttest.Advance(p, p.e, time.Hour)
+				p.waitFor(1)
+				if got := p.got(); !slices.Equal(got, []string{"Mail close of b by admin: " + operation}) {
+					p.Errorf("delivered were %q, want operation %s", got, operation)
+				}
+				if credits := p.credits(); !slices.Equal(credits, []string{"b/Mail"}) {
+					p.Errorf("credited were %q", credits)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,500 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// eachOwn runs a test with entities in a table of the user's own, on both databases.
+func eachOwn(t *testing.T, config string, f func(*testing.T, *world)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
+}
+
+// row is what a row of the user's has, as text.
+func (w *world) row(id string) string {
+	w.t.Helper()
+	return strings.Join(w.texts(`SELECT coalesce(state, '?') || ' ' || CAST(rev AS text) || ' ' || CAST(cents AS text) FROM bills WHERE nr = '`+id+`'`), "; ")
+}
+
+func (w *world) wantRow(id, want string) {
+	w.t.Helper()
+	if got := w.row(id); got != want {
+		w.t.Errorf("the row of %s is %q, not %q", id, got, want)
+	}
+}
+
+// Verifies that a step of a row in a user's own table is claimed, seen by all in the
+// row itself, and settled together with what its body writes to that very row; that an
+// unclaimed one is done in one transaction; and that the row's other columns are the
+// entity's data.
+func TestARowOfTheUsersOwn(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.exec(`INSERT INTO bills (nr, state, rev, cents) VALUES ('i', 'open', 7, 41), ('j', 'open', 3, 1)`)
+		goOn, done := w.held("i", "close", func(_ context.Context, a *lifecycle.Act[bill]) error {
+			if a.Entity.Data.Cents != 41 || a.Entity.Status != "closing" || a.Entity.Version != 8 {
+				t.Errorf("the body sees %+v", a.Entity)
+			}
+			a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+				return w.in(ctx, tx, `UPDATE bills SET cents = cents + 1 WHERE nr = $1`, a.Entity.ID)
+			})
+			return nil
+		}, lifecycle.Want(7))
+		w.wantRow("i", "closing 8 41")
+		_, err := w.fire("i", "note")
+		wantCode(t, err, fault.ClaimFailed)
+		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
+			t.Errorf("the facts are %v", f)
+		}
+		goOn <- nil
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		w.wantRow("i", "closed 9 42")
+		w.happened("i", "closed", "created", "claimed", "settled/close")
+		if got := w.get("i"); got.Data.Cents != 42 || got.Version != 9 {
+			t.Errorf("%+v", got)
+		}
+		if got, err := w.fire("j", "skip", lifecycle.Want(3)); err != nil || got.Status != "noted" || got.Version != 4 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		w.wantRow("j", "noted 4 1")
+		w.happened("j", "noted", "created", "settled/skip")
+		_, err = w.fire("nobody", "close")
+		wantCode(t, err, fault.NotFound)
+		if _, err := w.l.Create(context.Background(), w.e, "k", bill{}); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Verifies that of many callers at once on a row of the user's own, claimed and not,
+// one gets through; the losers change nothing, the row's version included.
+func TestManyCallersOfARowOfTheUsersOwn(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.makeOut()
+		for i, id := range ids("i", 10) {
+			w.create(id)
+			step := []string{"close", "note", "skip"}[i%3]
+			w.act(id, func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
+			won, lost := holdfasttest.Race(t, 16, func(int) error {
+				_, err := w.fire(id, step)
+				return err
+			})
+			if won != 1 {
+				t.Errorf("%s: %d won", id, won)
+			}
+			for _, err := range lost {
+				if c := fault.CodeOf(err); c != fault.ClaimFailed && c != fault.Concurrency && c != fault.InvalidTransition {
+					t.Errorf("%s: %v", id, err)
+				}
+			}
+			switch step {
+			case "close":
+				w.wantRow(id, "closed 2 0")
+				w.happened(id, "closed", "created", "claimed", "settled/close")
+				w.written(id, "me")
+			case "note":
+				w.wantRow(id, "noted 1 0")
+				w.happened(id, "noted", "created", "settled/note")
+				w.written(id, "me")
+			case "skip":
+				w.wantRow(id, "noted 1 0")
+				w.happened(id, "noted", "created", "settled/skip")
+			}
+		}
+	})
+}
+
+// Verifies that a row whose status the user changes under a claim keeps what the user
+// wrote: a settle is refused and nothing of its commit is there, a failure and a
+// recovery leave it alone. The claim is over in each case, and the row can be used.
+func TestTheUserEditsAClaimedRow(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.makeOut()
+		writes := func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil }
+		for _, how := range []string{"settle", "fail", "recover", "by hand", "release by hand"} {
+			id := "i " + how
+			w.create(id)
+			edit := func() { w.exec(`UPDATE bills SET state = 'open', cents = 9, rev = 70 WHERE nr = $1`, id) }
+			switch how {
+			case "settle", "fail":
+				goOn, done := w.held(id, "close", writes)
+				edit()
+				if _, err := w.fire(id, "note"); !errors.Is(err, holdfast.ErrClaimFailed) {
+					t.Errorf("another at the edited row: %v", err)
+				}
+				if how == "settle" {
+					goOn <- nil
+					if err := <-done; !errors.Is(err, holdfast.ErrConcurrency) {
+						t.Errorf("the settle: %v", err)
+					}
+				} else {
+					goOn <- errOwn
+					if err := <-done; !errors.Is(err, errOwn) {
+						t.Errorf("the failure: %v", err)
+					}
+				}
+			case "recover":
+				w.claim(id, "close")
+				edit()
+				w.advance(time.Hour)
+				w.round()
+			case "by hand", "release by hand":
+				c := w.claim(id, "close")
+				edit()
+				if how == "by hand" {
+					if _, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes(id, "me")); !errors.Is(err, holdfast.ErrConcurrency) {
+						t.Errorf("the settle by hand: %v", err)
+					}
+				}
+				if got, err := c.Release(context.Background(), "it was edited"); err != nil || got.Status != "open" {
+					t.Errorf("the release: %+v, %v", got, err)
+				}
+			}
+			w.wantRow(id, "open 70 9")
+			w.written(id)
+			w.free(id, "open")
+			w.act(id, nil)
+			if got, err := w.fire(id, "close"); err != nil || got.Status != "closed" || got.Version != 72 {
+				t.Errorf("%s, afterwards: %+v, %v", how, got, err)
+			}
+		}
+	})
+}
+
+// Verifies that a row which the user deletes under a claim ends that claim in no
+// harm: the settle is refused and writes nothing, a release and a recovery succeed,
+// and a new row of the same id starts afresh.
+func TestTheUserDeletesAClaimedRow(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.makeOut()
+		for _, how := range []string{"settle", "fail", "recover", "release by hand"} {
+			id := "i " + how
+			w.create(id)
+			remove := func() { w.exec(`DELETE FROM bills WHERE nr = $1`, id) }
+			switch how {
+			case "settle", "fail":
+				goOn, done := w.held(id, "close", func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
+				remove()
+				_, err := w.fire(id, "close")
+				wantCode(t, err, fault.NotFound)
+				if how == "settle" {
+					goOn <- nil
+				} else {
+					goOn <- errOwn
+				}
+				if err := <-done; err == nil || fault.CodeOf(err) == fault.Internal {
+					t.Errorf("%s: %v", how, err)
+				}
+			case "recover":
+				w.claim(id, "close")
+				remove()
+				w.advance(time.Hour)
+				w.round()
+			default:
+				c := w.claim(id, "close")
+				remove()
+				if _, err := c.Release(context.Background(), "it is gone"); err != nil {
+					t.Errorf("%v", err)
+				}
+			}
+			w.written(id)
+			if _, err := w.l.Get(context.Background(), w.e, id); !errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("%s: %v", how, err)
+			}
+			w.create(id)
+			w.act(id, nil)
+			if got, err := w.fire(id, "close"); err != nil || got.Status != "closed" || got.Version != 2 {
+				t.Errorf("%s, afterwards: %+v, %v", how, got, err)
+			}
+		}
+	})
+}
+
+// Verifies that what the user writes to a row while its unclaimed step runs refuses
+// the step, and nothing of it is there.
+func TestTheUserEditsARowUnderAnUnclaimedStep(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.makeOut()
+		w.create("i")
+		goOn, done := w.held("i", "note", func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
+		w.exec(`UPDATE bills SET cents = 5, rev = rev + 1 WHERE nr = 'i'`)
+		goOn <- nil
+		err := <-done
+		wantCode(t, err, fault.Concurrency)
+		if f := factsOf(err); f["expectedVersion"] != int64(0) || f["lastVersion"] != int64(1) {
+			t.Errorf("the facts are %v", f)
+		}
+		w.wantRow("i", "open 1 5")
+		w.written("i")
+		w.free("i", "open")
+	})
+}
+
+// Verifies that a row of the user's own that is edited into a claim status is held at
+// the next round and put back after stuck_after, to that claim's own revert_to;
+// unrelated writes to the row put nothing off, in a claim neither (I8).
+func TestARowOfTheUsersOwnEditedIntoAClaimIsAdopted(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.create("known", "new")
+		claimed := w.claim("known", "close")
+		if _, err := claimed.Release(context.Background(), "to have it seen"); err != nil {
+			t.Fatal(err)
+		}
+		w.round()
+		w.exec(`UPDATE bills SET state = 'trying' WHERE nr = 'known'`)
+		w.exec(`UPDATE bills SET state = 'hurrying' WHERE nr = 'new'`)
+		w.create("held")
+		held := w.claim("held", "close")
+		w.round()
+		ends := map[string]time.Time{"held": held.Until()}
+		for id, status := range map[string]string{"known": "trying", "new": "hurrying"} {
+			got := w.get(id)
+			if got.Status != status || got.Claimed == nil || got.Claimed.Phase != "held" {
+				t.Fatalf("at the next round, %s is %+v", id, got)
+			}
+			ends[id] = got.Claimed.Until
+		}
+		w.advance(4 * time.Minute)
+		w.exec(`UPDATE bills SET remark = 'looked at', cents = cents + 1, rev = rev + 1`)
+		w.round()
+		for id, until := range ends {
+			if got := w.get(id); got.Claimed == nil || !got.Claimed.Until.Equal(until) {
+				t.Errorf("%s is held %+v, not until %s", id, got.Claimed, until)
+			}
+		}
+		w.advance(time.Minute + time.Second)
+		w.round()
+		w.happened("known", "open", "created", "claimed", "released", "seen", "adopted", "recovered")
+		w.happened("new", "open", "created", "adopted", "recovered")
+		w.happened("held", "open", "created", "claimed", "recovered")
+		w.wantRow("new", "open 2 1")
+		for _, id := range []string{"known", "new", "held"} {
+			if got, err := w.fire(id, "close"); err != nil || got.Status != "closed" {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+	})
+}
+
+// Verifies that a row which is settled while a janitor looks at it is not adopted: it
+// was in the claim status only because it was claimed.
+func TestASettledRowIsNotAdopted(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		if w.postgres() {
+			adoptedLate(t, w)
+		}
+		stop := make(chan struct{})
+		swept := make(chan struct{})
+		go func() {
+			defer close(swept)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.round()
+				}
+			}
+		}()
+		for _, id := range ids("r", 50) {
+			w.create(id)
+			if got, err := w.fire(id, "close"); err != nil || got.Status != "closed" {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+		close(stop)
+		<-swept
+		for _, id := range ids("r", 50) {
+			w.happened(id, "closed", "created", "claimed", "settled/close")
+		}
+	})
+}
+
+// adoptedLate has a sweep wait between its look at the table and the row in question.
+func adoptedLate(t *testing.T, w *world) {
+	ctx := context.Background()
+	w.create("a", "b")
+	w.round()
+	c := w.claim("a", "close")
+	if _, err := c.Release(ctx, "to have it seen"); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`UPDATE bills SET state = 'closing' WHERE nr = 'a'`) // the stray on which the sweep waits
+	b := w.claim("b", "close")
+	conn, err := pgx.Connect(ctx, w.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `SELECT 1 FROM holdfast.entity WHERE id = 'a' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	swept := make(chan struct{})
+	go func() { w.round(); close(swept) }()
+	comesAbout(t, "the sweep waits for the row", func() bool {
+		var n int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+		return err == nil && n > 0
+	})
+	if _, err := b.Settle(ctx, lifecycle.Success, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	<-swept
+	w.happened("b", "closed", "created", "claimed", "settled/close")
+	w.advance(time.Hour)
+	w.round()
+}
+
+// tenants is a table of several workspaces.
+var tenants = strings.Replace(invoices, "janitor:", "entity_table: {name: bills, columns: {id: nr, status: state, version: rev, workspace: tenant}}\njanitor:", 1)
+
+// Verifies that rows of several workspaces in one table, told apart by a column, are
+// apart: the same id is another row in each, claimed, refused, adopted and recovered by
+// itself, and one that is not there is not found.
+func TestWorkspacesInOneTable(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, tenants)
+		w.l.In("default", "a", "b")
+		w.prepare(`CREATE TABLE bills (tenant text NOT NULL, nr text NOT NULL, state text, rev bigint NOT NULL DEFAULT 0, cents integer NOT NULL DEFAULT 0,
+			PRIMARY KEY (tenant, nr))`, `INSERT INTO bills (tenant, nr, state, cents) VALUES ('a', '1', 'open', 10), ('b', '1', 'open', 20), ('b', '2', 'open', 30)`)
+		w.open()
+		a, b := holdfast.InWorkspace(context.Background(), "a"), holdfast.InWorkspace(context.Background(), "b")
+		rows := func() string {
+			return strings.Join(w.texts(`SELECT tenant || nr || ' ' || state || ' ' || CAST(rev AS text) FROM bills ORDER BY tenant, nr`), ", ")
+		}
+		inA, err := w.l.Claim(a, w.e, "1", "close", "admin")
+		if err != nil || inA.Entity.Data.Cents != 10 {
+			t.Fatalf("%+v, %v", inA, err)
+		}
+		if got := rows(); got != "a1 closing 1, b1 open 0, b2 open 0" {
+			t.Error(got)
+		}
+		if got, err := w.l.Get(b, w.e, "1"); err != nil || got.Claimed != nil || got.Data.Cents != 20 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := w.l.Fire(a, w.e, "2", "close", "admin"); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		if _, err := w.l.Fire(context.Background(), w.e, "1", "close", "admin"); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		if got, err := w.l.Fire(b, w.e, "1", "close", "admin"); err != nil || got.Status != "closed" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		w.exec(`UPDATE bills SET state = 'trying' WHERE tenant = 'b' AND nr = '2'`)
+		w.round()
+		if got := rows(); got != "a1 closing 1, b1 closed 2, b2 trying 0" {
+			t.Error(got)
+		}
+		w.advance(time.Hour)
+		w.round()
+		if got := rows(); got != "a1 open 2, b1 closed 2, b2 open 1" {
+			t.Error(got)
+		}
+		for _, ctx := range []context.Context{a, b} {
+			all, err := w.l.Attempts(ctx, w.e, "1")
+			if err != nil || len(all) != 0 {
+				t.Errorf("%+v, %v", all, err)
+			}
+		}
+		if _, err := inA.Settle(a, lifecycle.Success, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Verifies that a table that is in one workspace as a whole is there for that one
+// alone.
+func TestATableOfOneWorkspace(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, inOwn(invoices))
+		w.own = true
+		w.l.In("default", "other")
+		w.prepare(ownTable)
+		w.open()
+		w.create("i")
+		other := holdfast.InWorkspace(context.Background(), "other")
+		if _, err := w.l.Get(other, w.e, "i"); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		for _, step := range []string{"close", "note", "skip"} {
+			if _, err := w.l.Fire(other, w.e, "i", step, "admin"); !errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("%s: %v", step, err)
+			}
+		}
+		w.happened("i", "open", "created")
+	})
+}
+
+// Verifies that a row whose status no step knows, or that has none, is refused and left
+// alone, and that a table which is not there refuses to start.
+func TestRowsAndTablesThatAreNoUse(t *testing.T) {
+	eachOwn(t, invoices, func(t *testing.T, w *world) {
+		w.exec(`INSERT INTO bills (nr, state) VALUES ('odd', 'elsewhere'), ('none', NULL)`)
+		for _, id := range []string{"odd", "none"} {
+			for _, step := range []string{"close", "note", "skip"} {
+				_, err := w.fire(id, step)
+				if c := fault.CodeOf(err); c != fault.InvalidTransition {
+					t.Errorf("%s of %s: %v", step, id, err)
+				}
+			}
+		}
+		w.round()
+		w.wantRow("odd", "elsewhere 0 0")
+		w.wantRow("none", "? 0 0")
+		l := w.lifecycle(strings.Replace(inOwn(invoices), "bills", "nowhere", 1))
+		_, err := holdfast.Open(context.Background(), databaseAt(w.db), holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, l)
+		wantCode(t, err, fault.Validation)
+		if !strings.Contains(fmt.Sprint(err), "nowhere") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Verifies that a constraint of the user's own which refuses a status makes the step
+// fail, with nothing changed, and leaves nothing held.
+func TestTheTableRefusesAStatus(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, inOwn(invoices))
+		w.own = true
+		w.prepare(strings.Replace(ownTable, "state text", "state text CHECK (state NOT IN ('closed', 'trying'))", 1))
+		w.open()
+		w.makeOut()
+		w.create("into", "out", "unclaimed")
+		_, err := w.fire("into", "try")
+		wantCode(t, err, fault.Validation)
+		w.happened("into", "open", "created")
+		w.act("out", func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
+		if _, err := w.fire("out", "close"); err == nil {
+			t.Error("it is closed")
+		}
+		w.happened("out", "open", "created", "claimed", "released")
+		w.written("out")
+		if got := w.texts(`SELECT DISTINCT state FROM bills`); !slices.Equal(got, []string{"open"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -1,0 +1,280 @@
+package lifecycle_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// nodeVar names the database of a child process.
+const nodeVar = "HOLDFAST_LIFECYCLE_NODE"
+
+// TestNodeProcess is no test, but a program in a process of its own, which the tests
+// below start, stop and kill. It does what its input says, and says what becomes of it.
+func TestNodeProcess(t *testing.T) {
+	db := os.Getenv(nodeVar)
+	if db == "" {
+		return // it is for child processes
+	}
+	if err := obey(db); err != nil {
+		fmt.Println("ended", err)
+	}
+	os.Exit(0)
+}
+
+// obey does what it is told, a line each: "fire step id n" fires a step so many times
+// at once; "go id" has the body that works on an entity succeed, "fail id" fail.
+func obey(db string) error {
+	var mu sync.Mutex
+	told := map[string]chan string{}
+	word := func(id string) chan string {
+		mu.Lock()
+		defer mu.Unlock()
+		if told[id] == nil {
+			told[id] = make(chan string, 64)
+		}
+		return told[id]
+	}
+	w := &world{db: db}
+	l := lifecycle.MustParse[bill]([]byte(invoices))
+	act := func(_ context.Context, a *lifecycle.Act[bill]) error {
+		if a.Step == "note" {
+			w.write(a, "node")
+			return nil
+		}
+		fmt.Printf("body %s\n", a.Entity.ID)
+		if <-word(a.Entity.ID) == "fail" {
+			return errOwn
+		}
+		w.write(a, "node")
+		return nil
+	}
+	l.Action("Act", act, lifecycle.Transactional()).Action("Brief", act, lifecycle.Timeout(time.Second))
+	l.Validation("May", func(context.Context, *lifecycle.Act[bill]) error { return nil })
+	e, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, l)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		f := strings.Fields(in.Text())
+		switch f[0] {
+		case "fire":
+			var n int
+			if _, err := fmt.Sscan(f[3], &n); err != nil {
+				return err
+			}
+			start := make(chan struct{})
+			for range n {
+				go func() {
+					<-start
+					got, err := l.Fire(context.Background(), e, f[2], f[1], "admin", lifecycle.Lease(time.Minute))
+					if err == nil {
+						fmt.Printf("won %s %s %d\n", f[2], got.Status, got.Version)
+						return
+					}
+					x := factsOf(err)
+					fmt.Printf("lost %s %s %t %t\n", f[2], fault.CodeOf(err), x["holder"] != nil && x["since"] != nil && x["until"] != nil,
+						errors.Is(err, holdfast.ErrLeaseLost))
+				}()
+			}
+			close(start)
+		case "go", "fail":
+			word(f[1]) <- f[0]
+		}
+	}
+	return nil
+}
+
+// nodeProcess is a child process.
+type nodeProcess struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // what it says; closed when it is dead
+}
+
+// startNode starts a child process and waits until it is ready.
+func startNode(t *testing.T, db string) *nodeProcess {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNodeProcess$")
+	cmd.Env = append(os.Environ(), nodeVar+"="+db)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := &nodeProcess{t, cmd, in, make(chan string, 4096)}
+	dead := make(chan struct{})
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			n.lines <- s.Text()
+		}
+		_ = cmd.Wait()
+		close(n.lines)
+		close(dead)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		for range n.lines {
+			continue
+		}
+		<-dead
+	})
+	n.expect("ready")
+	return n
+}
+
+// next is the next thing that a child says.
+func (n *nodeProcess) next() string {
+	n.t.Helper()
+	patience := time.NewTimer(60 * time.Second)
+	defer patience.Stop()
+	select {
+	case line, ok := <-n.lines:
+		if !ok {
+			n.t.Fatal("the child is dead")
+		}
+		return line
+	case <-patience.C:
+		n.t.Fatal("the child is silent")
+	}
+	return ""
+}
+
+func (n *nodeProcess) expect(lines ...string) {
+	n.t.Helper()
+	left := map[string]bool{}
+	for _, l := range lines {
+		left[l] = true
+	}
+	for len(left) > 0 {
+		line := n.next()
+		if !left[line] {
+			n.t.Fatalf("the child said %q; awaited was %v", line, left)
+		}
+		delete(left, line)
+	}
+}
+
+func (n *nodeProcess) tell(format string, args ...any) {
+	n.t.Helper()
+	if _, err := fmt.Fprintf(n.in, format+"\n", args...); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *nodeProcess) signal(s os.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Verifies that what a process held that was killed (SIGKILL) in the middle of its
+// bodies stays held until the lease is over, and is then put back once each, although
+// two janitors go round at once; nothing of what it would have written is there, and
+// the next caller can claim.
+func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w, other := newWorld(t, db, invoices), unopened(t, db, invoices)
+		other.open()
+		w.makeOut()
+		all := ids("k", 8)
+		w.create(all...)
+		n := startNode(t, db)
+		var bodies []string
+		for i, id := range all {
+			n.tell("fire %s %s 1", []string{"close", "try"}[i%2], id)
+			bodies = append(bodies, "body "+id)
+		}
+		n.expect(bodies...)
+		n.signal(syscall.SIGKILL)
+		for range n.lines {
+			t.Error("the dead speak")
+		}
+		w.advance(50 * time.Second)
+		w.round()
+		for _, id := range all {
+			if got := w.get(id); got.Claimed == nil || got.Version != 1 {
+				t.Errorf("before its lease is over, %s is %+v", id, got)
+			}
+		}
+		w.advance(11 * time.Second)
+		holdfasttest.Race(t, 2, func(i int) error {
+			[]*world{w, other}[i].round()
+			return nil
+		})
+		for i, id := range all {
+			w.happened(id, "open", "created", "claimed", "recovered")
+			w.written(id)
+			if got, err := w.fire(id, []string{"close", "try"}[i%2]); err != nil || got.Version != 4 {
+				t.Errorf("the next caller got %+v, %v", got, err)
+			}
+		}
+	})
+}
+
+// Verifies that a process that was stopped (SIGSTOP) past the end of its hold, and
+// goes on (SIGCONT), can neither settle nor release: it is told that the hold is lost,
+// nothing of what it commits is there, and the claim of who came after it survives and
+// settles.
+func TestAStoppedHolderWritesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := newWorld(t, db, invoices)
+		w.makeOut()
+		for _, end := range []string{"go", "fail"} {
+			id := "s-" + end
+			w.create(id)
+			n := startNode(t, db)
+			n.tell("fire try %s 1", id)
+			n.expect("body " + id)
+			n.signal(syscall.SIGSTOP)
+			w.advance(2 * time.Minute)
+			w.round()
+			w.free(id, "open")
+			goOn, done := w.held(id, "close", func(_ context.Context, a *lifecycle.Act[bill]) error {
+				w.write(a, "successor")
+				return nil
+			})
+			n.tell("%s %s", end, id)
+			n.signal(syscall.SIGCONT)
+			line := n.next()
+			if !strings.HasPrefix(line, "lost "+id) || !strings.HasSuffix(line, "true") {
+				t.Errorf("the stopped one said %q: it should be told LEASE_LOST", line)
+			}
+			if got := w.get(id); got.Status != "closing" || got.Claimed == nil || got.Claimed.Epoch != 2 {
+				t.Errorf("the successor's claim is %+v", got)
+			}
+			goOn <- nil
+			if err := <-done; err != nil {
+				t.Errorf("the successor got %v", err)
+			}
+			w.happened(id, "closed", "created", "claimed", "recovered", "claimed", "settled/close")
+			w.written(id, "successor")
+		}
+	})
+}
