@@ -4,7 +4,7 @@
 GO     ?= go
 PGRUN   = $(GO) run ./internal/pgtest/pgrun --
 PKGS   ?= ./...
-LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./holdfasttest
+LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.
@@ -45,7 +45,7 @@ bench: ## measure, into bench/results.json
 	$(PGRUN) sh -c 'cd bench && $(GO) run . -o results.json'
 
 crash: ## the long suites: processes killed, and a crash at every point
-	HOLDFAST_KILLS=200 $(PGRUN) $(GO) test -v -run 'Kill|Crash' -timeout 60m $(LONG)
+	HOLDFAST_KILLS=200 HOLDFAST_RACE_ROUNDS=1000 $(PGRUN) $(GO) test -v -run 'Kill|Crash|ManyCallers' -timeout 60m $(LONG)
 
 demo: ## a server with something to look at
 	$(GO) run ./cmd/holdfast dev --demo

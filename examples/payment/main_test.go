@@ -31,10 +31,7 @@ func TestOneCredit(t *testing.T) {
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + holdfasttest.SQLite(t) },
 		"postgres": func(t *testing.T) string { return holdfasttest.PostgreSQL(t) },
 	}
-	seeds := []string{"1", "2"}
-	if testing.Short() {
-		seeds = seeds[:1]
-	}
+	seeds := []string{"1"}
 	program := build(t, nil)
 	for name, database := range databases {
 		t.Run(name, func(t *testing.T) {

@@ -108,10 +108,8 @@ func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (
 		return err
 	}
 	return w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		for _, f := range d.commits {
-			if err := f(ctx, tx); err != nil {
-				return err
-			}
+		if err := d.Apply(ctx, tx); err != nil {
+			return err
 		}
 		_, err := RecordOne(ctx, tx, e)
 		return err

@@ -43,6 +43,16 @@ type Delivery struct {
 // transaction. It may be run again.
 func (d *Delivery) Commit(f func(context.Context, *store.Tx) error) { d.commits = append(d.commits, f) }
 
+// Apply writes what is written with the acknowledgement.
+func (d *Delivery) Apply(ctx context.Context, tx *store.Tx) error {
+	for _, f := range d.commits {
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Later is what a body returns to have its event delivered again after a while,
 // without a failure.
 type Later struct{ After time.Duration }

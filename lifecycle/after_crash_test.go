@@ -1,0 +1,151 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+const mailedConfig = `{
+  "workflow": "mailed", "owning_module": "fx", "initial_status": "open", "status_types": ["open", "closing", "closed"],
+  "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": ["closing", "open"], "successful_state": "closed",
+    "success_after_effect": "Mail"}]
+}`
+
+// mailed is a lifecycle whose after-effect notes, with its acknowledgement, which
+// operation it follows.
+func mailed() []holdfast.Part {
+	return []holdfast.Part{MustParse[fxData]([]byte(mailedConfig)).Covered().AfterEffect("Mail", func(_ context.Context, a *Act[fxData]) error {
+		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := stream.Append(ctx, tx, "mails", stream.Any, stream.Event{Name: a.Operation})
+			return err
+		})
+		return nil
+	})}
+}
+
+// closeAndMail closes an entity, unless that was asked for before, and delivers what
+// follows.
+func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
+	s := boardOf(hf).site("mailed")
+	s.workspaces = []string{store.WorkspaceOf(ctx)}
+	e, err := entities.Get(ctx, hf, "mailed", "x")
+	if fault.CodeOf(err) == fault.NotFound {
+		e, err = entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "mailed", ID: "x", Status: "open", Data: []byte(`{}`)})
+	}
+	if err == nil && e.Version == 0 {
+		_, err = s.fire(ctx, "x", "close", "admin", nil)
+	}
+	if err != nil {
+		return err
+	}
+	return deliver(ctx, hf, s)
+}
+
+// deliver is one round of the worker that serves the after-effect.
+func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
+	const name = "$after:mailed:Mail"
+	at, err := hf.Place(ctx, store.Read)
+	if err != nil {
+		return err
+	}
+	if _, err := reactions.Gather(ctx, hf, at, []string{name}); err != nil {
+		return err
+	}
+	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: name, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	if err != nil || len(leases) == 0 {
+		return err
+	}
+	l := leases[0]
+	if err := reactions.Fill(ctx, hf, store.HistoryMarks, leases, func(*reactions.Lease) []string { return []string{settled("close")} }, 10); err != nil {
+		return err
+	}
+	for i, e := range l.Events {
+		d := &reactions.Delivery{Event: e, Lease: l, Attempt: 1}
+		if err := s.after(ctx, s.handlers["Mail"], d); err != nil {
+			return err
+		}
+		end := reactions.End{Lease: l, Done: e.Version, Keep: i < len(l.Events)-1, Now: true}
+		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			if err := d.Apply(ctx, tx); err != nil {
+				return err
+			}
+			_, err := reactions.RecordOne(ctx, tx, end)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comeRound is what the loops of a running program do, when all holds have run out.
+func comeRound(ctx context.Context, hf *holdfast.Engine) error {
+	b := boardOf(hf)
+	s := b.site("mailed")
+	s.workspaces = []string{store.WorkspaceOf(ctx)}
+	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+		return err
+	}
+	if _, err := b.sweep(ctx); err != nil {
+		return err
+	}
+	if _, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil {
+		return err
+	}
+	for range 2 { // the second takes what the first one's death left
+		if err := deliver(ctx, hf, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mailedOnce holds the end to what was promised: a step that is settled was followed
+// once, by its own operation, and one that went back by nothing.
+func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
+	e, err := entities.Get(ctx, hf, "mailed", "x")
+	if err != nil {
+		return err
+	}
+	mails, err := stream.Read(ctx, hf, "mails", 0, 0)
+	if err != nil {
+		return err
+	}
+	history, err := stream.Read(ctx, hf, entities.Stream("mailed", "x"), 0, 0)
+	if err != nil {
+		return err
+	}
+	var operations []string
+	for _, h := range history {
+		var data struct{ Operation string }
+		if h.Name == settled("close") && json.Unmarshal(h.Data, &data) == nil {
+			operations = append(operations, data.Operation)
+		}
+	}
+	switch {
+	case e.Status == "open" && len(mails)+len(operations) == 0:
+		return nil
+	case e.Status == "closed" && len(mails) == 1 && len(operations) == 1 && mails[0].Name == operations[0]:
+		return nil
+	}
+	return fmt.Errorf("it is %q, and of the operations %q the mails %v tell", e.Status, operations, mails)
+}
+
+// TestCrashOfAnAfterEffect verifies, at every point and for every fault, that a step
+// which is settled is followed by its after-effect, whose writes apply once, under
+// the step's own operation; and that one which went back is not.
+func TestCrashOfAnAfterEffect(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: comeRound, Check: mailedOnce})
+}
