@@ -50,8 +50,9 @@ func Input(v any) FireOption {
 func Want(version int64) FireOption { return func(a *asked) { a.want = &version } }
 
 // Lease is how long the claim is held without a renewal. The default is 30 seconds
-// for a step that is fired, which is renewed as long as its body runs, and the
-// lifecycle's stuck_after for a claim taken by hand.
+// for a step that is fired, or the lifecycle's stuck_after if that is shorter; it is
+// renewed as long as the body runs. For a claim taken by hand it is stuck_after. An
+// operation that is resumed has the default again.
 func Lease(d time.Duration) FireOption { return func(a *asked) { a.lease = d } }
 
 // By says who asks, in the history.

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -290,6 +291,36 @@ func (o *own) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entiti
 		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else", a.Lifecycle, a.ID, claim)
 	}
 	return e, err
+}
+
+// strandLimit is how many rows of the user's are counted at the most.
+const strandLimit = 100_000
+
+// strands counts the rows of the user's that are in a status which goes. The user
+// may write what they like: nothing keeps them from a status that is gone.
+func (o *own) strands(ctx context.Context, was, next string) ([]stranded, error) {
+	var old, now []string
+	if json.Unmarshal([]byte(was), &old) != nil || json.Unmarshal([]byte(next), &now) != nil {
+		return nil, nil // there was none before
+	}
+	gone := slices.DeleteFunc(old, func(s string) bool { return slices.Contains(now, s) })
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	rows, err := o.table.In(ctx, gone, strandLimit)
+	counts := make(map[string]int64)
+	for _, row := range rows {
+		if o.space != "" || row.Workspace == store.WorkspaceOf(ctx) {
+			counts[row.Status]++
+		}
+	}
+	var all []stranded
+	for _, status := range gone {
+		if n := counts[status]; n > 0 {
+			all = append(all, stranded{status, n})
+		}
+	}
+	return all, err
 }
 
 // adoptLimit is how many rows of the user's a sweep looks at.

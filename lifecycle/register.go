@@ -128,7 +128,7 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 	}
 	err = s.settleDown(ctx, at)
 	if err == nil {
-		err = s.strands(ctx, at, next.statuses)
+		err = s.strands(ctx, at, now.statuses, next.statuses)
 	}
 	if err != nil {
 		now.wanted = ""
@@ -198,8 +198,11 @@ func (s *site) settleDown(ctx context.Context, at store.Place) error {
 }
 
 // strands refuses a config that has no place for some entities.
-func (s *site) strands(ctx context.Context, at store.Place, statuses string) error {
+func (s *site) strands(ctx context.Context, at store.Place, was, statuses string) error {
 	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, statuses})
+	if o, ok := s.ground.(*own); ok && err == nil {
+		all, err = o.strands(ctx, was, statuses)
+	}
 	if err != nil || len(all) == 0 {
 		return err
 	}

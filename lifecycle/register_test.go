@@ -165,3 +165,56 @@ func TestAChangeOfConfigRacesSteps(t *testing.T) {
 		t.Logf("%d changes came into force, %d were refused", came, was)
 	})
 }
+
+// TestAConfigStrandsNoRowOfTheUsersOwn verifies that a config without a status that
+// rows of the user's own table are in is refused, with their count.
+func TestAConfigStrandsNoRowOfTheUsersOwn(t *testing.T) {
+	t.Parallel()
+	config := func(statuses, steps string) []byte {
+		return fmt.Appendf(nil, `{"workflow": "parcels", "owning_module": "post", "initial_status": "packed", "entity_table": "parcels",
+			"status_types": %s, "steps": %s}`, statuses, steps)
+	}
+	before := config(`["packed", "lost", "sent"]`, `[{"step_id": 1, "step_key": "send", "status": ["packed", "lost"], "successful_state": "sent"},
+		{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "lost"}]`)
+	after := config(`["packed", "sent"]`, `[{"step_id": 1, "step_key": "send", "status": "packed", "successful_state": "sent"}]`)
+	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		bare, err := openWith(ctx, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := `INSERT INTO parcels VALUES (1, 'lost', 0), (2, 'lost', 0), (3, 'packed', 0)`
+		err = bare.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			for _, text := range []string{`CREATE TABLE parcels (id bigint PRIMARY KEY, status text NOT NULL, version bigint NOT NULL)`, rows} {
+				if err := execIn(ctx, tx, text); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bare.Close()
+		one, err := openWith(ctx, db, lifecycle.MustParse[struct{}](before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		_, err = openWith(ctx, db, lifecycle.MustParse[struct{}](after))
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Code != fault.Validation || f.Fields["count"] != int64(2) {
+			t.Fatalf("a config that strands two rows: %v", err)
+		}
+	})
+}
+
+// execIn runs a statement in a transaction of the engine's.
+func execIn(ctx context.Context, tx holdfast.Tx, text string) error {
+	if strings.Contains(fmt.Sprintf("%T", tx.Conn()), "postgres") {
+		_, err := postgres.Raw(tx).Exec(ctx, text)
+		return err
+	}
+	_, err := sqlite.Raw(tx).ExecContext(ctx, text)
+	return err
+}
