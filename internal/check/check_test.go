@@ -190,7 +190,7 @@ func TestPlantedViolations(t *testing.T) {
 func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
-		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[entities:3 positions:1 scopes:6 streams:3 tasks:3]" {
+		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[claims:0 entities:3 positions:1 scopes:6 streams:3 tasks:3]" {
 			s.Errorf("got %v\n%s", r.Checked, r)
 		}
 	})
@@ -203,6 +203,9 @@ var plantedViolations = []struct{ name, damage, want string }{
 	{"a reaction is beyond the end",
 		`UPDATE holdfast_follow SET watermark = 7 WHERE workspace = 'w3'`,
 		`I20: reaction watch/orders/7 in workspace w3: it has handled version 7 and knows of 2, and its stream ends at 2`},
+	{"a claim counts effects that the journal has not",
+		`UPDATE holdfast_entity SET phase = 'uncertain', operation = 'op', revert = 'open', begun = 2, epoch = 1 WHERE workspace = 'w3'`,
+		`I5: entity invoice/a/b in workspace w3: its claim under epoch 1 counts 2 effects that may have happened, and the journal has 0, or it went back all the same`},
 	{"an event in the middle is gone",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 1`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events where there must be 3: versions are missing`},
