@@ -21,7 +21,9 @@ import (
 //
 // Effects belong into the body of a claimed action, with the context that it was
 // given. An operation calls them in the same order on each attempt, as far as they
-// have the same name.
+// have the same name: one that did not happen, and was followed by another of its
+// name, does not happen again on a later attempt, but returns an error with the same
+// text. A call that is repeated while its outcome is unknown is the same effect.
 func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
 	var r R
 	j := effects.From(ctx)

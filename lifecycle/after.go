@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
-	"slices"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
@@ -22,12 +21,11 @@ import (
 // addAfterEffects has the engine serve the after-effects.
 func (s *site) addAfterEffects() error {
 	for name, h := range s.handlers {
-		keys := s.keysWith(name)
-		if h.Kind != "afterEffect" || len(keys) == 0 {
+		if h.Kind != "afterEffect" {
 			continue
 		}
-		r := &reactions.Handler{Timeout: h.Timeout, Body: func(ctx context.Context, d *reactions.Delivery) error { return s.after(ctx, h, d) },
-			Definition: reactions.Definition{Name: "$after:" + s.config.Workflow + ":" + name, Events: keys,
+		r := &reactions.Handler{Timeout: h.Timeout, Every: true, Body: func(ctx context.Context, d *reactions.Delivery) error { return s.after(ctx, h, d) },
+			Definition: reactions.Definition{Name: "$after:" + s.config.Workflow + ":" + name, Events: []string{entities.After(name)},
 				Streams: "^" + regexp.QuoteMeta(entities.Stream(s.config.Workflow, "")), Options: reactions.DefaultOptions()}}
 		if err := errors.Join(r.Check(), s.engine.Reactions().Add(r)); err != nil {
 			return err
@@ -45,22 +43,6 @@ func (s *site) registerAfterEffects(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// keysWith returns the events of the steps that have an after-effect for somebody.
-func (s *site) keysWith(handler string) (names []string) {
-	for i := range s.config.Steps {
-		step := &s.config.Steps[i]
-		has := step.AfterEffect.All != nil && *step.AfterEffect.All == handler
-		for _, name := range step.AfterEffect.By {
-			has = has || name == handler
-		}
-		if has && !slices.Contains(names, settled(step.Key)) {
-			names = append(names, settled(step.Key))
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // told is what the event of a settled step says: at its top, or, for a step that

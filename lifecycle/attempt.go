@@ -85,6 +85,9 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	}
 	if u.err == nil {
 		e, settling := t.settle(end, w, u.results)
+		if settling != nil && e.Claim.Phase == entities.Uncertain {
+			return e, settling // the database knows of an effect that this attempt does not
+		}
 		_, ofCommit := errors.AsType[*ofCommit](settling)
 		if settling == nil || !ofCommit && (fault.CodeOf(settling) == fault.LeaseLost || fault.CodeOf(settling) == fault.OutcomeUnknown) {
 			return e, settling
@@ -149,8 +152,8 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	}
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
 		Outcome: "success", Meta: t.meta}
-	if after := afterOf(t.step, w.requester); after != "" {
-		args.Note = []byte(text(map[string]string{"after": after}))
+	if args.After = afterOf(t.step, w.requester); args.After != "" {
+		args.Note = []byte(text(map[string]string{"after": args.After}))
 	}
 	e, err = patiently(ctx, func() (entities.Entity, error) { return t.ground.end(ctx, t.at, args, t.claim, w.commits) })
 	if err == nil && e.Claim.Phase != entities.Free {
@@ -233,7 +236,7 @@ func (t *attempt) judge(err, cause error) (outcome string, told bool) {
 		return "panicked", false
 	case errors.Is(cause, hold.ErrTimeout), errors.Is(err, errTimeout):
 		return "timeout", false
-	case cause != nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case cause != nil:
 		return "cancelled", false
 	case fault.CodeOf(err) == fault.ActionInvalid:
 		return "invalid", true

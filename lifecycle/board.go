@@ -152,6 +152,9 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
 	}
 	e, err := t.refreshed(ctx)
 	if err == nil {
+		err = s.ready(ctx)
+	}
+	if err == nil {
 		t.entity = e
 		e, err = t.try(ctx)
 	}
@@ -186,24 +189,36 @@ func (b *board) sweep(ctx context.Context) (freed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	due := b.dueNow()
+	for _, name := range b.dueNow() {
+		n, failed := b.site(name).sweep(ctx, shards)
+		if freed, err = freed+n, errors.Join(err, failed); failed == nil {
+			b.mu.Lock()
+			b.swept[name] = clock.Now()
+			b.mu.Unlock()
+		}
+	}
 	for _, shard := range shards {
-		lapsed, failed := entities.Expired(ctx, b.engine, shard, due)
+		err = errors.Join(err, b.strays(ctx, shard))
+	}
+	return freed, err
+}
+
+// sweep frees what crashes left of one lifecycle: one that fails keeps no other from
+// being freed.
+func (s *site) sweep(ctx context.Context, shards []int16) (freed int, err error) {
+	for _, shard := range shards {
+		lapsed, failed := entities.Expired(ctx, s.engine, shard, []string{s.config.Workflow})
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
-			yes, failed := b.site(l.Lifecycle).free(ctx, l)
+			yes, failed := s.free(ctx, l)
 			if yes {
 				freed++
 			}
 			err = errors.Join(err, failed)
 		}
-		err = errors.Join(err, b.strays(ctx, shard))
 	}
-	for _, name := range due {
-		_, failed := b.site(name).ground.adopt(ctx)
-		err = errors.Join(err, failed)
-	}
-	return freed, err
+	_, failed := s.ground.adopt(ctx)
+	return freed, errors.Join(err, failed)
 }
 
 // dueNow returns the lifecycles whose own time to sweep has come; those that name
@@ -217,7 +232,6 @@ func (b *board) dueNow() (due []string) {
 		}
 		b.mu.Lock()
 		if last, ok := b.swept[name]; !ok || clock.Since(last) >= every {
-			b.swept[name] = clock.Now()
 			due = append(due, name)
 		}
 		b.mu.Unlock()

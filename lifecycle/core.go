@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -55,35 +56,46 @@ type site struct {
 	ground ground
 	afters []reactions.Definition
 
-	mu    sync.Mutex
-	known map[string]bool // workspaces that the lifecycle is registered in
+	known sync.Map      // workspaces that the lifecycle is registered in
+	turn  chan struct{} // of who registers it
 }
 
 // ready registers the lifecycle in the context's workspace when it is first used
-// there.
+// there. Where another config is in force it stays: a node that comes late does not
+// take back what one that was started after it has brought.
 func (s *site) ready(ctx context.Context) error {
 	space := store.WorkspaceOf(ctx)
-	if s.config.Table != nil && s.config.Table.Workspace == "" && space != s.ground.(*own).space {
-		return nil // there is nothing of it there
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known[space] {
+	if _, known := s.known.Load(space); known {
 		return nil
+	}
+	if o, ok := s.ground.(*own); ok && o.space != "" && o.space != space {
+		return nil // there is nothing of it there
 	}
 	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
 		return fault.New(fault.Validation, "the lifecycle %q is not for the workspace %q: name it in In", s.config.Workflow, space)
 	}
-	if err := s.register(ctx); err != nil {
+	return s.enlist(ctx, false)
+}
+
+// enlist registers the lifecycle in the context's workspace; replace says that its
+// config replaces another.
+func (s *site) enlist(ctx context.Context, replace bool) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if _, known := s.known.Load(store.WorkspaceOf(ctx)); known && !replace {
+		return nil
+	}
+	if err := s.register(ctx, replace); err != nil {
 		return err
 	}
 	if err := s.registerAfterEffects(ctx); err != nil {
 		return err
 	}
-	if s.known == nil {
-		s.known = make(map[string]bool)
-	}
-	s.known[space] = true
+	s.known.Store(store.WorkspaceOf(ctx), true)
 	return nil
 }
 
@@ -111,20 +123,39 @@ func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
 	if err := c.covered(); err != nil {
 		return err
 	}
-	s := &site{core: c, engine: e, board: boardOf(e)}
+	s := &site{core: c, engine: e, board: boardOf(e), turn: make(chan struct{}, 1)}
 	var err error
 	if s.ground, err = s.newGround(ctx); err != nil {
 		return err
 	}
-	if err := s.addAfterEffects(); err != nil {
+	if err := errors.Join(s.addAfterEffects(), s.board.add(s)); err != nil {
 		return err
 	}
-	for _, space := range c.spaces() {
-		if err := s.ready(holdfast.InWorkspace(ctx, space)); err != nil {
+	return s.enlistAll(ctx)
+}
+
+// enlistAll brings the config into force in every workspace that it is for, or has
+// been used in.
+func (s *site) enlistAll(ctx context.Context) error {
+	spaces := s.spaces()
+	shards, err := store.Shards(ctx, s.engine)
+	for _, shard := range shards {
+		used, failed := usedVerb.DoAt(ctx, s.engine, store.Place{Shard: shard}, s.config.Workflow)
+		err = errors.Join(err, failed)
+		if len(s.workspaces) == 0 {
+			spaces = append(spaces, used...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	slices.Sort(spaces)
+	for _, space := range slices.Compact(spaces) {
+		if err := s.enlist(holdfast.InWorkspace(ctx, space), true); err != nil {
 			return err
 		}
 	}
-	return s.board.add(s)
+	return nil
 }
 
 // spaces are the workspaces that the lifecycle is for.

@@ -46,10 +46,24 @@ func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (en
 		return entities.Entity{}, err
 	}
 	e, err := s.enter(ctx, id, as, steps, a)
+	if s.outdated(err) && s.healed(ctx) {
+		e, err = s.enter(ctx, id, as, steps, a)
+	}
 	if err != nil && refusal(err) {
 		s.note(ctx, id, key, as, err)
 	}
 	return e, err
+}
+
+// outdated says whether an error is that of a status which this config has, and the
+// one in force has not.
+func (s *site) outdated(err error) bool {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != fault.Concurrency || f.Fields["lifecycle"] != s.config.Workflow {
+		return false
+	}
+	status, _ := f.Fields["status"].(string)
+	return slices.Contains(s.config.StatusTypes, status)
 }
 
 // refusal says whether an error is that of one who came second, or too late.
@@ -191,7 +205,7 @@ func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycle
 func (s *site) transition(id, as string, step *lifecycles.Step, from []string, want *int64, data []byte, a *asked) entities.TransitionArgs {
 	to, _ := step.Success.For(as)
 	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: id, From: from, To: to, Want: want, Data: data, Event: settled(step.Key),
-		Note: noteOf(step.Key, as, store.NewID().String(), afterOf(step, as), a.input), Meta: a.meta}
+		Note: noteOf(step.Key, as, store.NewID().String(), afterOf(step, as), a.input), After: afterOf(step, as), Meta: a.meta}
 }
 
 // fireUnclaimed runs a step without a claim: whoever commits first wins.

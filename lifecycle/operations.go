@@ -113,6 +113,9 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 		return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine", p.Lifecycle)
 	}
 	at, err := e.Place(ctx, store.Write)
+	if err == nil {
+		err = s.ready(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -194,10 +197,7 @@ func (s *site) resolution(p Pending, o Outcome, by string) (a entities.UnparkArg
 	default:
 		return a, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
 	}
-	steps, err := s.offered(p.Step, p.Requester)
-	if err != nil {
-		return a, err
-	}
+	steps, _ := s.offered(p.Step, p.Requester) // the config may not have it any more
 	for _, step := range steps {
 		c, ok := step.Claim.For(p.Requester)
 		if !ok || c.Into != p.Status {
@@ -208,7 +208,8 @@ func (s *site) resolution(p Pending, o Outcome, by string) (a entities.UnparkArg
 		}
 		if o == Success {
 			a.To, _ = step.Success.For(p.Requester)
-			a.Note = []byte(text(map[string]string{"after": afterOf(step, p.Requester)}))
+			a.After = afterOf(step, p.Requester)
+			a.Note = []byte(text(map[string]string{"after": a.After}))
 		}
 		return a, nil
 	}

@@ -29,6 +29,7 @@ import (
 type inForce struct {
 	revision                 int64
 	statuses, config, wanted string
+	stale                    bool // wanted has been so for long: its node has died
 }
 
 type putArgs struct {
@@ -47,7 +48,9 @@ type stranded struct {
 var (
 	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
 		func(name string, args *store.Args) { args.Text(name) },
-		func(c *inForce, row store.Row) error { return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted) })
+		func(c *inForce, row store.Row) error {
+			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale)
+		})
 	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
 		func(a putArgs, args *store.Args) {
@@ -70,6 +73,14 @@ var (
 			*all = append(*all, s)
 			return err
 		})
+	usedVerb = store.NewVerb(store.Decl{Name: "lifecycles.used", Lane: store.Read}, nil,
+		func(name string, args *store.Args) { args.Text(name) },
+		func(all *[]string, row store.Row) error {
+			var space string
+			err := row.Scan(&space)
+			*all = append(*all, space)
+			return err
+		})
 	underwayVerb = store.NewVerb(store.Decl{Name: "lifecycles.underway", Lane: store.Read}, nil,
 		func(list string, args *store.Args) { args.MaybeText(list) },
 		func(all *[]string, row store.Row) error {
@@ -83,8 +94,9 @@ var (
 // underway is how long transactions are waited for that may go by the old config.
 const underway = 30 * time.Second
 
-// register brings the config into force in a workspace.
-func (s *site) register(ctx context.Context) error {
+// register brings the config into force in a workspace, if there is none, or if it
+// is to replace another.
+func (s *site) register(ctx context.Context, replace bool) error {
 	at, err := s.engine.Place(ctx, store.Write)
 	if err != nil {
 		return err
@@ -95,7 +107,7 @@ func (s *site) register(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if now.config == s.text && now.wanted == "" {
+		if (now.config == s.text && now.wanted == "") || (now.revision > 0 && !replace) {
 			return nil
 		}
 		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text})
@@ -182,6 +194,22 @@ func (s *site) raised(ctx context.Context, f func(context.Context, *store.Tx) er
 	})
 }
 
+// healed takes back a change whose node died in the middle of it, and says whether
+// there was one.
+func (s *site) healed(ctx context.Context) bool {
+	at, err := s.engine.Place(ctx, store.Write)
+	if err != nil {
+		return false
+	}
+	now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
+	if err != nil || !now.stale {
+		return false
+	}
+	now.wanted = ""
+	_, err = s.put(ctx, at, now.revision, now)
+	return err == nil
+}
+
 // settleDown waits until the transactions have ended that are under way.
 func (s *site) settleDown(ctx context.Context, at store.Place) error {
 	all, err := underwayVerb.DoAt(ctx, s.engine, at, "")
@@ -201,7 +229,9 @@ func (s *site) settleDown(ctx context.Context, at store.Place) error {
 func (s *site) strands(ctx context.Context, at store.Place, was, statuses string) error {
 	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, statuses})
 	if o, ok := s.ground.(*own); ok && err == nil {
-		all, err = o.strands(ctx, was, statuses)
+		var rows []stranded
+		rows, err = o.strands(ctx, was, statuses)
+		all = append(all, rows...)
 	}
 	if err != nil || len(all) == 0 {
 		return err

@@ -60,6 +60,7 @@ var Wide = map[string]string{
 	"entities.expired": "one janitor frees what was left held in all workspaces on a shard",
 	"entities.strays":  "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
 	"entities.resume":  "one poll resumes the operations of all workspaces on a shard",
+	"lifecycles.used":  "a program that starts brings its config into force in all workspaces on a shard",
 	"attempts.prune":   "one janitor forgets old refusals of all workspaces on a shard",
 	"attempts.note":    "refusals in several workspaces are noted together",
 

@@ -144,8 +144,11 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		if err != nil || happened {
 			return j.closed(ctx, c, ordinal, result, err)
 		}
-	case ctx.Err() != nil: // it was not called
+	case ctx.Err() != nil && e.State == New && !again: // it was not called
 		return j.closed(ctx, c, ordinal, nil, NotHappened(ctx.Err()))
+	case ctx.Err() != nil: // an earlier call may have happened
+		j.giveBack(c, ordinal, true)
+		return ctx.Err()
 	}
 	return j.try(ctx, c, ordinal, key)
 }

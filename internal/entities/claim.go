@@ -101,6 +101,7 @@ type EndArgs struct {
 	Outcome string
 	Note    []byte
 	Claim   string // the claim status
+	After   string // the after-effect, if there is one
 	Meta    events.Meta
 }
 
@@ -139,7 +140,7 @@ var (
 		Told(func(a EndArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a EndArgs) store.Emission {
 			if a.How == Success {
-				return emits(a.Lifecycle, a.ID, a.Event)
+				return emits(a.Lifecycle, a.ID, a.Event, After(a.After), EventParked)
 			}
 			return emits(a.Lifecycle, a.ID, a.Event, EventInterrupted, EventParked)
 		}).
@@ -170,6 +171,11 @@ type renewArgs struct {
 	Ticket
 	lease time.Duration
 }
+
+// After is the name under which an after-effect is marked: no event has it, but what
+// a step that has the after-effect writes is known by it, so that what follows does
+// not depend on which steps a node's config has.
+func After(handler string) string { return "$after/" + handler }
 
 // Topic is what is woken when an operation of a lifecycle is due.
 func Topic(lifecycle string) string { return "operations/" + lifecycle }

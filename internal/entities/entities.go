@@ -53,6 +53,7 @@ type TransitionArgs struct {
 	Data          []byte
 	Event         string
 	Note          []byte
+	After         string // the after-effect, if there is one
 	Meta          events.Meta
 }
 
@@ -72,7 +73,7 @@ var (
 	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true, Marks: store.HistoryMarks},
 		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan).Told(toldTransition).
 		Emitting(func(a TransitionArgs) store.Emission {
-			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{a.Event}}
+			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{a.Event, After(a.After)}}
 		}).Governed(func(a TransitionArgs) (string, []string) { return a.Lifecycle, []string{a.To} })
 	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanClaim)

@@ -44,6 +44,7 @@ type UnparkArgs struct {
 	Event   string
 	Outcome string
 	Note    []byte
+	After   string // the after-effect, if there is one
 	Meta    events.Meta
 }
 
@@ -105,7 +106,9 @@ var (
 			events.BindMeta(args, a.Meta)
 		}, scanClaim).
 		Told(func(a UnparkArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a UnparkArgs) store.Emission { return emits(a.Lifecycle, a.ID, a.Event, EventResumed) }).
+		Emitting(func(a UnparkArgs) store.Emission {
+			return emits(a.Lifecycle, a.ID, a.Event, EventResumed, After(a.After))
+		}).
 		Governed(func(a UnparkArgs) (string, []string) { return a.Lifecycle, []string{a.To} }).
 		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
 	syncVerb = store.NewVerb(store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},

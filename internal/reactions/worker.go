@@ -28,6 +28,9 @@ type Handler struct {
 	Body func(context.Context, *Delivery) error
 	// Timeout is how long the body may take for one event.
 	Timeout time.Duration
+	// Every has the body given every event of the streams, whatever their names:
+	// the definition's names then only say what is marked.
+	Every bool
 }
 
 // Delivery is one event in the hands of a reaction.
@@ -373,11 +376,11 @@ func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, er
 }
 
 // names are the events that a reaction wants, none for all.
-func (d *Definition) names() []string {
-	if slices.Contains(d.Events, "*") {
+func (h *Handler) names() []string {
+	if h.Every || slices.Contains(h.Events, "*") {
 		return nil
 	}
-	return d.Events
+	return h.Events
 }
 
 // giveBack releases leases that were not worked on, all at once. Where that fails

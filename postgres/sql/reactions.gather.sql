@@ -6,7 +6,8 @@
 -- Each reaction's marks are read on from a key: from the beginning, what was taken
 -- away and is not yet vacuumed would be walked over each time, and marks that keep
 -- coming in front would keep those behind waiting.
--- Answers how many marks are gone, and how far each reaction has come.
+-- Answers how many marks are gone, how far each reaction has come, and with how
+-- many.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name, and
 -- behind which workspace, stream, version], $4 limit
 WITH picked AS MATERIALIZED (
@@ -45,6 +46,6 @@ WITH picked AS MATERIALIZED (
            rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
     RETURNING 1
 )
-SELECT DISTINCT ON (p.reaction) (SELECT count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version
+SELECT DISTINCT ON (p.reaction) (SELECT count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version, count(*) OVER (PARTITION BY p.reaction)
   FROM picked p
  ORDER BY p.reaction, p.workspace DESC, p.stream DESC, p.version DESC

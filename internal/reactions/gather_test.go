@@ -1,0 +1,38 @@
+package reactions_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// TestMarksInFrontAreGathered verifies that a mark in front of those that keep coming
+// is gathered too: streams with rising names must not keep older ones waiting.
+func TestMarksInFrontAreGathered(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		var g reactions.Gathering
+		next := func() {
+			t.Helper()
+			if _, err := g.Next(ctx, hf, store.Place{}, []string{"r"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		emit(t, hf, "s-0010", "x")
+		next()
+		emit(t, hf, "s-0001", "x")
+		for i := range 2 {
+			emit(t, hf, fmt.Sprint("s-002", i), "x")
+			next()
+		}
+		if positionOf(t, hf, "r", "s-0001") == nil {
+			t.Error("it was not gathered")
+		}
+	})
+}
