@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -165,6 +166,9 @@ func writeOn(ctx context.Context, t *testing.T, hf *holdfast.Engine, w *written)
 		name, n := fmt.Sprint("s-", rand.IntN(36)), 1+rand.IntN(3)
 		late := w.late.Load()
 		head, err := stream.Append(context.Background(), hf, name, stream.Any, make3(n)...)
+		if fault.IsSafe(err) { // nothing was written: several busy nodes on one SQLite file may pass one over for long
+			continue
+		}
 		if err != nil {
 			t.Errorf("append: %v", err)
 			return

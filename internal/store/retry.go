@@ -15,17 +15,26 @@ const (
 	firstPause = 2 * time.Millisecond
 	longPause  = 100 * time.Millisecond
 	patience   = 10 * time.Second
+
+	// Nobody is served in turn here: who has waited for a while asks more often
+	// than those who come new, so that it is not passed over each time.
+	urgent      = time.Second
+	urgentPause = 5 * time.Millisecond
 )
 
 // Retry calls f until it succeeds, fails for good, or patience runs out. Only
 // an error that says that nothing was written ([fault.IsSafe]) is tried again:
 // anything else may have been applied, and is never repeated blindly.
 func Retry(ctx context.Context, f func() error) error {
-	deadline := clock.Now().Add(patience)
+	begun := clock.Now()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := f()
-		if err == nil || !fault.IsSafe(err) || clock.Now().After(deadline) {
+		waited := clock.Since(begun)
+		if err == nil || !fault.IsSafe(err) || waited > patience {
 			return err
+		}
+		if waited > urgent {
+			pause = urgentPause
 		}
 		if wait := clock.Wait(ctx, clock.Jitter(pause)); wait != nil {
 			return Cancelled(wait, err)
