@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -147,5 +148,6 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 // which is settled is followed by its after-effect, whose writes apply once, under
 // the step's own operation; and that one which went back is not.
 func TestCrashOfAnAfterEffect(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: comeRound, Check: mailedOnce})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: comeRound, Check: mailedOnce,
+		Pairs: os.Getenv(pairsVar) != ""})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
+
+// pairsVar has every scenario run with two faults at a time too, on SQLite.
+const pairsVar = "HOLDFAST_PAIRS"
 
 const fxCrashConfig = `{
   "workflow": "crash", "owning_module": "fx", "initial_status": "open", "status_types": ["open", "closing", "closed"],
@@ -243,7 +247,7 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 
 func (c *fxCrash) run(t *testing.T, name string) {
 	t.Helper()
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: c.pairs})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: c.pairs || os.Getenv(pairsVar) != ""})
 }
 
 // fxCharge is an effect that notes its call.
