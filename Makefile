@@ -14,7 +14,7 @@ ifneq ($(C_COMPILER),)
 RACE     := -race
 # Where one goroutine crashes, or goes through a table of cases, it races with nobody:
 # these run later, at their full length.
-ALONE    := TestCrash.*|TestResolve.*|TestEndsWith.*|TestOpaque.*|TestWhateverFails.*|TestUnknownUnder.*|TestTheUser.*
+ALONE    := TestRandomWalk|TestCrash.*|TestResolve.*|TestEndsWith.*|TestOpaque.*|TestWhateverFails.*|TestUnknownUnder.*|TestTheUser.*
 LATER    := -skip '^($(ALONE))$$'
 RACE_ENV := CGO_ENABLED=1 CC='$(C_COMPILER)'
 endif
@@ -32,7 +32,7 @@ endif
 	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) $(LATER) -timeout 25m $(PKGS)
 ifneq ($(RACE),)
 	@echo 'the long tests at their full length, without the race detector'
-	$(PGRUN) $(GO) test -timeout 25m -run '^(TestRandomWalk|TestHoldRace|TestOneOfTwoCreatesWins|$(ALONE))$$' $(LONG)
+	$(PGRUN) $(GO) test -timeout 25m -run '^(TestHoldRace|TestOneOfTwoCreatesWins|$(ALONE))$$' $(LONG)
 endif
 
 race: c-compiler ## all tests, never without the race detector
