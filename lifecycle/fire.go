@@ -46,8 +46,8 @@ func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (en
 		return entities.Entity{}, err
 	}
 	e, err := s.enter(ctx, id, as, steps, a)
-	if s.outdated(err) && s.healed(ctx) {
-		e, err = s.enter(ctx, id, as, steps, a)
+	if s.outdated(err) {
+		s.heal(ctx) // for who asks again: here, a body may have run
 	}
 	if err != nil && refusal(err) {
 		s.note(ctx, id, key, as, err)

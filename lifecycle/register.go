@@ -194,20 +194,20 @@ func (s *site) raised(ctx context.Context, f func(context.Context, *store.Tx) er
 	})
 }
 
-// healed takes back a change whose node died in the middle of it, and says whether
-// there was one.
-func (s *site) healed(ctx context.Context) bool {
+// heal takes back a change whose node died in the middle of it, if there is one.
+func (s *site) heal(ctx context.Context) {
 	at, err := s.engine.Place(ctx, store.Write)
 	if err != nil {
-		return false
+		return
 	}
 	now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
 	if err != nil || !now.stale {
-		return false
+		return
 	}
 	now.wanted = ""
-	_, err = s.put(ctx, at, now.revision, now)
-	return err == nil
+	if _, err = s.put(ctx, at, now.revision, now); err != nil {
+		s.engine.Log().Warn("a change of a lifecycle's config that nobody finished could not be taken back", "lifecycle", s.config.Workflow, "error", err)
+	}
 }
 
 // settleDown waits until the transactions have ended that are under way.
