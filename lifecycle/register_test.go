@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -217,4 +218,52 @@ func execIn(ctx context.Context, tx holdfast.Tx, text string) error {
 	}
 	_, err := sqlite.Raw(tx).ExecContext(ctx, text)
 	return err
+}
+
+// TestAnUnfinishedChangeIsTakenBack verifies that a change of a config whose node died
+// in the middle of it does not bind the others for ever: who is refused by it after a
+// while takes it back, and is served when it asks again.
+func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		l := letters(true)
+		hf, err := openWith(ctx, db, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hf.Close()
+		if _, err := l.Create(ctx, hf, "l", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			if _, err := store.Raise(ctx, tx); err != nil {
+				return err
+			}
+			table := "holdfast_lifecycle"
+			if strings.Contains(fmt.Sprintf("%T", tx.Conn()), "postgres") {
+				table = "holdfast.lifecycle"
+			}
+			return execIn(ctx, tx, `UPDATE `+table+` SET wanted = '["draft","sent"]'`)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		review := func() error {
+			_, err := l.Fire(ctx, hf, "l", "review", "clerk")
+			return err
+		}
+		for range 2 { // it may still be at it
+			if err := review(); !errors.Is(err, holdfast.ErrConcurrency) {
+				t.Fatalf("while a change is looked into: %v", err)
+			}
+		}
+		holdfasttest.Advance(t, hf, 3*time.Minute)
+		if err := review(); !errors.Is(err, holdfast.ErrConcurrency) {
+			t.Fatalf("the first after a while: %v", err)
+		}
+		if err := review(); err != nil {
+			t.Errorf("the second: %v", err)
+		}
+	})
 }

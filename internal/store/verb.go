@@ -225,7 +225,9 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 	}
 	c.revision, c.marks, c.stale = g.Revision, nil, false
 	if len(g.Statuses) > 0 && c.verb.rule != nil {
-		if err := g.allows(c.verb.rule(c.args)); err != nil {
+		if err := g.allows(c.verb.rule(c.args)); err != nil && !fresh {
+			return c.know(ctx, d, true) // what is remembered may be of yesterday, and nothing else would tell
+		} else if err != nil {
 			return err
 		}
 	}
