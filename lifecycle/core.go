@@ -134,16 +134,17 @@ func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
 	return s.enlistAll(ctx)
 }
 
-// enlistAll brings the config into force in every workspace that it is for, or has
-// been used in.
+// enlistAll brings the config into force in every workspace that it is for, and
+// where another is in force. There may be many workspaces, and in most of them
+// nothing changes when a node starts: these wait for their first use.
 func (s *site) enlistAll(ctx context.Context) error {
 	spaces := s.spaces()
 	shards, err := store.Shards(ctx, s.engine)
 	for _, shard := range shards {
-		used, failed := usedVerb.DoAt(ctx, s.engine, store.Place{Shard: shard}, s.config.Workflow)
+		behind, failed := behindVerb.DoAt(ctx, s.engine, store.Place{Shard: shard}, behindArgs{s.config.Workflow, s.text})
 		err = errors.Join(err, failed)
 		if len(s.workspaces) == 0 {
-			spaces = append(spaces, used...)
+			spaces = append(spaces, behind...)
 		}
 	}
 	if err != nil {

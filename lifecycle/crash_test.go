@@ -209,6 +209,9 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	if k.wrong != nil {
 		return k.wrong
 	}
+	if err := c.nothingAnnounced(ctx, hf); err != nil {
+		return err
+	}
 	e, err := entities.Get(ctx, hf, "crash", "x")
 	if err != nil {
 		return err
@@ -243,6 +246,30 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
 	}
 	return nil
+}
+
+// nothingAnnounced verifies that a change of the config which nobody finished is
+// taken back by who comes after a while. It also keeps cases apart: an engine that
+// is opened would go on with it.
+func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) error {
+	at, err := hf.Place(ctx, store.Read)
+	if err != nil {
+		return err
+	}
+	now, err := readConfigVerb.DoAt(ctx, hf, at, "crash")
+	if err != nil || now.wanted == "" {
+		return err
+	}
+	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+		return err
+	}
+	if err := boardOf(hf).site("crash").register(ctx, false); err != nil {
+		return err
+	}
+	if now, err = readConfigVerb.DoAt(ctx, hf, at, "crash"); err == nil && now.wanted != "" {
+		err = fmt.Errorf("a change of the config is left announced: %+v", now)
+	}
+	return err
 }
 
 func (c *fxCrash) run(t *testing.T, name string) {

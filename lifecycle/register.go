@@ -40,6 +40,8 @@ type putArgs struct {
 
 type strandArgs struct{ lifecycle, statuses string }
 
+type behindArgs struct{ lifecycle, config string }
+
 type stranded struct {
 	status string
 	count  int64
@@ -73,8 +75,8 @@ var (
 			*all = append(*all, s)
 			return err
 		})
-	usedVerb = store.NewVerb(store.Decl{Name: "lifecycles.used", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text(name) },
+	behindVerb = store.NewVerb(store.Decl{Name: "lifecycles.behind", Lane: store.Read}, nil,
+		func(a behindArgs, args *store.Args) { args.Text(a.lifecycle); args.Text(a.config) },
 		func(all *[]string, row store.Row) error {
 			var space string
 			err := row.Scan(&space)
@@ -107,8 +109,11 @@ func (s *site) register(ctx context.Context, replace bool) error {
 		if err != nil {
 			return err
 		}
-		if (now.config == s.text && now.wanted == "") || (now.revision > 0 && !replace) {
+		if now.config == s.text && now.wanted == "" {
 			return nil
+		}
+		if now.revision > 0 && !replace {
+			return s.takeBackStale(ctx, at, now)
 		}
 		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text})
 		if fault.CodeOf(err) != fault.Concurrency {
@@ -142,12 +147,14 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 	if err == nil {
 		err = s.strands(ctx, at, now.statuses, next.statuses)
 	}
-	if err != nil {
-		now.wanted = ""
-		return errors.Join(err, s.takeBack(ctx, at, revision, now))
+	if err == nil {
+		_, err = s.put(ctx, at, revision, next)
 	}
-	_, err = s.put(ctx, at, revision, next)
-	return err
+	if err == nil || fault.CodeOf(err) == fault.Concurrency { // another goes on from here
+		return err
+	}
+	now.wanted = ""
+	return errors.Join(err, s.takeBack(ctx, at, revision, now))
 }
 
 func takesAway(have, want string) bool {
@@ -201,13 +208,26 @@ func (s *site) heal(ctx context.Context) {
 		return
 	}
 	now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
-	if err != nil || !now.stale {
-		return
+	if err == nil {
+		err = s.takeBackStale(ctx, at, now)
 	}
-	now.wanted = ""
-	if _, err = s.put(ctx, at, now.revision, now); err != nil {
+	if err != nil {
 		s.engine.Log().Warn("a change of a lifecycle's config that nobody finished could not be taken back", "lifecycle", s.config.Workflow, "error", err)
 	}
+}
+
+// takeBackStale undoes what was announced long ago. One of several who do so at
+// once is enough.
+func (s *site) takeBackStale(ctx context.Context, at store.Place, now inForce) error {
+	if !now.stale {
+		return nil
+	}
+	now.wanted = ""
+	_, err := s.put(ctx, at, now.revision, now)
+	if fault.CodeOf(err) == fault.Concurrency {
+		return nil
+	}
+	return err
 }
 
 // settleDown waits until the transactions have ended that are under way.

@@ -57,12 +57,12 @@ var Wide = map[string]string{
 
 	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
 
-	"entities.expired": "one janitor frees what was left held in all workspaces on a shard",
-	"entities.strays":  "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
-	"entities.resume":  "one poll resumes the operations of all workspaces on a shard",
-	"lifecycles.used":  "a program that starts brings its config into force in all workspaces on a shard",
-	"attempts.prune":   "one janitor forgets old refusals of all workspaces on a shard",
-	"attempts.note":    "refusals in several workspaces are noted together",
+	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
+	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
+	"entities.resume":   "one poll resumes the operations of all workspaces on a shard",
+	"lifecycles.behind": "a program that starts brings its config into force in all workspaces on a shard",
+	"attempts.prune":    "one janitor forgets old refusals of all workspaces on a shard",
+	"attempts.note":     "refusals in several workspaces are noted together",
 
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
