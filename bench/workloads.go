@@ -75,7 +75,9 @@ func seedStreams(ctx context.Context, s system) error {
 	return seedAll(ctx, func(ctx context.Context, i int) error { return s.append(ctx, rowName(i), -1) })
 }
 
-// walk gives each client its own rows, one after the other.
+// walk gives each client its own rows, one after the other. Those of one client are
+// neighbours, those of two are not: else the pages that a commit of several writes
+// would depend on whether a system keeps its clients in step.
 type walk struct{ next [maxClients]int }
 
 const maxClients = 1024
@@ -83,7 +85,7 @@ const maxClients = 1024
 func (w *walk) row(client, clients int) int {
 	mine := seeded / clients
 	w.next[client] = (w.next[client] + 1) % mine
-	return w.next[client]*clients + client
+	return client*mine + w.next[client]
 }
 
 func startTransition(s system) unit {

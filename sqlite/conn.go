@@ -26,6 +26,9 @@ type conn struct {
 	exposed bool
 	// revisions of registries, as this transaction has read them.
 	revisions map[store.Place]int64
+	// did is the row that the "do" of a script returned, where wants asked for it.
+	did   []any
+	wants bool
 	// ended says that the transaction is over: the statements are those of
 	// the connection, which by then serves somebody else.
 	ended atomic.Bool
@@ -153,7 +156,9 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 
 // decide runs the "do" of a script and, if it won, what follows it.
 func (c *conn) decide(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) (won bool, err error) {
+	c.wants = sc.did
 	n, err := c.change(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do))
+	c.wants = false
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -217,22 +222,26 @@ func (c *conn) query(ctx context.Context, st *statement, values []any, cmd store
 	if err != nil {
 		return 0, c.store.fault(err)
 	}
-	n, err := scanAll(rows, cmd, applied)
+	var did *[]any
+	if c.wants {
+		did = &c.did
+	}
+	n, err := scanAll(rows, cmd, applied, did)
 	return n, c.store.fault(err)
 }
 
 func (c *conn) exec(ctx context.Context, st *statement, values []any) (sql.Result, error) {
 	if p := c.prepared(ctx, st); p != nil {
-		return p.ExecContext(ctx, st.args(values)...)
+		return p.ExecContext(ctx, st.args(values, c.did)...)
 	}
-	return c.tx.ExecContext(ctx, st.text, st.args(values)...)
+	return c.tx.ExecContext(ctx, st.text, st.args(values, c.did)...)
 }
 
 func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows, error) {
 	if p := c.prepared(ctx, st); p != nil {
-		return p.QueryContext(ctx, st.args(values)...)
+		return p.QueryContext(ctx, st.args(values, c.did)...)
 	}
-	return c.tx.QueryContext(ctx, st.text, st.args(values)...)
+	return c.tx.QueryContext(ctx, st.text, st.args(values, c.did)...)
 }
 
 // prepared returns the prepared form of a statement. A joined transaction may
@@ -254,19 +263,39 @@ func onlyIf(cmd store.Command, yes bool) store.Command {
 	return nil
 }
 
-// scanAll reads every row, to the end: SQLite finishes a statement only then.
-func scanAll(rows *sql.Rows, cmd store.Command, applied bool) (n int, err error) {
+// scanAll reads every row, to the end: SQLite finishes a statement only then. It
+// gives them to the command, if there is one, and leaves the last in did, if it is
+// asked for.
+func scanAll(rows *sql.Rows, cmd store.Command, applied bool, did *[]any) (n int, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		n++
-		if cmd == nil {
-			continue
+		if cmd != nil {
+			if err := cmd.Scan(row{rows, applied}); err != nil {
+				return n, fmt.Errorf("scan %s: %w", cmd.Decl().Name, err)
+			}
 		}
-		if err := cmd.Scan(row{rows, applied}); err != nil {
-			return n, fmt.Errorf("scan %s: %w", cmd.Decl().Name, err)
+		if did != nil {
+			if *did, err = values(rows); err != nil {
+				return n, err
+			}
 		}
 	}
 	return n, rows.Err()
+}
+
+// values returns the row as it is.
+func values(rows *sql.Rows) ([]any, error) {
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]any, len(columns))
+	into := make([]any, len(columns))
+	for i := range all {
+		into[i] = &all[i]
+	}
+	return all, rows.Scan(into...)
 }
 
 // row is a [store.Row]. SQLite has no type for a time: it is kept as

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,7 @@ type script struct {
 	won    []statement // "each" and "then", in order
 	lost   []statement // "else"
 	answer *statement  // the statement of a won command that gives its answer
+	did    bool        // a statement needs what "do" returned
 }
 
 type statement struct {
@@ -40,31 +42,60 @@ type statement struct {
 	each bool
 	any  bool // changes any number of rows
 	rows bool // returns rows
-	last int  // the highest of its numbered arguments
-	now  bool // needs the time, as one more
+	// uses are its arguments in order: the nth of the command's, or one of those
+	// below. Only these are bound: each that is bound is copied, for each
+	// statement. Without a list, all are.
+	uses []int
+	did  bool // needs what "do" returned
 }
+
+// theTime, among a statement's arguments, is the machine's. What is below it is a
+// column of the row that "do" returned: -1 is the first.
+const theTime = 0
 
 // args returns what a statement is run with.
-func (st *statement) args(values []any) []any {
-	if !st.now {
+func (st *statement) args(values, did []any) []any {
+	if st.uses == nil {
 		return values
 	}
-	return append(values[:st.last:st.last], clock.OfMachine().UnixMilli())
+	all := make([]any, len(st.uses))
+	for i, n := range st.uses {
+		switch {
+		case n > theTime:
+			all[i] = values[n-1]
+		case n < theTime:
+			all[i] = did[-n-1]
+		default:
+			all[i] = clock.OfMachine().UnixMilli()
+		}
+	}
+	return all
 }
 
-// numbered gives the time the number after the last: beside numbered arguments,
-// SQLite would give one with a name a number that a later one may have too.
+// numbered numbers the arguments that the statement uses, without a gap.
 func (st *statement) numbered() {
-	for _, m := range argument.FindAllStringSubmatch(st.text, -1) {
-		n, _ := strconv.Atoi(m[1])
-		st.last = max(st.last, n)
-	}
-	if st.now = strings.Contains(st.text, ":now"); st.now {
-		st.text = strings.ReplaceAll(st.text, ":now", "?"+strconv.Itoa(st.last+1))
-	}
+	st.uses = []int{}
+	st.text = argument.ReplaceAllStringFunc(st.text, func(name string) string {
+		n := theTime
+		switch {
+		case name[0] == '?':
+			n, _ = strconv.Atoi(name[1:])
+		case name != ":now":
+			n, _ = strconv.Atoi(name[len(":did"):])
+			n, st.did = -n, true
+		}
+		i := slices.Index(st.uses, n)
+		if i < 0 {
+			i = len(st.uses)
+			st.uses = append(st.uses, n)
+		}
+		return "?" + strconv.Itoa(i+1)
+	})
 }
 
-var argument = regexp.MustCompile(`\?([0-9]+)`)
+// argument is ?n, a command's nth; :now; or :didn, the nth column of the row that
+// "do" returned.
+var argument = regexp.MustCompile(`\?[0-9]+|:now\b|:did[0-9]+`)
 
 var section = regexp.MustCompile(`(?m)^-- (look|do|then|also|each|else)[ \t]*$`)
 
@@ -92,6 +123,10 @@ func parseScript(name, text string) (*script, error) {
 		if sc.won[i].rows {
 			sc.answer = &sc.won[i]
 		}
+		sc.did = sc.did || sc.won[i].did
+	}
+	if sc.did && !sc.do.rows {
+		return nil, fmt.Errorf("sqlite: %s.sql uses what \"do\" returned, which is nothing", name)
 	}
 	return sc, nil
 }

@@ -176,11 +176,11 @@ func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Comm
 	c.Reset()
 	var args store.Args
 	c.Bind(&args)
-	rows, err := s.reads[st.text].QueryContext(ctx, st.args(native(args.Values(0)))...)
+	rows, err := s.reads[st.text].QueryContext(ctx, st.args(native(args.Values(0)), nil)...)
 	if err != nil {
 		return s.fault(err)
 	}
-	n, err := scanAll(rows, wants, true)
+	n, err := scanAll(rows, wants, true, nil)
 	if err == nil && n == 0 && wants == nil {
 		return errNothing
 	}

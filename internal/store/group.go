@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -185,6 +186,7 @@ func (g *Grouper) leave(c Command) {
 // drain serves rounds in one slot until nobody waits.
 func (g *Grouper) drain() {
 	for g.round() {
+		runtime.Gosched() // those who were just answered may come again, and share the next
 	}
 }
 

@@ -1,7 +1,8 @@
 -- Moves entities from one of the named statuses to another, each if it is there
 -- and, where a version is named, at that version. Rows are locked first, in key
 -- order, and what the lock returned decides and answers, so that a loser is told
--- the true status. What follows the lock joins by one key only.
+-- the true status, and no member is looked for again among those that moved. That
+-- as many moved as were to is counted: else the statement fails as a whole.
 -- $4 lifecycle, $5 entity, $6 from (NULL where there are several), $7 froms as a
 -- JSON list, $8 to, $9 want, $10 data, $11 event, $12 note, $13 correlation,
 -- $14 causation, $15 actor
@@ -20,32 +21,33 @@ WITH m AS (
         ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
      ORDER BY e.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
+), judged AS (
+    SELECT cur.*, {now} AS at,
+           CASE WHEN cur.one IS NULL THEN cur.froms::jsonb ? cur.status ELSE cur.one = cur.status END
+           AND (cur.want IS NULL OR cur.want = cur.version) AND cur.phase = 'free' AS moves
+      FROM cur
 ), moved AS (
     UPDATE {schema}.entity e
-       SET status = cur.target, version = cur.version + 1, data = coalesce(cur.replacement::jsonb, cur.data), updated_at = {now}
-      FROM cur
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
-       AND CASE WHEN cur.one IS NULL THEN cur.froms::jsonb ? cur.status ELSE cur.one = cur.status END
-       AND (cur.want IS NULL OR cur.want = cur.version) AND cur.phase = 'free'
-    RETURNING e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at,
-              cur.member, cur.command, cur.status AS was, cur.event, cur.note, cur.correlation, cur.causation, cur.actor
+       SET status = j.target, version = j.version + 1, data = coalesce(j.replacement::jsonb, j.data), updated_at = j.at
+      FROM judged j
+     WHERE e.shard = j.shard AND e.workspace = j.workspace AND e.lifecycle = j.lifecycle AND e.id = j.id AND j.moves
+    RETURNING e.shard, e.workspace, e.lifecycle, e.id, e.version, e.updated_at,
+              j.command, j.status AS was, j.target, j.event, j.note, j.correlation, j.causation, j.actor
 ), written AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version, moved.event,
-           json_build_object('from', moved.was, 'to', moved.status, 'note', moved.note::json),
+           json_build_object('from', moved.was, 'to', moved.target, 'note', moved.note::json),
            moved.correlation, moved.causation, moved.actor, moved.updated_at
       FROM moved
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       CASE WHEN moved.member IS NOT NULL THEN 1
-            WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
-                                                                             AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2
+       CASE WHEN j.moves THEN 1 / (SELECT ((SELECT count(*) FROM moved) = (SELECT count(*) FROM judged WHERE judged.moves))::integer)
+            WHEN j.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+                                                                           AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2
             ELSE 0 END,
-       coalesce(moved.status, cur.status, ''), coalesce(moved.version, cur.version, -1),
-       coalesce(moved.data, cur.data, 'null')::text,
-       coalesce(moved.created_at, cur.created_at, 'epoch'), coalesce(moved.updated_at, cur.updated_at, 'epoch')
-  FROM m
-  LEFT JOIN moved ON moved.member = m.member
-  LEFT JOIN cur ON cur.member = m.member
+       coalesce(CASE WHEN j.moves THEN j.target ELSE j.status END, ''), coalesce(j.version + j.moves::integer, -1),
+       coalesce(CASE WHEN j.moves THEN j.replacement::jsonb END, j.data, 'null')::text,
+       coalesce(j.created_at, 'epoch'), coalesce(CASE WHEN j.moves THEN j.at ELSE j.updated_at END, 'epoch')
+  FROM m LEFT JOIN judged j ON j.member = m.member

@@ -1,12 +1,12 @@
 -- The tables of the engine that this is compared with: the same columns, keys,
--- indexes, checks and fill factors.
+-- indexes and fill factors.
 CREATE SCHEMA {schema};
 
 CREATE TABLE {schema}.stream (
     shard     smallint NOT NULL,
     workspace text     COLLATE "C" NOT NULL,
-    name      text     COLLATE "C" NOT NULL CHECK (name <> '' AND left(name, 1) <> '$'),
-    head      bigint   NOT NULL CHECK (head >= 0),
+    name      text     COLLATE "C" NOT NULL,
+    head      bigint   NOT NULL,
     PRIMARY KEY (shard, workspace, name)
 ) WITH (fillfactor = 80);
 
@@ -16,7 +16,7 @@ CREATE TABLE {schema}.event (
     n           integer     NOT NULL,
     workspace   text        COLLATE "C" NOT NULL,
     stream      text        COLLATE "C" NOT NULL,
-    version     bigint      NOT NULL CHECK (version >= 0),
+    version     bigint      NOT NULL,
     name        text        NOT NULL,
     data        json        NOT NULL,
     correlation text,
@@ -32,8 +32,8 @@ CREATE TABLE {schema}.history (
     id          uuid        NOT NULL,
     n           integer     NOT NULL,
     workspace   text        COLLATE "C" NOT NULL,
-    stream      text        COLLATE "C" NOT NULL CHECK (left(stream, 1) = '$'),
-    version     bigint      NOT NULL CHECK (version >= 0),
+    stream      text        COLLATE "C" NOT NULL,
+    version     bigint      NOT NULL,
     name        text        NOT NULL,
     data        json        NOT NULL,
     correlation text,
@@ -49,20 +49,42 @@ CREATE TABLE {schema}.entity (
     workspace  text        COLLATE "C" NOT NULL,
     lifecycle  text        COLLATE "C" NOT NULL,
     id         text        COLLATE "C" NOT NULL,
-    status     text        COLLATE "C" NOT NULL CHECK (status <> ''),
-    version    bigint      NOT NULL CHECK (version >= 0),
+    status     text        COLLATE "C" NOT NULL,
+    version    bigint      NOT NULL,
     data       jsonb       NOT NULL,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
+    phase      text        COLLATE "C" NOT NULL DEFAULT 'free',
+    operation  text        COLLATE "C",
+    step       text        COLLATE "C",
+    requester  text        COLLATE "C",
+    revert     text        COLLATE "C",
+    input      json,
+    manual     boolean     NOT NULL DEFAULT false,
+    side       boolean     NOT NULL DEFAULT false,
+    holder     text,
+    epoch      bigint      NOT NULL DEFAULT 0,
+    until      timestamptz,
+    claimed_at timestamptz,
+    due_at     timestamptz,
+    begun      integer     NOT NULL DEFAULT 0,
+    failures   integer     NOT NULL DEFAULT 0,
+    deaths     integer     NOT NULL DEFAULT 0,
+    error      text,
+    outcome    text        COLLATE "C",
     PRIMARY KEY (shard, workspace, lifecycle, id)
 ) WITH (fillfactor = 80);
+
+CREATE INDEX entity_held ON {schema}.entity (shard, until) WHERE holder IS NOT NULL;
+CREATE INDEX entity_due ON {schema}.entity (shard, lifecycle, due_at) WHERE phase = 'due';
+CREATE UNIQUE INDEX entity_open ON {schema}.entity (shard, workspace, operation) WHERE phase <> 'free';
 
 CREATE TABLE {schema}.scope (
     shard      smallint    NOT NULL,
     workspace  text        COLLATE "C" NOT NULL,
     kind       text        COLLATE "C" NOT NULL,
     id         text        COLLATE "C" NOT NULL,
-    version    bigint      NOT NULL CHECK (version >= 0),
+    version    bigint      NOT NULL,
     state      jsonb,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
@@ -74,22 +96,20 @@ CREATE TABLE {schema}.task (
     workspace  text        COLLATE "C" NOT NULL,
     queue      text        COLLATE "C" NOT NULL,
     id         text        COLLATE "C" NOT NULL,
-    version    bigint      NOT NULL CHECK (version >= 0),
-    state      text        COLLATE "C" NOT NULL CHECK (state IN ('due', 'done', 'failed', 'dead')),
+    version    bigint      NOT NULL,
+    state      text        COLLATE "C" NOT NULL,
     due_at     timestamptz NOT NULL,
     input      json        NOT NULL,
     output     json,
     error      text,
-    failures   integer     NOT NULL CHECK (failures >= 0),
+    failures   integer     NOT NULL,
     holder     text,
-    epoch      bigint      NOT NULL CHECK (epoch >= 0),
+    epoch      bigint      NOT NULL,
     until      timestamptz,
-    deaths     integer     NOT NULL CHECK (deaths >= 0),
+    deaths     integer     NOT NULL,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
-    PRIMARY KEY (shard, workspace, queue, id),
-    CHECK ((holder IS NULL) = (until IS NULL)),
-    CHECK (holder IS NULL OR state = 'due')
+    PRIMARY KEY (shard, workspace, queue, id)
 ) WITH (fillfactor = 70);
 
 CREATE INDEX task_due ON {schema}.task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
@@ -100,7 +120,7 @@ CREATE TABLE {schema}.wallet (
     shard      smallint    NOT NULL,
     workspace  text        COLLATE "C" NOT NULL,
     id         text        COLLATE "C" NOT NULL,
-    version    bigint      NOT NULL CHECK (version >= 0),
+    version    bigint      NOT NULL,
     balance    bigint      NOT NULL CHECK (balance >= 0),
     reserved   bigint      NOT NULL CHECK (reserved >= 0),
     created_at timestamptz NOT NULL,

@@ -52,8 +52,30 @@ CREATE TABLE IF NOT EXISTS baseline_entity (
     data       TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
+    phase      TEXT    NOT NULL DEFAULT 'free' CHECK (phase IN ('free', 'held', 'due', 'uncertain')),
+    operation  TEXT    CHECK (phase = 'free' OR operation IS NOT NULL),
+    step       TEXT,
+    requester  TEXT,
+    revert     TEXT    CHECK (phase = 'free' OR revert IS NOT NULL),
+    input      TEXT,
+    manual     INTEGER NOT NULL DEFAULT 0 CHECK (manual IN (0, 1)),
+    side       INTEGER NOT NULL DEFAULT 0 CHECK (side IN (0, 1)),
+    holder     TEXT    CHECK ((holder IS NOT NULL) = (phase = 'held')),
+    epoch      INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    until      INTEGER CHECK ((holder IS NULL) = (until IS NULL)),
+    claimed_at INTEGER,
+    due_at     INTEGER CHECK (phase <> 'due' OR due_at IS NOT NULL),
+    begun      INTEGER NOT NULL DEFAULT 0 CHECK (begun >= 0),
+    failures   INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    deaths     INTEGER NOT NULL DEFAULT 0 CHECK (deaths >= 0),
+    error      TEXT,
+    outcome    TEXT,
     PRIMARY KEY (shard, workspace, lifecycle, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS baseline_entity_held ON baseline_entity (shard, until) WHERE holder IS NOT NULL;
+CREATE INDEX IF NOT EXISTS baseline_entity_due ON baseline_entity (shard, lifecycle, due_at) WHERE phase = 'due';
+CREATE UNIQUE INDEX IF NOT EXISTS baseline_entity_open ON baseline_entity (shard, workspace, operation) WHERE phase <> 'free';
 
 CREATE TABLE IF NOT EXISTS baseline_scope (
     shard      INTEGER NOT NULL,
