@@ -109,7 +109,9 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 			if got.Status != status || got.Claimed == nil || got.Claimed.Phase != "held" {
 				t.Fatalf("at the next round, %s is %+v", id, got)
 			}
-			until = got.Claimed.Until
+			if id == "b" {
+				until = got.Claimed.Until
+			}
 		}
 		w.advance(4 * time.Minute)
 		w.exec(`UPDATE ` + w.entityTable() + ` SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
