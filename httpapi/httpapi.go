@@ -12,12 +12,26 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
 	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/tokens"
 )
 
 // Options says how an API works. The zero value is ready to use.
@@ -27,6 +41,26 @@ type Options struct {
 	Log *slog.Logger
 	// Version is the program's, and is told by /readyz; the default is none.
 	Version string
+	// NoKeys asks nobody for an API key: everyone may do everything, in the
+	// workspace that X-Holdfast-Workspace names. It is for development, on a
+	// loopback address.
+	NoKeys bool
+	// Rate is how many requests a second a key may make that says nothing of
+	// its own; 0 is as many as it likes.
+	Rate int
+	// Traces takes a span of every request; the default is the provider that the
+	// program has set for all ([go.opentelemetry.io/otel.SetTracerProvider]), and
+	// none where it has set none.
+	Traces trace.TracerProvider
+	// Metrics takes the API's metrics besides /metrics, which has them in any
+	// case; the default is nothing.
+	Metrics prometheus.Registerer
+	// SecretKeys seal the secrets that calls are signed with, 32 bytes each: the
+	// first seals, all of them open. Without one there are no webhooks.
+	SecretKeys [][]byte
+	// AllowPrivate are networks that users' URLs may name although they are not
+	// public, over plain HTTP too; the default is none.
+	AllowPrivate []netip.Prefix
 }
 
 // API answers requests with an engine. It is safe for concurrent use.
@@ -35,8 +69,20 @@ type API struct {
 	log      *slog.Logger
 	version  string
 	routes   map[string]http.HandlerFunc
+	table    []*route
+	openapi  []byte
+	open     bool
+	ring     *keys.Ring
+	limits   limits
+	metrics  *metrics
+	tracer   trace.Tracer
+	box      *seal.Box // nil without a key
+	policy   egress.Policy
+	hooks    *hooks.Service // nil without a key
 	handler  http.Handler
 	stopping atomic.Bool
+	stop     sync.Once
+	closing  chan struct{} // closed by Stop: what waits for something ends
 }
 
 var _ http.Handler = (*API)(nil)
@@ -47,11 +93,32 @@ func New(engine *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &API{engine: engine, log: o.Log, version: o.Version}
+	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
+		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{})}
+	a.metrics = newMetrics(a)
+	a.metrics.also(a, o.Metrics, o.Log)
+	a.serveWebhooks(o)
 	a.routes = map[string]http.HandlerFunc{
 		"/healthz": a.healthz,
 		"/readyz":  a.readyz,
+		"/metrics": a.metricsPage(),
+
+		base + "openapi.json": a.describe,
 	}
+	a.streamRoutes()
+	a.reactionRoutes()
+	a.lifecycleRoutes()
+	a.claimRoutes()
+	a.keyRoutes()
+	a.webhookRoutes()
+	a.handlerRoutes()
+	a.taskRoutes()
+	var err error
+	if a.openapi, err = a.document31(); err != nil { // of our own shapes, it does not fail
+		panic(err)
+	}
+	engine.Sweep("requests", func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, engine) })
+	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) })
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
 }
@@ -60,20 +127,37 @@ func New(engine *holdfast.Engine, o Options) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
 // Stop makes /readyz say that the process is stopping, so that nobody sends new
-// work. Everything else is answered as before. Stopping twice is harmless.
-func (a *API) Stop() { a.stopping.Store(true) }
+// work, and ends what only waits: long polls and streams of events. Everything else
+// is answered as before. Stopping twice is harmless.
+func (a *API) Stop() {
+	a.stopping.Store(true)
+	a.stop.Do(func() { close(a.closing) })
+}
 
 // route finds the handler of a path. A [http.ServeMux] would answer a wrong
 // method and an untidy path by itself, and not with a problem.
 func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	h, ok := a.routes[r.URL.Path]
 	switch {
+	case !ok && strings.HasPrefix(r.URL.Path, base):
+		a.serve(w, r)
 	case !ok:
-		a.refuse(w, r, fault.New(fault.NotFound, "there is nothing at this path"))
+		a.refuseHere(w, r, nothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		a.refuse(w, r, fault.New(fault.MethodNotAllowed, "this path takes GET and HEAD"))
+		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path takes GET and HEAD"))
 	default:
 		h(w, r)
 	}
+}
+
+// refuseHere refuses what no route has taken.
+func (a *API) refuseHere(w http.ResponseWriter, r *http.Request, err error) {
+	watchOf(r.Context()).refused(err)
+	a.refuse(w, r, err)
+}
+
+// describe gives the OpenAPI document. It tells nothing that the docs do not.
+func (a *API) describe(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, r, http.StatusOK, "application/json", json.RawMessage(a.openapi))
 }

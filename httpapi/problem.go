@@ -4,16 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/wire"
 )
 
 // refuse answers with the problem that an error is, under its code's status.
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	a.refuseAs(w, r, fault.CodeOf(err).Status(), err)
+	status := fault.CodeOf(err).Status()
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Validation && len(f.Violations) > 0 {
+		status = http.StatusUnprocessableEntity // it was read, and is refused by a rule
+	}
+	a.refuseAs(w, r, status, err)
 }
 
 // refuseAs answers with the problem that an error is. An error that is our side's
@@ -31,30 +35,17 @@ func (a *API) refuseAs(w http.ResponseWriter, r *http.Request, status int, err e
 }
 
 func writeProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
-	writeJSON(w, r, status, "application/problem+json", problem(status, err, requestID(r.Context())))
-}
-
-// problem is the document that tells an error. Only a [fault.Error]'s message
-// is written for a caller; of any other error nothing is told.
-func problem(status int, err error, id string) map[string]any {
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok {
-		f = fault.New(fault.Internal, "something went wrong here: the log has it under this request's id")
+	h := w.Header()
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		retryAfter(h, f)
+		if allow, ok := f.Fields["allow"].(string); ok {
+			h.Set("Allow", allow)
+		}
 	}
-	p := maps.Clone(f.Fields) // the code's own facts stand beside the rest
-	if p == nil {
-		p = make(map[string]any)
+	if status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="holdfast"`)
 	}
-	if len(f.Violations) > 0 {
-		p["violations"] = f.Violations
-	}
-	p["type"] = "about:blank" // so the title is the status's, by RFC 9457
-	p["title"] = http.StatusText(status)
-	p["status"] = status
-	p["code"] = f.Code
-	p["detail"] = f.Message
-	p["requestId"] = id
-	return p
+	writeJSON(w, r, status, wire.ProblemType, wire.ProblemOf(err, status, requestID(r.Context())))
 }
 
 // causeOf returns what a fault wraps, nil if it wraps nothing.

@@ -28,7 +28,7 @@ func requestID(ctx context.Context) string {
 }
 
 // guard is around every handler: it gives the request its id, keeps a panic from
-// the connection, and logs what was answered.
+// the connection, and tells the log, the metrics and the trace what was answered.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := clock.Now()
@@ -39,10 +39,16 @@ func (a *API) guard(next http.Handler) http.Handler {
 		w.Header().Set(requestIDHeader, id)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		seen := &recorder{ResponseWriter: w}
+		watched, r := a.watch(r)
+		a.metrics.inFlight.Inc()
+		defer func() { // also where the connection is broken
+			a.metrics.inFlight.Dec()
+			took := clock.Since(begun)
+			a.metrics.observe(watched, seen, took)
+			watched.end(id, seen)
+			a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", watched.log(id, seen, took)...)
+		}()
 		a.recovered(next, seen, r)
-		a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("method", r.Method),
-			slog.String("path", r.URL.Path), slog.Int("status", seen.status), slog.Int64("bytes", seen.bytes),
-			slog.Duration("took", clock.Since(begun)), slog.String("requestId", id))
 	})
 }
 
@@ -54,14 +60,18 @@ func (a *API) recovered(next http.Handler, w *recorder, r *http.Request) {
 		if p == nil {
 			return
 		}
+		watched := watchOf(r.Context())
 		if p == http.ErrAbortHandler {
+			watched.cut = true
 			panic(p)
 		}
-		a.log.Error("panic", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "requestId", requestID(r.Context()))
+		watched.code = fault.Internal
+		a.log.Error("panic", "path", watched.path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "requestId", requestID(r.Context()))
 		if w.status != 0 {
+			watched.cut = true
 			panic(http.ErrAbortHandler)
 		}
-		a.refuse(w, r, fault.New(fault.Internal, "something went wrong here: the log has it under this request's id"))
+		a.refuse(w, watched.safe(r), fault.New(fault.Internal, "something went wrong here: the log has it under this request's id"))
 	}()
 	next.ServeHTTP(w, r)
 }

@@ -30,9 +30,9 @@ func serving(t *testing.T, api *API, drain time.Duration) (address string, stop 
 	return ln.Addr().String(), cancel, func() error { return <-served }
 }
 
-// inFlight begins a request whose body stays away, so that it is in flight until
+// slowRequest begins a request whose body stays away, so that it is in flight until
 // finish sends it. It returns once the request is at its handler.
-func inFlight(t *testing.T, address string, arrived <-chan struct{}) (conn net.Conn, finish func() string) {
+func slowRequest(t *testing.T, address string, arrived <-chan struct{}) (conn net.Conn, finish func() string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestServeDrains(t *testing.T) {
 	api, _, _ := newAPI(t)
 	arrived := slow(api)
 	address, stop, wait := serving(t, api, time.Minute)
-	_, finish := inFlight(t, address, arrived)
+	_, finish := slowRequest(t, address, arrived)
 	stop()
 	if got := finish(); got != "body" {
 		t.Errorf("answered %q", got)
@@ -113,7 +113,7 @@ func TestServeCutsOff(t *testing.T) {
 	api, _, log := newAPI(t)
 	arrived := slow(api)
 	address, stop, wait := serving(t, api, time.Millisecond)
-	conn, _ := inFlight(t, address, arrived)
+	conn, _ := slowRequest(t, address, arrived)
 	stop()
 	if err := wait(); err != nil {
 		t.Error(err)

@@ -39,6 +39,8 @@ type work struct {
 	data      []byte
 	own       bool // the entity is a row of the user's own
 	started   bool // the action has begun
+	stage     string
+	output    []byte
 	commits   []func(context.Context, *store.Tx) error
 }
 

@@ -25,14 +25,19 @@ func (s *site) addAfterEffects() error {
 			continue
 		}
 		r := &reactions.Handler{Timeout: h.Timeout, Every: true, Body: func(ctx context.Context, d *reactions.Delivery) error { return s.after(ctx, h, d) },
-			Definition: reactions.Definition{Name: "$after:" + s.config.Workflow + ":" + name, Events: []string{entities.After(name)},
-				Streams: "^" + regexp.QuoteMeta(entities.Stream(s.config.Workflow, "")), Options: reactions.DefaultOptions()}}
+			Definition: afterEffect(s.config.Workflow, name)}
 		if err := errors.Join(r.Check(), s.engine.Reactions().Add(r)); err != nil {
 			return err
 		}
 		s.afters = append(s.afters, r.Definition)
 	}
 	return nil
+}
+
+// afterEffect is the reaction that an after-effect is.
+func afterEffect(workflow, name string) reactions.Definition {
+	return reactions.Definition{Name: "$after:" + workflow + ":" + name, Events: []string{entities.After(name)},
+		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: reactions.DefaultOptions()}
 }
 
 // registerAfterEffects registers the after-effects in the context's workspace.

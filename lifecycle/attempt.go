@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -69,13 +70,16 @@ func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	c := t.entity.Claim
 	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input,
-		own: t.config.Table != nil}
+		own: t.config.Table != nil, stage: c.Stage}
 	j := &effects.Journal{Doer: t.engine, At: t.at, Ticket: t.entity.Ticket()}
 	err, cause := t.work(effects.With(ctx, j), w)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if errors.Is(cause, hold.ErrLost) {
 		return t.entity, lostIt(t.entity, err)
+	}
+	if next, ok := errors.AsType[*handOn](err); ok {
+		return t.handOn(end, next)
 	}
 	u := unfinished{err: err, cause: cause}
 	var open bool
@@ -152,14 +156,28 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	}
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
 		Outcome: "success", Meta: t.meta}
-	if args.After = afterOf(t.step, w.requester); args.After != "" {
-		args.Note = []byte(text(map[string]string{"after": args.After}))
-	}
+	args.After = afterOf(t.step, w.requester)
+	args.Note = settledNote(args.After, w.output)
 	e, err = patiently(ctx, func() (entities.Entity, error) { return t.ground.end(ctx, t.at, args, t.claim, w.commits) })
 	if err == nil && e.Claim.Phase != entities.Free {
 		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect is unknown, which the journal of this attempt did not see
 	}
 	return e, err
+}
+
+// settledNote is what the event of a settled step tells besides.
+func settledNote(after string, output []byte) []byte {
+	note := make(map[string]any)
+	if after != "" {
+		note["after"] = after
+	}
+	if len(output) > 0 {
+		note["output"] = json.RawMessage(output)
+	}
+	if len(note) == 0 {
+		return nil
+	}
+	return []byte(text(note))
 }
 
 // patiently tries again while the database does not answer, for a while.
@@ -238,6 +256,8 @@ func (t *attempt) judge(err, cause error) (outcome string, told bool) {
 		return "timeout", false
 	case cause != nil:
 		return "cancelled", false
+	case errors.Is(err, ErrUnheard):
+		return "unheard", false
 	case fault.CodeOf(err) == fault.ActionInvalid:
 		return "invalid", true
 	}

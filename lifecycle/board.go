@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -29,6 +29,9 @@ type board struct {
 	sites  map[string]*site
 	behind map[int16][3]string  // how far each shard was looked through for strays
 	swept  map[string]time.Time // when a lifecycle's own time to sweep last came
+
+	door *door // set before the engine runs, if at all
+	once sync.Once
 }
 
 type boardKey struct{}
@@ -48,12 +51,17 @@ func (b *board) add(s *site) error {
 		return fault.New(fault.Conflict, "two lifecycles are named %q", name)
 	}
 	b.sites[name] = s
-	if len(b.sites) == 1 {
+	b.start()
+	return nil
+}
+
+// start starts what serves all lifecycles.
+func (b *board) start() {
+	b.once.Do(func() {
 		b.engine.Background(b.resume)
 		b.engine.Sweep("lifecycles", b.sweep)
 		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) })
-	}
-	return nil
+	})
 }
 
 func (b *board) site(name string) *site {
@@ -109,7 +117,10 @@ func (b *board) look(ctx context.Context, room chan struct{}, running *sync.Wait
 	}
 	leases := make(map[string]time.Duration)
 	for _, name := range b.names() {
-		leases[name] = b.site(name).lease(new(asked))
+		leases[entities.Own(name)] = b.site(name).lease(new(asked))
+	}
+	for _, name := range b.putThrough() {
+		leases[entities.Own(name)] = hold.Lease
 	}
 	for _, shard := range shards {
 		n := cap(room) - len(room)
@@ -134,16 +145,20 @@ func (b *board) look(ctx context.Context, room chan struct{}, running *sync.Wait
 
 // take resumes one operation.
 func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
-	s := b.site(r.Lifecycle)
 	ctx = holdfast.InWorkspace(ctx, r.Workspace)
 	at := store.Place{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
+	s, err := b.find(ctx, r.Lifecycle)
+	if err != nil { // the hold runs out, and somebody tries again
+		log.Warn("an operation could not be resumed", "error", err)
+		return
+	}
 	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked))}
 	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
 		t.step = stepAt(steps, r.Claim.Revert)
 	}
 	if t.step != nil {
-		t.opaque = s.safety(t.step, r.Claim.Requester) == lifecycles.Opaque
+		t.opaque = s.opaque(t.step, r.Claim.Requester)
 	} else {
 		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed",
 			Message: "the config has no such step any more"}, r.Status, nil)
@@ -197,6 +212,8 @@ func (b *board) sweep(ctx context.Context) (freed int, err error) {
 			b.mu.Unlock()
 		}
 	}
+	n, failed := b.sweepDoor(ctx, shards)
+	freed, err = freed+n, errors.Join(err, failed)
 	for _, shard := range shards {
 		err = errors.Join(err, b.strays(ctx, shard))
 	}

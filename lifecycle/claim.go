@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Claim is a claim that was taken by hand, for a body that runs elsewhere. It is
@@ -71,7 +72,7 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 	}
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
 		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: a.lease, Manual: true, Meta: a.meta}
-	t, _, err := s.take(ctx, args, steps)
+	t, _, err := s.take(ctx, args, steps, a)
 	if err != nil {
 		return nil, err
 	}
@@ -164,4 +165,63 @@ func (c *Claim[E]) back(ctx context.Context, o Outcome, reason string) (Entity[E
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
 	return shown[E](t.end(ctx, args, t.opaque))
+}
+
+// End ends the claim with an outcome other than a success, and a reason.
+func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E], error) {
+	return c.back(ctx, o, reason)
+}
+
+// Effect journals an effect of the body, which runs elsewhere: with neither a result
+// nor notDone, that it is about to be tried. It returns the effect as it stands then,
+// with the key to try it under. While it is begun and nothing more is known, the claim
+// cannot go back; should it run out, it waits for a person.
+func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
+	return c.t.effect(ctx, effects.Hold, name, ordinal, result, notDone)
+}
+
+// effect journals an effect of a body elsewhere.
+func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
+	x := Effect{Name: name, Ordinal: ordinal, Key: effects.Key(t.entity.Claim.Operation, name, ordinal), Policy: string(p), Result: result}
+	if len(result) == 0 && !notDone {
+		return t.intend(ctx, x, p)
+	}
+	if len(result) > 0 {
+		if err := strict.Check(result); err != nil {
+			return x, err
+		}
+	}
+	to := effects.Done
+	if notDone {
+		to = effects.NotDone
+	}
+	state, err := effects.End(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result)
+	x.State = string(state)
+	switch {
+	case err == nil && state == "":
+		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", name, ordinal)
+	case err == nil && state != to:
+		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
+	}
+	return x, err
+}
+
+// intend notes that an effect is about to be tried, and tells how it stands.
+func (t *attempt) intend(ctx context.Context, x Effect, p effects.Policy) (Effect, error) {
+	e, err := effects.Begin(ctx, t.engine, t.at, t.entity.Ticket(), x.Name, x.Ordinal, p, nil)
+	x.State, x.Result = string(e.State), e.Result
+	switch {
+	case err != nil:
+		return x, err
+	case e.State == effects.New:
+		x.State = string(effects.Begun)
+	case e.State == effects.Begun && p == effects.Hold:
+		unknown := fault.New(fault.Conflict, "the effect %q, ordinal %d, was begun by an earlier attempt, and nothing is known of it: the operation waits for a person", x.Name, x.Ordinal)
+		_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
+		if fault.CodeOf(told) != fault.ActionFailed {
+			return x, told
+		}
+		return x, unknown
+	}
+	return x, nil
 }

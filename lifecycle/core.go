@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -25,6 +26,9 @@ type core struct {
 	janitors   []Janitor
 	standard   bool // the standard janitor is asked for
 	workspaces []string
+	// bound is where a lifecycle is that was put through the door: in one
+	// workspace of one engine.
+	bound *site
 }
 
 // handler is named user code.
@@ -32,6 +36,10 @@ type handler struct {
 	lifecycles.Handler
 	name string
 	body body
+	// queue is where its workers take what there is to do; "" is for one that is
+	// called. unknown is what they do about an effect of which nothing is known.
+	queue   string
+	unknown effects.Policy
 }
 
 // body is a handler's code.
@@ -101,6 +109,9 @@ func (s *site) enlist(ctx context.Context, replace bool) error {
 
 // at returns the lifecycle on an engine that it was started on.
 func (c *core) at(e *holdfast.Engine) (*site, error) {
+	if c.bound != nil && c.bound.engine == e {
+		return c.bound, nil
+	}
 	if s := boardOf(e).site(c.config.Workflow); s != nil && s.core == c {
 		return s, nil
 	}

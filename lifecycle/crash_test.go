@@ -156,7 +156,7 @@ func fxResume(ctx context.Context, b *board) error {
 		return err
 	}
 	for _, shard := range shards {
-		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Leases: map[string]time.Duration{"crash": time.Minute}, Holder: "me", Limit: 1})
+		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Leases: map[string]time.Duration{entities.Own("crash"): time.Minute}, Holder: "me", Limit: 1})
 		if err != nil {
 			return err
 		}

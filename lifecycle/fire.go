@@ -146,7 +146,7 @@ func (s *site) notHere(e entities.Entity, key string) error {
 func (s *site) fireClaimed(ctx context.Context, id, as string, steps []*lifecycles.Step, all map[string]entities.Choice, a *asked) (entities.Entity, error) {
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: steps[0].Key,
 		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: s.lease(a), Meta: a.meta}
-	t, e, err := s.take(ctx, args, steps)
+	t, e, err := s.take(ctx, args, steps, a)
 	if err != nil {
 		return e, err
 	}
@@ -161,17 +161,35 @@ func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
 	return lifecycles.Transactional // it has no body
 }
 
+// opaque says whether the body of a step as a whole is an effect.
+func (s *site) opaque(step *lifecycles.Step, as string) bool {
+	return s.safety(step, as) == lifecycles.Opaque
+}
+
+// byWorker says whether a worker runs the body of a step.
+func (s *site) byWorker(step *lifecycles.Step, as string) bool {
+	h := s.handler(step.Action, as)
+	return h != nil && h.queue != ""
+}
+
 // take takes the claim of one of some steps; an opaque body is an effect begun from
 // the start.
-func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifecycles.Step) (*attempt, entities.Entity, error) {
+func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifecycles.Step, a *asked) (*attempt, entities.Entity, error) {
 	at, err := s.engine.Place(ctx, store.Write)
 	if err != nil {
 		return nil, entities.Entity{}, err
 	}
-	opaque := func(step *lifecycles.Step) bool { return s.safety(step, args.Requester) == lifecycles.Opaque }
+	opaque := func(step *lifecycles.Step) bool { // a worker's begins when it is taken
+		return s.opaque(step, args.Requester) && !s.byWorker(step, args.Requester)
+	}
 	var also func(context.Context, *store.Tx, entities.Entity) error
-	if slices.ContainsFunc(steps, opaque) {
+	if a.begin != nil || slices.ContainsFunc(steps, opaque) {
 		also = func(ctx context.Context, tx *store.Tx, e entities.Entity) error {
+			if a.begin != nil {
+				if err := a.begin(ctx, tx, args.Operation); err != nil {
+					return err
+				}
+			}
 			if !opaque(stepAt(steps, e.Claim.Revert)) {
 				return nil
 			}
@@ -193,7 +211,8 @@ func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycle
 	if len(steps) > 1 || s.handler(step.Action, as) != nil || s.handler(step.Validation, as) != nil || s.config.Table != nil {
 		return e, false, nil
 	}
-	e, err = s.ground.move(ctx, s.transition(id, as, step, step.Status, a.want, nil, a), nil)
+	operation := store.NewID().String()
+	e, err = s.ground.move(ctx, s.transition(id, as, operation, step, step.Status, a.want, nil, a), a.commits(operation))
 	if fault.CodeOf(err) == fault.InvalidTransition {
 		if now, failed := s.ground.get(ctx, id); failed == nil && now.Claim.Phase != entities.Free {
 			err = entities.ClaimFailed(now)
@@ -202,10 +221,10 @@ func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycle
 	return e, true, err
 }
 
-func (s *site) transition(id, as string, step *lifecycles.Step, from []string, want *int64, data []byte, a *asked) entities.TransitionArgs {
+func (s *site) transition(id, as, operation string, step *lifecycles.Step, from []string, want *int64, data []byte, a *asked) entities.TransitionArgs {
 	to, _ := step.Success.For(as)
 	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: id, From: from, To: to, Want: want, Data: data, Event: settled(step.Key),
-		Note: noteOf(step.Key, as, store.NewID().String(), afterOf(step, as), a.input), After: afterOf(step, as), Meta: a.meta}
+		Note: noteOf(step.Key, as, operation, afterOf(step, as), a.input), After: afterOf(step, as), Meta: a.meta}
 }
 
 // fireUnclaimed runs a step without a claim: whoever commits first wins.
@@ -217,21 +236,38 @@ func (s *site) fireUnclaimed(ctx context.Context, e entities.Entity, as string, 
 	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // it is no part of an operation that fires it
 	defer cancel()
 	if err := s.bodies(ctx, step, w); err != nil {
+		if _, ok := errors.AsType[*handOn](err); ok {
+			err = holdfast.Invalid("a worker's handler needs a claim: the step has none")
+		}
 		return e, actionError(err)
 	}
-	args := s.transition(e.ID, as, step, []string{e.Status}, &e.Version, w.data, a)
-	args.Note = noteOf(step.Key, as, w.operation, afterOf(step, as), a.input)
-	return s.ground.move(ctx, args, w.commits)
+	args := s.transition(e.ID, as, w.operation, step, []string{e.Status}, &e.Version, w.data, a)
+	return s.ground.move(ctx, args, append(a.commits(w.operation), w.commits...))
+}
+
+// commits is what is written in the transaction of a step that begins and ends with
+// it.
+func (a *asked) commits(operation string) []commit {
+	if a.begin == nil {
+		return nil
+	}
+	return []commit{func(ctx context.Context, tx *store.Tx) error { return a.begin(ctx, tx, operation) }}
 }
 
 // bodies runs the validation and the action of a step.
 func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
-	if h := s.handler(step.Validation, w.requester); h != nil {
+	if h := s.handler(step.Validation, w.requester); h != nil && w.stage != stageAction {
+		if h.queue != "" {
+			return &handOn{stageValidation, h.queue}
+		}
 		if err := h.call(ctx, w); err != nil {
 			return invalid(err)
 		}
 	}
 	if h := s.handler(step.Action, w.requester); h != nil {
+		if h.queue != "" {
+			return &handOn{stageAction, h.queue}
+		}
 		w.started = true
 		return h.call(ctx, w)
 	}

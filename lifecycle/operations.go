@@ -108,9 +108,12 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	if err != nil {
 		return nil, err
 	}
-	s := boardOf(e).site(p.Lifecycle)
-	if s == nil {
-		return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine", p.Lifecycle)
+	s, err := boardOf(e).find(ctx, p.Lifecycle)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", p.Lifecycle)
+	}
+	if err != nil {
+		return nil, err
 	}
 	at, err := e.Place(ctx, store.Write)
 	if err == nil {

@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 )
@@ -36,6 +38,8 @@ type asked struct {
 	want  *int64
 	lease time.Duration
 	meta  events.Meta
+	// begin is written in the transaction that begins the step.
+	begin func(ctx context.Context, tx holdfast.Tx, operation string) error
 }
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
@@ -60,3 +64,11 @@ func By(actor string) FireOption { return func(a *asked) { a.meta.Actor = actor 
 
 // Correlation ties the history to something else.
 func Correlation(id string) FireOption { return func(a *asked) { a.meta.Correlation = id } }
+
+// Beginning adds what is written in the transaction that begins the step: the one
+// that takes the claim or, for a step without one, that moves the entity. What it
+// marks is there exactly if the operation is; its error keeps the step from being
+// begun. f may be run again.
+func Beginning(f func(ctx context.Context, tx holdfast.Tx, operation string) error) FireOption {
+	return func(a *asked) { a.begin = f }
+}

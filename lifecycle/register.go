@@ -30,6 +30,7 @@ type inForce struct {
 	revision                 int64
 	statuses, config, wanted string
 	stale                    bool // wanted has been so for long: its node has died
+	origin                   string
 }
 
 type putArgs struct {
@@ -51,7 +52,7 @@ var (
 	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
 		func(name string, args *store.Args) { args.Text(name) },
 		func(c *inForce, row store.Row) error {
-			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale)
+			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin)
 		})
 	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
@@ -61,6 +62,7 @@ var (
 			args.Text(a.statuses)
 			args.Text(a.config)
 			args.MaybeText(a.wanted)
+			args.Text(a.origin)
 		},
 		func(r *int64, row store.Row) error { return row.Scan(r) })
 	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
@@ -109,18 +111,33 @@ func (s *site) register(ctx context.Context, replace bool) error {
 		if err != nil {
 			return err
 		}
+		if now.revision > 0 && now.origin != s.origin() {
+			return fault.New(fault.Conflict, "there is a lifecycle %q already, which %s", s.config.Workflow, brought[now.origin])
+		}
 		if now.config == s.text && now.wanted == "" {
 			return nil
 		}
 		if now.revision > 0 && !replace {
 			return s.takeBackStale(ctx, at, now)
 		}
-		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text})
+		now.origin = s.origin()
+		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text, origin: s.origin()})
 		if fault.CodeOf(err) != fault.Concurrency {
 			return err
 		}
 	}
 	return fault.New(fault.Concurrency, "the config of %q was changed by others each time", s.config.Workflow)
+}
+
+// brought says by whom a config was.
+var brought = map[string]string{"program": "a program has brought", "door": "was put through the API"}
+
+// origin is who brings the config.
+func (c *core) origin() string {
+	if c.bound != nil {
+		return "door"
+	}
+	return "program"
 }
 
 func text(v any) string {

@@ -101,6 +101,17 @@ func PositionOf(ctx context.Context, d holdfast.Doer, stream string, version Ver
 	return cursor(position), position > 0, err
 }
 
+// PositionsOf returns the places of some events of a stream in the feed, by version,
+// as far as they have one.
+func PositionsOf(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
+	found, err := feed.PositionsOf(ctx, d, stream, int64(first), int64(last))
+	all := make(map[Version]Cursor, len(found))
+	for version, position := range found {
+		all[Version(version)] = cursor(position)
+	}
+	return all, err
+}
+
 // Follow gives f every event of the feed after a cursor, and then each as it
 // comes, until ctx ends or f returns an error, which Follow returns. To go on
 // later, keep the Position of the last event that was handled.

@@ -41,6 +41,7 @@ var Excepted = map[string]string{
 	"migration": "it is about the database, not about what is in it",
 	"clock":     "a database has one time",
 	"workspace": "it is the map from workspace to shard, read before either is known",
+	"api_key":   "it tells the workspace, and is read before that is known",
 }
 
 // Wide are the verbs that read all workspaces on purpose, each with its reason.
@@ -60,9 +61,14 @@ var Wide = map[string]string{
 	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
 	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
 	"entities.resume":   "one poll resumes the operations of all workspaces on a shard",
+	"lifecycles.doors":  "a node serves what was put through the API into all workspaces on a shard",
 	"lifecycles.behind": "a program that starts brings its config into force in all workspaces on a shard",
 	"attempts.prune":    "one janitor forgets old refusals of all workspaces on a shard",
+	"requests.prune":    "one janitor forgets requests whose time is over, of all workspaces on a shard",
 	"attempts.note":     "refusals in several workspaces are noted together",
+
+	"tokens.prune": "one janitor forgets old tokens of all workspaces on a shard",
+	"webhooks.all": "a node serves the webhooks of all workspaces on a shard",
 
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",

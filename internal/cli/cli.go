@@ -5,9 +5,13 @@
 // and the key log-level of holdfast.yaml are the same, and the first of them
 // that is given counts.
 //
-// The exit code is 0 when all went well, 1 when something failed, and 2 when
-// what was asked for cannot be right. An error is one line on stderr. The logs
-// go there too, so that stdout has nothing but what was asked for.
+// The exit code is 0 when all went well, 1 when something failed or was refused, 2
+// when what was asked for cannot be right, and 3 when a server or a database does not
+// answer. An error is one line on stderr. The logs go there too, so that stdout has
+// nothing but what was asked for.
+//
+// A verb goes through one door (see doorFlags): the HTTP API of a server, or the same
+// API in this process.
 package cli
 
 import (

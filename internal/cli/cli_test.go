@@ -212,6 +212,9 @@ func TestSettingsAgree(t *testing.T) {
 	known := settings(k.Model.Node)
 	for _, command := range k.Model.Children {
 		for _, f := range command.Flags {
+			if !isSetting(f) {
+				continue
+			}
 			other := known[f.Name]
 			if other.Target.Type() != f.Target.Type() || other.Default != f.Default || other.Enum != f.Enum || other.Help != f.Help {
 				t.Errorf("%s --%s is another than elsewhere", command.Name, f.Name)

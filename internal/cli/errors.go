@@ -15,9 +15,15 @@ import (
 // misuse is an error of what was asked for, not of what happened then.
 func misuse(format string, args ...any) error { return fault.New(fault.Validation, format, args...) }
 
+// exitCode is 2 for what was asked for wrongly, 3 for a server or a database that does
+// not answer, and 1 for all else.
 func exitCode(err error) int {
-	if _, ok := errors.AsType[*kong.ParseError](err); ok || fault.CodeOf(err) == fault.Validation {
+	_, parse := errors.AsType[*kong.ParseError](err)
+	switch code := fault.CodeOf(err); {
+	case parse || code == fault.Validation:
 		return 2
+	case code == fault.Unavailable && !errors.Is(err, errNoAddress):
+		return 3
 	}
 	return 1
 }
@@ -50,7 +56,7 @@ func message(err error) string {
 func hint(ctx *kong.Context) string {
 	command := "holdfast"
 	if ctx != nil && ctx.Selected() != nil {
-		command += " " + ctx.Selected().Name
+		command = ctx.Selected().FullPath()
 	}
 	return fmt.Sprintf(" (see %q)", command+" --help")
 }

@@ -14,10 +14,12 @@ redelivery and crashes, on the database you already have.
 
   holdfast dev --demo                     try it: a server, and a race to watch
   holdfast dev --listen 127.0.0.1:8080    a server on ./holdfast.db
-  holdfast migrate --print                the SQL that it would run`
+  holdfast migrate --print                the SQL that it would run
+  holdfast keys create --role admin       the first key for "holdfast serve"`
 
-// grammar is the whole command line. Its flags are all settings: each is also a
-// variable and a key of the file, but for --help and --config itself.
+// grammar is the whole command line. Its flags are settings: each is also a variable
+// and a key of the file, but for --help, --config itself, and what belongs to one use
+// of a verb (setting:"-").
 type grammar struct {
 	Help      helpFlag `short:"h" help:"Show this help."`
 	Config    string   `placeholder:"FILE" help:"Read settings from this file. Without it, holdfast.yaml is read if it exists."`
@@ -30,7 +32,19 @@ type grammar struct {
 	Check   checkCommand   `cmd:"" help:"Hold what is in the database to the invariants."`
 	Lint    lintCommand    `cmd:"" help:"Judge the configs of lifecycles."`
 	Diagram diagramCommand `cmd:"" help:"Draw the config of a lifecycle."`
-	Version versionCommand `cmd:"" help:"Tell what this program is made of."`
+
+	Keys       keysCommand       `cmd:"" help:"API keys: create, list, show, rotate, revoke."`
+	Entities   entitiesCommand   `cmd:"" help:"Entities of lifecycles: create, list, show, history."`
+	Fire       fireCommand       `cmd:"" help:"Do a step of an entity."`
+	Claim      claimCommand      `cmd:"" help:"A claim by hand: take, renew, settle, release."`
+	Claims     claimsCommand     `cmd:"" help:"Who works on what: list."`
+	Operations operationsCommand `cmd:"" help:"What is not at its end: list, resolve."`
+	Streams    streamsCommand    `cmd:"" help:"Streams of events: append, read, close."`
+	Events     eventsCommand     `cmd:"" help:"Read the feed over all streams, or follow it."`
+	Reactions  reactionsCommand  `cmd:"" help:"Reactions: list, show, put, delete, streams, unblock, skip, reset."`
+
+	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
+	Version    versionCommand    `cmd:"" help:"Tell what this program is made of."`
 
 	DemoCaller demoCallerCommand `cmd:"" hidden:""`
 }
@@ -43,6 +57,8 @@ type databaseFlags struct {
 type serverFlags struct {
 	Listen          string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Where to listen. By default 127.0.0.1:7070; port 0 takes a free one."`
 	ShutdownTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"How long requests in flight may take after a signal to stop. By default 30s."`
+	SecretKey       string        `placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
+	AllowPrivate    string        `placeholder:"NETWORKS" help:"Networks that handlers and webhooks may be on although they are not public, separated by commas, such as 10.1.0.0/16."`
 }
 
 type devCommand struct {
@@ -62,12 +78,15 @@ type serveCommand struct {
 	databaseFlags
 	serverFlags
 	NoMigrate bool `help:"Refuse a database whose schema is behind, rather than bring it up to date."`
+	RateLimit int  `default:"0" placeholder:"N" help:"Requests a second that a key may make which says nothing of its own. By default 0, as many as it likes."`
 }
 
 func (serveCommand) Help() string {
-	return `It prints one line when it is ready. SIGTERM drains it and ends it with 0:
+	return `It asks for API keys, also on loopback; "holdfast keys create" makes the first. It
+prints one line when it is ready. SIGTERM drains it and ends it with 0:
 
     holdfast serve --db sqlite:holdfast.db
+    holdfast serve --listen 127.0.0.1:8080 --rate-limit 100
     holdfast serve --db postgres://app@127.0.0.1/app --no-migrate`
 }
 
@@ -87,6 +106,8 @@ func (migrateCommand) Help() string {
 type versionCommand struct {
 	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
+
+func (versionCommand) Help() string { return `    holdfast version -o json` }
 
 // errHelped says that help was asked for and given.
 var errHelped = errors.New("help was given")
@@ -127,7 +148,7 @@ func (p *program) parser(g *grammar) (*kong.Kong, error) {
 		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr), kong.Bind(p),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(func(v *kong.Value) string {
-			if v.Name == "help" {
+			if v.Name == "help" || v.Flag == nil || !isSetting(v.Flag) && v.Name != "config" {
 				return v.Help
 			}
 			return fmt.Sprintf("%s ($%s)", v.Help, variable(v.Name))

@@ -2,13 +2,22 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/stream"
 )
 
 // Run runs the server for development.
@@ -17,7 +26,14 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags}
+	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, api: httpapi.Options{NoKeys: true}}
+	if c.SecretKey == "" { // it protects nothing here, like all of dev
+		key := sha256.Sum256([]byte("holdfast dev"))
+		s.SecretKey = hex.EncodeToString(key[:])
+	}
+	if c.AllowPrivate == "" {
+		s.AllowPrivate = "127.0.0.0/8,::1/128"
+	}
 	if c.Demo {
 		d := newDemo(p, c.databaseFlags)
 		s.parts, s.sweepEvery = append(s.parts, d.shop), demoSweep
@@ -28,12 +44,35 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 
 // Run runs the server.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
-	err := checkListen(c.Listen, "without API keys, which come with the HTTP API, it would serve anyone; listen on 127.0.0.1 and put a proxy in front that checks who calls")
+	loopback, err := isLoopback(c.Listen)
 	if err != nil {
 		return err
 	}
-	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, noMigrate: c.NoMigrate}
+	if c.RateLimit < 0 {
+		return misuse("--rate-limit is negative")
+	}
+	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, noMigrate: c.NoMigrate, api: httpapi.Options{Rate: c.RateLimit}}
+	if !loopback {
+		if path, ok := c.sqlitePath(); ok && isMissing(path) {
+			return s.nobodyHasAKey()
+		}
+		s.check = s.someoneHasAKey
+	}
 	return s.run(ctx)
+}
+
+func (s server) nobodyHasAKey() error {
+	return misuse("--listen %s can be reached from other machines, or might be, and there is no API key that works: make one first with \"holdfast keys create --role admin\", or listen on 127.0.0.1", s.Listen)
+}
+
+// someoneHasAKey refuses to listen for other machines where nobody has a key: it is
+// then a mistake, and not a server.
+func (s server) someoneHasAKey(ctx context.Context, engine *holdfast.Engine) error {
+	yes, err := keys.Any(ctx, engine)
+	if err == nil && !yes {
+		err = s.nobodyHasAKey()
+	}
+	return err
 }
 
 // server is an engine with its door.
@@ -44,6 +83,9 @@ type server struct {
 	noMigrate  bool
 	parts      []holdfast.Part
 	sweepEvery time.Duration // 0 is the engine's default
+	api        httpapi.Options
+	// check may refuse to serve an engine; nil does not.
+	check func(context.Context, *holdfast.Engine) error
 	// story runs once the server is ready. Its error ends the server.
 	story func(context.Context, *holdfast.Engine) error
 }
@@ -54,6 +96,15 @@ func (s server) run(ctx context.Context) error {
 	if s.ShutdownTimeout < 0 {
 		return misuse("--shutdown-timeout is negative")
 	}
+	if err := s.options(); err != nil {
+		return err
+	}
+	traces, err := telemetry.Start(ctx, s.api.Version, s.log)
+	if err != nil {
+		return err
+	}
+	defer s.flush(ctx, traces)
+	s.api.Traces = traces.Provider
 	db, err := s.open()
 	if err != nil {
 		return err
@@ -63,13 +114,19 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: s.sweepEvery}, s.parts...)
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: s.sweepEvery},
+		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
+	if s.check != nil {
+		if err := s.check(ctx, engine); err != nil {
+			return errors.Join(unlessStopped(ctx, err), engine.Close())
+		}
+	}
+	api := httpapi.New(engine, s.api)
 	stop := background(ctx, engine)
 	defer stop()
-	api := httpapi.New(engine, httpapi.Options{Log: s.log, Version: build().Version})
 	err = s.until(ctx, engine, "http://"+ln.Addr().String(), func(ctx context.Context) error {
 		return api.Serve(ctx, ln, s.ShutdownTimeout)
 	})
@@ -79,6 +136,56 @@ func (s server) run(ctx context.Context) error {
 	}
 	s.log.Info("stopped")
 	return nil
+}
+
+// options reads what the flags say of the door.
+func (s *server) options() (err error) {
+	s.api.Log, s.api.Version = s.log, build().Version
+	if s.api.SecretKeys, err = secretKeys(s.SecretKey); err != nil {
+		return err
+	}
+	for _, text := range fields(s.AllowPrivate) {
+		n, err := netip.ParsePrefix(text)
+		if err != nil {
+			return misuse("--allow-private: %q is no network, such as 10.1.0.0/16", text)
+		}
+		s.api.AllowPrivate = append(s.api.AllowPrivate, n)
+	}
+	return nil
+}
+
+// secretKeys reads keys in base64 or hex. None of what it cannot read is told.
+func secretKeys(list string) (all [][]byte, err error) {
+	for i, text := range fields(list) {
+		key, err := hex.DecodeString(text)
+		if err != nil {
+			key, err = base64.StdEncoding.DecodeString(text)
+		}
+		if err != nil || len(key) != seal.KeySize {
+			return nil, misuse("--secret-key: number %d is not %d bytes in base64 or hex", i+1, seal.KeySize)
+		}
+		all = append(all, key)
+	}
+	return all, nil
+}
+
+// fields are the parts of a list with commas.
+func fields(list string) (all []string) {
+	for part := range strings.SplitSeq(list, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// flush sends the last spans.
+func (s *server) flush(ctx context.Context, traces *telemetry.Traces) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := traces.Stop(ctx); err != nil {
+		s.log.Warn("the last spans were lost", "error", err)
+	}
 }
 
 // background runs the engine's loops until the function that it returns is

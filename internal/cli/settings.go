@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
 func settings(node *kong.Node) map[string]*kong.Flag {
 	all := make(map[string]*kong.Flag)
 	for _, f := range node.Flags {
-		if f.Name != "help" && f.Name != "config" {
+		if isSetting(f) {
 			all[f.Name] = f
 		}
 	}
@@ -58,6 +59,13 @@ func settings(node *kong.Node) map[string]*kong.Flag {
 		}
 	}
 	return all
+}
+
+// isSetting says whether a flag may be set from outside the command line. What
+// belongs to one use of a verb may not: who has HOLDFAST_ID in the environment does
+// not mean every entity by it.
+func isSetting(f *kong.Flag) bool {
+	return f.Name != "help" && f.Name != "config" && f.Tag.Get("setting") != "-"
 }
 
 // fileSettings reads the file that was named, or the one that is there.
@@ -79,6 +87,10 @@ func parseSetting(flag *kong.Flag, text string) (any, error) {
 	case time.Duration:
 		if d, err := time.ParseDuration(text); err != nil || d < 0 {
 			return nil, fmt.Errorf("wants a duration such as 30s or 2m, and is %q", text)
+		}
+	case int:
+		if n, err := strconv.Atoi(text); err != nil || n < 0 {
+			return nil, fmt.Errorf("wants a whole number, and is %q", text)
 		}
 	default:
 		if flag.Enum != "" && !slices.Contains(flag.EnumSlice(), text) {

@@ -129,6 +129,13 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 		}
 		return b.Value, nil
 	}
+	if _, ok := flag.Target.Interface().(int); ok {
+		n, ok := node.(*ast.IntegerNode)
+		if !ok {
+			return nil, fmt.Errorf("wants a whole number, and is %s", what(node))
+		}
+		return parseSetting(flag, n.Token.Value)
+	}
 	s, ok := node.(*ast.StringNode)
 	if _, duration := flag.Target.Interface().(time.Duration); !ok && duration {
 		return nil, fmt.Errorf("wants a duration such as 30s or 2m, and is %s", what(node))

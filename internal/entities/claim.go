@@ -50,6 +50,9 @@ type Claim struct {
 	Error     string
 	Outcome   string
 	Manual    bool // nobody resumes it
+	// Stage is which of the step's handlers is next, of an operation that was
+	// taken up: "" is all of them.
+	Stage string
 }
 
 // Choice is the claim that a status leads into, and where it goes back to.
@@ -121,6 +124,7 @@ const (
 	EventAdopted     = "adopted"
 	EventResumed     = "resumed"
 	EventSeen        = "seen"
+	EventQueued      = "queued"
 )
 
 var (
@@ -184,7 +188,7 @@ func Topic(lifecycle string) string { return "operations/" + lifecycle }
 func told(m store.Mark) result {
 	e := Entity{Version: m.Version, Claim: Claim{Phase: Free}}
 	switch m.Name {
-	case EventInterrupted, EventResumed:
+	case EventInterrupted, EventResumed, EventQueued:
 		e.Claim.Phase = Due
 	case EventParked:
 		e.Claim.Phase = Uncertain

@@ -118,8 +118,8 @@ var (
 	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
 		func(a ResumeArgs, args *store.Args) {
 			list := make([][2]any, 0, len(a.Leases))
-			for name, lease := range a.Leases {
-				list = append(list, [2]any{name, lease.Milliseconds()})
+			for queue, lease := range a.Leases {
+				list = append(list, [2]any{queue, lease.Milliseconds()})
 			}
 			args.Text(text(list))
 			args.Text(a.Holder)
@@ -127,7 +127,7 @@ var (
 		},
 		func(all *[]Resumed, row store.Row) error {
 			var r Resumed
-			err := scanRow(&r.Entity, row, &r.Workspace, &r.Lifecycle, &r.ID)
+			err := scanRow(&r.Entity, row, &r.Workspace, &r.Lifecycle, &r.ID, &r.Claim.Stage)
 			*all = append(*all, r)
 			return err
 		})

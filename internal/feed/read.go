@@ -32,9 +32,10 @@ type found struct {
 	items []Item
 }
 
-type event struct {
-	stream  string
-	version int64
+// span is some events of a stream.
+type span struct {
+	stream      string
+	first, last int64
 }
 
 var (
@@ -47,11 +48,20 @@ var (
 		func(struct{}, *store.Args) {},
 		func(head *int64, row store.Row) error { return row.Scan(head) })
 	positionVerb = store.NewVerb(store.Decl{Name: "feed.position", Lane: store.Read}, nil,
-		func(e event, args *store.Args) {
-			args.Text(e.stream)
-			args.Int(e.version)
+		func(s span, args *store.Args) {
+			args.Text(s.stream)
+			args.Int(s.first)
+			args.Int(s.last)
 		},
-		func(position *int64, row store.Row) error { return row.Scan(position) })
+		func(all *map[int64]int64, row store.Row) error {
+			var version, position int64
+			err := row.Scan(&version, &position)
+			if *all == nil {
+				*all = make(map[int64]int64)
+			}
+			(*all)[version] = position
+			return err
+		})
 )
 
 // scanItem scans a row: each tells where the feed stands, and one without a
@@ -93,8 +103,15 @@ func Head(ctx context.Context, d store.Doer) (int64, error) { return headVerb.Do
 
 // PositionOf returns the position of an event, 0 as long as it has none.
 func PositionOf(ctx context.Context, d store.Doer, stream string, version int64) (int64, error) {
+	all, err := PositionsOf(ctx, d, stream, version, version)
+	return all[version], err
+}
+
+// PositionsOf returns the positions of some events of a stream, by version, as far as
+// they have one.
+func PositionsOf(ctx context.Context, d store.Doer, stream string, first, last int64) (map[int64]int64, error) {
 	if err := strict.Text("stream", stream, events.MaxName); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return positionVerb.Do(ctx, d, event{stream, version})
+	return positionVerb.Do(ctx, d, span{stream, first, last})
 }

@@ -85,16 +85,19 @@ const recordPatience = 10 * time.Second
 
 // renew keeps the leases in hand.
 func (w *Worker) renew(stopped <-chan struct{}) {
-	shortest := hold.Lease
-	for _, h := range w.handlers {
-		shortest = min(shortest, h.Lease)
-	}
+	shortest := w.shortest()
 	tick := time.NewTicker(max(shortest/3, 10*time.Millisecond))
 	defer tick.Stop()
 	failing := clock.Now()
 	for {
 		select {
 		case <-tick.C:
+		case <-w.tuned:
+			if s := w.shortest(); s != shortest {
+				shortest = s
+				tick.Reset(max(shortest/3, 10*time.Millisecond))
+			}
+			continue
 		case <-stopped:
 			return
 		}
@@ -104,6 +107,20 @@ func (w *Worker) renew(stopped <-chan struct{}) {
 			w.loseAll()
 		}
 	}
+}
+
+// shortest is the shortest lease that is served, or in hand.
+func (w *Worker) shortest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shortest := hold.Lease
+	for _, h := range w.handlers {
+		shortest = min(shortest, h.Lease)
+	}
+	for l := range w.held {
+		shortest = min(shortest, l.by.Lease)
+	}
+	return shortest
 }
 
 func (w *Worker) renewAll(patience time.Duration) error {
@@ -143,7 +160,7 @@ func (w *Worker) renewAll(patience time.Duration) error {
 // says, is not kept for ever, nor what waits behind it. What is not renewed runs
 // out, and goes to another node. REQUIRES: mu
 func (w *Worker) patience(l *Lease, g *grip) time.Duration {
-	h := w.handlers[l.Reaction]
+	h := w.handler(l)
 	if g.begun {
 		return h.Timeout
 	}

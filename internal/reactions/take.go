@@ -27,6 +27,8 @@ type Lease struct {
 	// there may be more.
 	Events []events.Event
 	Full   bool
+
+	by *Handler // who serves it, in a worker's hands
 }
 
 // Attempt counts the tries of the first event, this one included.

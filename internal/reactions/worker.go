@@ -31,6 +31,11 @@ type Handler struct {
 	// Every has the body given every event of the streams, whatever their names:
 	// the definition's names then only say what is marked.
 	Every bool
+	// Ready says whether it has room for more; nil is always. While it has none,
+	// nothing is taken for it. It is asked often, and must not wait.
+	Ready func() bool
+
+	pattern *regexp.Regexp // of the streams, nil for every one
 }
 
 // Delivery is one event in the hands of a reaction.
@@ -78,6 +83,9 @@ type Crumb struct {
 // what is done is acknowledged for as many streams as are ready, in one
 // statement. A stream on which somebody died is taken one at a time, and each of
 // its events acknowledged by itself, so that what kills its worker shows.
+//
+// Reactions may be added and dropped while it runs. A lease stays with the handler
+// that it was taken for, until it ends.
 type Worker struct {
 	Engine   Engine
 	Hub      *wake.Hub
@@ -85,10 +93,14 @@ type Worker struct {
 	Name     string // the holder
 	Parallel int    // bodies at once
 	Trace    func(Crumb)
+	// Idle has Run go on while there is nothing to serve, because reactions are
+	// added later.
+	Idle bool
 
 	mu       sync.Mutex
 	handlers map[string]*Handler
-	patterns map[string]*regexp.Regexp // of the handlers that have one
+	changed  bool          // the poller listens for others than these
+	tuned    chan struct{} // tells who renews that they are others
 	held     map[*Lease]*grip
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
 	suspects int              // streams in hand on which somebody has died
@@ -127,28 +139,74 @@ const (
 	defaultParallel = 16
 )
 
-// Add adds a reaction to serve. It must be called before Run.
+// Add adds a reaction to serve.
 func (w *Worker) Add(h *Handler) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.handlers == nil {
-		w.handlers, w.patterns = make(map[string]*Handler), make(map[string]*regexp.Regexp)
-	}
-	if w.handlers[h.Name] != nil {
-		return fault.New(fault.Conflict, "two reactions are named %q", h.Name)
-	}
 	if h.Timeout <= 0 {
 		h.Timeout = hold.Timeout
 	}
-	w.handlers[h.Name] = h
 	if h.Streams != "" {
 		pattern, err := regexp.Compile(h.Streams)
 		if err != nil {
 			return fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", h.Streams, err)
 		}
-		w.patterns[h.Name] = pattern
+		h.pattern = pattern
 	}
+	w.mu.Lock()
+	if w.handlers[h.Name] != nil {
+		w.mu.Unlock()
+		return fault.New(fault.Conflict, "two reactions are named %q", h.Name)
+	}
+	if w.handlers == nil {
+		w.handlers = make(map[string]*Handler)
+	}
+	w.handlers[h.Name] = h
+	w.change()
 	return nil
+}
+
+// Drop ends the serving of a reaction, which stays registered. Nothing more is taken
+// for it; what is in hand is handled to its end.
+func (w *Worker) Drop(name string) {
+	w.mu.Lock()
+	delete(w.handlers, name)
+	w.change()
+}
+
+// change tells the loops that the reactions are others, and gives up mu. REQUIRES: mu
+func (w *Worker) change() {
+	w.changed = true
+	if w.tuned != nil {
+		select {
+		case w.tuned <- struct{}{}:
+		default: // it will look anyway
+		}
+	}
+	w.mu.Unlock()
+	if w.Hub != nil {
+		w.Hub.Wake([]string{w.topic()})
+	}
+}
+
+// topic is what the poller is woken by when its reactions are others.
+func (w *Worker) topic() string { return "worker/" + w.Name }
+
+// topics returns what the poller is woken by.
+func (w *Worker) topics() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changed = false
+	topics := []string{w.topic()}
+	for name := range w.handlers {
+		topics = append(topics, store.MarkTopic(name))
+	}
+	return topics
+}
+
+// outdated says whether the poller listens for other reactions than there are.
+func (w *Worker) outdated() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changed
 }
 
 // Serves says whether there is anything to serve.
@@ -160,11 +218,13 @@ func (w *Worker) Serves() bool {
 
 // Run serves until ctx ends, and then waits for the bodies that run.
 func (w *Worker) Run(ctx context.Context) {
-	if !w.Serves() {
+	if !w.Idle && !w.Serves() {
 		return
 	}
 	w.rounds = make(map[int16]*round)
-	w.held, w.stuck, w.ends = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending)
+	w.mu.Lock()
+	w.held, w.stuck, w.ends, w.tuned = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
+	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
 	var recording, renewing, bodies sync.WaitGroup
 	recording.Go(func() { w.record(ended) })
@@ -178,12 +238,9 @@ func (w *Worker) Run(ctx context.Context) {
 			}
 		})
 	}
-	var topics []string
-	for name := range w.handlers {
-		topics = append(topics, store.MarkTopic(name))
+	for ctx.Err() == nil {
+		w.poll(ctx, work)
 	}
-	p := wake.Poller{Hub: w.Hub, Topics: topics, Log: w.Log, Look: func(ctx context.Context) (bool, error) { return w.look(ctx, work) }}
-	p.Run(ctx)
 	close(work)
 	bodies.Wait()
 	close(unheld)
@@ -191,6 +248,21 @@ func (w *Worker) Run(ctx context.Context) {
 	w.aside.Wait()
 	close(ended) // nobody ends anything any more
 	recording.Wait()
+}
+
+// poll looks for something to do until ctx ends, or until the reactions are others.
+// It ends between two looks: one that is broken off leaves holds behind.
+func (w *Worker) poll(ctx context.Context, work chan<- *Lease) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, Look: func(ctx context.Context) (bool, error) {
+		if w.outdated() {
+			end()
+			return false, nil
+		}
+		return w.look(ctx, work)
+	}}
+	p.Run(ctx)
 }
 
 // look takes what there is to do, as far as there is room, and hands it out.
@@ -211,6 +283,9 @@ func (w *Worker) look(ctx context.Context, work chan<- *Lease) (found bool, err 
 
 func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (found bool, err error) {
 	names, wanted := w.wanted()
+	if len(names) == 0 {
+		return false, nil
+	}
 	at := w.at(shard)
 	if !at.busy { // else there is more, as like as not
 		if yes, err := Look(ctx, w.Engine, store.Place{Shard: shard}, names); err != nil || !yes {
@@ -229,8 +304,7 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 	if err != nil || len(leases) == 0 {
 		return marks, err
 	}
-	w.grip(leases)
-	leases, err = w.fill(ctx, w.unwanted(w.leave(leases)))
+	leases, err = w.fill(ctx, w.unwanted(w.leave(w.grip(leases))))
 	defer w.adapt(clock.Now())
 	for i, l := range leases {
 		select {
@@ -275,12 +349,14 @@ func (w *Worker) parallel() int {
 	return defaultParallel
 }
 
-// wanted returns the reactions that are served, by rising name.
+// wanted returns the reactions that are served and have room, by rising name.
 func (w *Worker) wanted() (names []string, wanted []Wanted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name := range w.handlers {
-		names = append(names, name)
+	for name, h := range w.handlers {
+		if h.Ready == nil || h.Ready() {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	for _, n := range names {
@@ -289,23 +365,28 @@ func (w *Worker) wanted() (names []string, wanted []Wanted) {
 	return names, wanted
 }
 
-func (w *Worker) handler(l *Lease) *Handler {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.handlers[l.Reaction]
-}
+func (w *Worker) handler(l *Lease) *Handler { return l.by }
 
-// grip begins to keep leases.
-func (w *Worker) grip(leases []*Lease) {
+// grip begins to keep leases. Those of a reaction that was dropped meanwhile are
+// given back.
+func (w *Worker) grip(leases []*Lease) []*Lease {
+	var dropped []*Lease
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, l := range leases {
+	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
+		if l.by = w.handlers[l.Reaction]; l.by == nil {
+			dropped = append(dropped, l)
+			return true
+		}
 		w.held[l] = &grip{since: clock.Now()}
 		if l.Deaths > 0 {
 			w.suspects++
 		}
 		w.trace("claimed", l, l.Watermark, nil)
-	}
+		return false
+	})
+	w.mu.Unlock()
+	w.giveBack(dropped)
+	return kept
 }
 
 // leave leaves to other nodes, for a while and once, streams on which a body of
@@ -332,7 +413,7 @@ func (w *Worker) leave(leases []*Lease) []*Lease {
 // unwanted passes over streams that a reaction followed before it was narrowed.
 func (w *Worker) unwanted(leases []*Lease) []*Lease {
 	return slices.DeleteFunc(leases, func(l *Lease) bool {
-		if p := w.patterns[l.Reaction]; p == nil || p.MatchString(l.Stream) {
+		if p := l.by.pattern; p == nil || p.MatchString(l.Stream) {
 			return false
 		}
 		w.end(l, End{Lease: l, Done: l.Due})

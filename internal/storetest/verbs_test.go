@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/holdfast-go/holdfast/internal/keys" // it declares verbs too
+	_ "github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
+	_ "github.com/holdfast-go/holdfast/internal/tokens"
+	_ "github.com/holdfast-go/holdfast/internal/webhooks"
 	_ "github.com/holdfast-go/holdfast/lifecycle" // it declares verbs too
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"

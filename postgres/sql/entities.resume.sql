@@ -1,14 +1,14 @@
--- Takes operations that are to be resumed, each lifecycle's the longest due first.
+-- Takes operations that are due, each queue's the longest due first.
 -- Taking adds one to the epoch. What others are taking is skipped. Rows are found
 -- again by their place, as in tasks.take.
--- $1 shard, $2 workspace ('' for all), $3 lifecycles as a JSON list of [name, lease in ms], $4 holder, $5 limit
+-- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms], $4 holder, $5 limit
 WITH due AS MATERIALIZED (
     SELECT d.shard, d.workspace, d.place, d.lease
       FROM jsonb_array_elements($3::text::jsonb) AS q(item)
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.entity x
-            WHERE x.shard = $1::smallint AND ($2::text = '' OR x.workspace = $2::text) AND x.lifecycle = q.item ->> 0
+            WHERE x.shard = $1::smallint AND ($2::text = '' OR x.workspace = $2::text) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
               AND x.phase = 'due' AND x.due_at <= {now}
             ORDER BY x.due_at
             LIMIT $5::bigint
@@ -20,7 +20,7 @@ UPDATE {schema}.entity e
    SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, until = {now} + due.lease * interval '1 ms'
   FROM due
  WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
-RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
+RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
           coalesce(e.updated_at, 'epoch'), coalesce(e.phase, 'free'), coalesce(e.operation, ''),
           coalesce(e.step, ''), coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input::text, ''),
           coalesce(e.holder, ''), coalesce(e.epoch, 0), coalesce(e.until, 'epoch'), coalesce(e.claimed_at, 'epoch'),

@@ -18,7 +18,7 @@ UPDATE holdfast_entity AS e
    SET status = (SELECT c.value ->> 0 FROM json_each(?6) AS c WHERE c.key = e.status),
        revert = (SELECT c.value ->> 1 FROM json_each(?6) AS c WHERE c.key = e.status), version = e.version + 1,
        phase = 'held', operation = ?8, step = ?9, requester = ?10, input = ?11, manual = ?14, holder = ?12, epoch = e.epoch + 1,
-       until = {now} + ?13, claimed_at = {now}, due_at = NULL, begun = ?15, failures = 0, deaths = 0, error = NULL, outcome = NULL,
+       until = {now} + ?13, claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL, begun = ?15, failures = 0, deaths = 0, error = NULL, outcome = NULL,
        updated_at = {now}
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5
 RETURNING coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),

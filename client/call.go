@@ -1,0 +1,192 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Option is something beside what a call is about.
+type Option func(*request)
+
+// Key gives a call a key: under the same key the server does the same call once,
+// however often it is sent, and answers it alike for a day. With a key, a call that
+// changes something is sent again by itself when it is not known what became of it.
+// A key belongs to one call: another call under it is [fault.KeyMismatch].
+func Key(key string) Option {
+	return func(r *request) {
+		if r.method != http.MethodGet {
+			r.header.Set("Idempotency-Key", key)
+			r.keyed = key != ""
+		}
+	}
+}
+
+// Wait is how long [Client.FireStep] waits for a worker; the default is 30 seconds.
+func Wait(d time.Duration) Option {
+	return func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }
+}
+
+// Raw keeps the answer as it came, beside what it was read into.
+func Raw(into *json.RawMessage) Option { return func(r *request) { r.raw = into } }
+
+// request is a call that is to be sent.
+type request struct {
+	method string
+	path   []string
+	query  url.Values
+	header http.Header
+	body   any // nil for none
+	keyed  bool
+	raw    *json.RawMessage
+}
+
+func newRequest(method string, body any, path ...string) *request {
+	return &request{method: method, path: path, query: make(url.Values), header: make(http.Header), body: body}
+}
+
+func (r *request) with(all []Option) *request {
+	for _, o := range all {
+		o(r)
+	}
+	return r
+}
+
+// again says whether the request may be sent twice.
+func (r *request) again() bool { return r.method == http.MethodGet || r.keyed }
+
+// url is where the request goes. A part of a path is escaped whole, so that an id
+// with a slash, or that is two dots, stays one part.
+func (r *request) url(base string) (string, error) {
+	var b strings.Builder
+	b.WriteString(base)
+	for _, p := range r.path {
+		if p == "" {
+			return "", fault.New(fault.Validation, "a name or an id in the path of %s is empty", strings.Join(r.path, "/"))
+		}
+		if p = url.PathEscape(p); p == "." || p == ".." {
+			p = strings.ReplaceAll(p, ".", "%2E")
+		}
+		b.WriteString("/" + p)
+	}
+	if len(r.query) > 0 {
+		b.WriteString("?" + r.query.Encode())
+	}
+	return b.String(), nil
+}
+
+func (r *request) text() ([]byte, error) {
+	if r.body == nil {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r.body); err != nil {
+		return nil, fault.New(fault.Validation, "what is to be sent cannot be written as JSON").Wrap(err)
+	}
+	return b.Bytes(), nil
+}
+
+// do sends a request until it is answered for good, and reads the answer.
+func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error) {
+	var out T
+	body, err := c.answer(ctx, r.with(o))
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return out, notOurs("an answer that is not the one asked for", err)
+	}
+	return out, nil
+}
+
+// answer sends a request, again if it may, and returns the body of its answer.
+func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
+	at, err := r.url(c.base)
+	if err != nil {
+		return nil, err
+	}
+	text, err := r.text()
+	if err != nil {
+		return nil, err
+	}
+	tries := 1
+	if r.again() {
+		tries = c.o.Attempts
+	}
+	b := c.backoff()
+	for {
+		body, failed := c.once(ctx, r, at, text)
+		tries--
+		if failed == nil {
+			if r.raw != nil {
+				*r.raw = body
+			}
+			return body, nil
+		}
+		if tries == 0 || !failed.passing || !b.wait(ctx, failed.after) {
+			return nil, failed.told(ctx)
+		}
+	}
+}
+
+// once sends a request once.
+func (c *Client) once(ctx context.Context, r *request, at string, text []byte) ([]byte, *failure) {
+	resp, failed := c.send(ctx, r, at, text)
+	if failed != nil {
+		return nil, failed
+	}
+	defer resp.Body.Close()
+	body, err := read(resp.Body)
+	if err != nil {
+		return nil, brokenOff(err)
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, refusal(resp, body)
+	}
+	if len(body) == 0 && resp.StatusCode != http.StatusNoContent || len(body) > 0 && !isJSON(resp.Header, "application/json") {
+		return nil, stranger(resp, body)
+	}
+	return body, nil
+}
+
+// send sends a request once, and returns the answer with its body unread.
+func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (*http.Response, *failure) {
+	var in io.Reader
+	if text != nil {
+		in = bytes.NewReader(text)
+	}
+	q, err := http.NewRequestWithContext(ctx, r.method, at, in)
+	if err != nil {
+		return nil, &failure{fault: fault.New(fault.Validation, "the request cannot be made").Wrap(err)}
+	}
+	q.Header = r.header.Clone()
+	q.Header.Set("User-Agent", c.o.UserAgent)
+	if text != nil {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	if q.Header.Get("Accept") == "" {
+		q.Header.Set("Accept", "application/json, "+wire.ProblemType)
+	}
+	if c.o.Key != "" {
+		q.Header.Set("Authorization", "Bearer "+c.o.Key)
+	}
+	if c.o.Workspace != "" {
+		q.Header.Set("X-Holdfast-Workspace", c.o.Workspace)
+	}
+	resp, err := c.http.Do(q)
+	if err != nil {
+		return nil, unreached(err)
+	}
+	return resp, nil
+}

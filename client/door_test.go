@@ -1,0 +1,137 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const invoiceConfig = `{
+  "workflow": "invoice", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "closing", "closed"],
+  "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": {"admin": ["closing", "open"]},
+    "successful_state": {"admin": "closed"}, "action": {"admin": "Close"}}]
+}`
+
+// server is a real API on a SQLite file, over a listener that can lose answers.
+type server struct {
+	engine *holdfast.Engine
+	url    string
+	line   *line
+	asked  atomic.Int64 // requests that the API was given
+	closed atomic.Int64 // times that the action ran
+}
+
+func serve(t *testing.T, o httpapi.Options) *server {
+	t.Helper()
+	s := &server{}
+	act := func(context.Context, *lifecycle.Act[json.RawMessage]) error { s.closed.Add(1); return nil }
+	invoices := lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).Covered().Action("Close", act, lifecycle.Transactional())
+	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}))
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.engine.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	api := httpapi.New(s.engine, o)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		api.ServeHTTP(w, r)
+	}))
+	s.line = &line{Listener: srv.Listener}
+	srv.Listener = s.line
+	srv.Start()
+	t.Cleanup(srv.Close)
+	t.Cleanup(api.Stop)
+	s.url = srv.URL
+	return s
+}
+
+// line is a listener that loses answers: the server has worked, and the caller is
+// not told.
+type line struct {
+	net.Listener
+	lose atomic.Int64 // how many answers are lost from now on
+	half atomic.Bool  // a part of each gets through
+}
+
+func (l *line) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return &lossy{c, l}, err
+}
+
+type lossy struct {
+	net.Conn
+	line *line
+}
+
+func (c *lossy) Write(p []byte) (int, error) {
+	if c.line.lose.Add(-1) >= 0 {
+		if c.line.half.Load() {
+			_, _ = c.Conn.Write(p[:len(p)-10])
+		}
+		c.Conn.Close()
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
+}
+
+func (l *line) loses(n int64, half bool) {
+	l.half.Store(half)
+	l.lose.Store(n)
+}
+
+// dial makes a client that is quick to try again.
+func dial(t *testing.T, url string, o Options) *Client {
+	t.Helper()
+	c, err := New(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pause = 1e6 // a millisecond
+	t.Cleanup(c.Close)
+	return c
+}
+
+// count counts the events of a stream.
+func count(t *testing.T, c *Client, name string) (n int) {
+	t.Helper()
+	for _, err := range c.ReadStream(t.Context(), name, StreamRange{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// serveBeside serves the same engine without keys.
+func serveBeside(t *testing.T, s *server) *httptest.Server {
+	t.Helper()
+	api := httpapi.New(s.engine, httpapi.Options{NoKeys: true})
+	srv := httptest.NewServer(api)
+	t.Cleanup(srv.Close)
+	t.Cleanup(api.Stop)
+	return srv
+}

@@ -1,0 +1,149 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Follow gives every event of the feed after a position ("" is the beginning), and
+// then each as it comes, until the loop breaks, ctx ends, or the server refuses; the
+// last is the error of the last pair.
+//
+//	for e, err := range c.Follow(ctx, position) {
+//		if err != nil { return err }
+//		position = *e.Position
+//	}
+//
+// Each event is given once, in order. A connection that breaks, or over which nothing
+// comes for 45 seconds, is made anew, and goes on after the last event that was
+// given. A server that cannot be reached at the beginning is an error after
+// [Options.Attempts]; one that goes away later is waited for.
+func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
+		f := &following{c: c, after: after, yield: yield, b: c.backoff()}
+		if err := f.run(ctx); err != nil {
+			yield(wire.Event{}, err)
+		}
+	}
+}
+
+// following is one call of Follow.
+type following struct {
+	c     *Client
+	yield func(wire.Event, error) bool
+	after string // the position of the last event that was given
+	b     *backoff
+	met   bool // the server has answered once
+}
+
+// errEnough says that the loop was left.
+var errEnough = errors.New("enough")
+
+func (f *following) run(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		failed := f.connect(ctx)
+		switch {
+		case errors.Is(failed.fault, errEnough):
+			return nil
+		case ctx.Err() != nil:
+			return failed.told(ctx)
+		case !failed.passing, !f.met && tries >= f.c.o.Attempts:
+			return failed.fault
+		case !f.b.wait(ctx, failed.after):
+			return failed.told(ctx)
+		}
+	}
+}
+
+// connect follows over one connection, until that ends.
+func (f *following) connect(ctx context.Context) *failure {
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	r := newRequest(http.MethodGet, nil, "events")
+	r.header.Set("Accept", "text/event-stream, "+wire.ProblemType)
+	if f.after != "" {
+		r.header.Set("Last-Event-ID", f.after)
+	}
+	at, err := r.url(f.c.base)
+	if err != nil {
+		return brokenOff(err)
+	}
+	resp, failed := f.c.send(ctx, r, at, nil)
+	if failed != nil {
+		return failed
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !isJSON(resp.Header, "text/event-stream") {
+		body, err := read(resp.Body)
+		if err != nil {
+			return brokenOff(err)
+		}
+		return refusal(resp, body)
+	}
+	f.met = true
+	silent := time.AfterFunc(f.c.silence, cut)
+	defer silent.Stop()
+	return f.read(resp.Body, silent)
+}
+
+// read reads the events of a stream. One that is not there whole, with the empty line
+// after it, was not sent: the connection broke in it. While an event is in the
+// caller's hands, the silence is the caller's.
+func (f *following) read(from io.Reader, silent *time.Timer) *failure {
+	s := bufio.NewScanner(from)
+	s.Buffer(nil, maxAnswer)
+	var id, data string
+	for s.Scan() {
+		silent.Stop()
+		line := s.Text()
+		if line == "" {
+			if err := f.give(id, data); err != nil {
+				return err
+			}
+			id, data = "", ""
+		}
+		silent.Reset(f.c.silence)
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "id":
+			id = value
+		case "data":
+			data += value + "\n"
+		}
+	}
+	err := s.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		return &failure{fault: fault.New(fault.PayloadTooLarge, "an event is larger than %d MiB", maxAnswer>>20)}
+	}
+	if err == nil {
+		err = io.ErrUnexpectedEOF // a feed has no end
+	}
+	return brokenOff(err)
+}
+
+// give hands on an event, unless it was given before.
+func (f *following) give(id, data string) *failure {
+	if data == "" || id == f.after && id != "" {
+		return nil
+	}
+	var e wire.Event
+	if err := json.Unmarshal([]byte(data), &e); err != nil || id == "" {
+		return &failure{fault: notOurs("an event that cannot be read", err)}
+	}
+	f.after, f.b = id, f.c.backoff()
+	if !f.yield(e, nil) {
+		return &failure{fault: fault.New(fault.Unavailable, "the loop was left").Wrap(errEnough)}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// A feed that is followed over connections which break again and again, in the middle
+// of an event too, gives each event once, in order.
+func TestFollowOverBrokenLines(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	const all = 60
+	appended := func(from, to int) {
+		for i := from; i < to; i++ {
+			if _, err := c.AppendEvents(t.Context(), "s", wire.Append{Events: []wire.NewEvent{{Name: fmt.Sprint(i)}}}, Key(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	appended(0, 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	next := int64(0)
+	var last string
+	for e, err := range c.Follow(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Version != next || e.Name != fmt.Sprint(next) || e.Position == nil || *e.Position == last {
+			t.Fatalf("followed %+v, want version %d", e, next)
+		}
+		last = *e.Position
+		if next++; next%5 == 0 {
+			s.line.loses(1, next%10 == 0)
+		}
+		if next == 20 {
+			appended(20, all)
+		}
+		if next == all {
+			break
+		}
+	}
+	if next != all {
+		t.Errorf("followed %d", next)
+	}
+	p, err := c.ReadEventsPage(t.Context(), Page{Cursor: last})
+	if err != nil || len(p.Items) != 0 {
+		t.Errorf("after the last come %+v, %v", p, err)
+	}
+	for _, err := range c.Follow(ctx, "nonsense") {
+		if fault.CodeOf(err) != fault.Validation {
+			t.Errorf("a cursor of nonsense is %v", err)
+		}
+	}
+	cancel()
+	for _, err := range c.Follow(ctx, last) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+}
+
+// What a connection brings, byte by byte; and how each one was asked for.
+func TestFollowReads(t *testing.T) {
+	event := func(id string) string {
+		return "id: " + id + "\nevent: x\ndata: {\"position\":\"" + id + "\",\ndata: \"name\":\"x\"}\n\n"
+	}
+	lines := []func() (*http.Response, error){
+		func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
+		func() (*http.Response, error) {
+			return feed(": hello\n\n" + event("1") + event("2") + "id: 3\ndata: {}\n"), nil
+		}, // 3 is not whole
+		func() (*http.Response, error) { return problem(fault.Unavailable, "Retry-After", "1"), nil },
+		func() (*http.Response, error) {
+			return feed(event("2") + strings.ReplaceAll(event("3"), "\n", "\r\n")), nil
+		}, // 2 comes again
+		func() (*http.Response, error) { return answer(502, "text/html", "<h1>"), nil },
+		func() (*http.Response, error) { return silentFeed(), nil },
+		func() (*http.Response, error) { return feed(event("4")), nil },
+		func() (*http.Response, error) { return problem(fault.Auth), nil },
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		c := dial(t, "http://holdfast.invalid", Options{HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, r.Header.Get("Last-Event-ID"))
+			resp, err := lines[len(asked)-1]()
+			if resp != nil {
+				resp.Request = r
+				if s, ok := resp.Body.(*silent); ok {
+					s.ctx = r.Context()
+				}
+			}
+			return resp, err
+		})}})
+		var got []string
+		var ended error
+		for e, err := range c.Follow(t.Context(), "0") {
+			if ended = err; err == nil {
+				got = append(got, *e.Position)
+			}
+		}
+		if strings.Join(got, " ") != "1 2 3 4" || fault.CodeOf(ended) != fault.Auth {
+			t.Errorf("got %q and %v", got, ended)
+		}
+		if want := "0 0 2 2 3 3 3 4"; strings.Join(asked, " ") != want {
+			t.Errorf("asked after %q, want %s", asked, want)
+		}
+	})
+}
+
+// A server that was never there is told after some tries; one that was is waited for.
+func TestFollowGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		c := dial(t, "http://holdfast.invalid", Options{Attempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			n++
+			return nil, io.ErrUnexpectedEOF
+		})}})
+		for _, err := range c.Follow(t.Context(), "") {
+			if fault.CodeOf(err) != fault.Unavailable || n != 4 {
+				t.Errorf("after %d tries: %v", n, err)
+			}
+		}
+		c = dial(t, "http://holdfast.invalid", Options{Attempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			if n++; n == 5 {
+				return feed(""), nil
+			}
+			return nil, io.ErrUnexpectedEOF
+		})}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for _, err := range c.Follow(ctx, "") {
+			if !errors.Is(err, context.DeadlineExceeded) || n < 100 {
+				t.Errorf("after %d tries: %v", n, err)
+			}
+		}
+	})
+}
+
+func feed(text string) *http.Response { return answer(200, "text/event-stream", text) }
+
+// silentFeed is a connection over which nothing comes any more.
+func silentFeed() *http.Response {
+	r := feed("")
+	r.Body = &silent{}
+	return r
+}
+
+type silent struct{ ctx context.Context }
+
+func (s *silent) Read([]byte) (int, error) { <-s.ctx.Done(); return 0, s.ctx.Err() }
+func (s *silent) Close() error             { return nil }

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// operation is what the OpenAPI document says of a route.
+type operation struct {
+	method, path string
+	ID           string `json:"operationId"`
+	Parameters   []struct {
+		Name, In string
+	} `json:"parameters"`
+	Body *json.RawMessage `json:"requestBody"`
+}
+
+// operations reads the document that a server gives.
+func operations(t *testing.T) map[string]operation {
+	t.Helper()
+	w := httptest.NewRecorder()
+	httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true}).ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/openapi.json", nil))
+	var doc struct {
+		Paths map[string]map[string]operation `json:"paths"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]operation)
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if _, twice := all[op.ID]; twice || op.ID == "" {
+				t.Errorf("%s %s has the id %q, which is empty or not its own", method, path, op.ID)
+			}
+			op.method, op.path = strings.ToUpper(method), path
+			all[op.ID] = op
+		}
+	}
+	return all
+}
+
+// each calls something for its request alone.
+func each[T any](all iter.Seq2[T, error]) error {
+	for _, err := range all {
+		return err
+	}
+	return nil
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// calls are all operations, each called with all that it can be given.
+func calls(ctx context.Context, c *Client) map[string]func() error {
+	n, yes, page := int64(3), true, Page{Limit: 7, Cursor: "c"}
+	key := Key("k")
+	return map[string]func() error{
+		"appendEvents":     func() error { return second(c.AppendEvents(ctx, "p", wire.Append{}, key)) },
+		"readStream":       func() error { return second(c.ReadStreamPage(ctx, "p", StreamRange{&n, true}, page)) },
+		"closeStream":      func() error { return second(c.CloseStream(ctx, "p", wire.CloseStream{}, key)) },
+		"readEvents":       func() error { return second(c.ReadEventsPage(ctx, page)) },
+		"listReactions":    func() error { return second(c.ListReactionsPage(ctx, page)) },
+		"putReaction":      func() error { return second(c.PutReaction(ctx, "p", wire.PutReaction{}, key)) },
+		"getReaction":      func() error { return second(c.GetReaction(ctx, "p")) },
+		"deleteReaction":   func() error { return c.DeleteReaction(ctx, "p", key) },
+		"listPositions":    func() error { return second(c.ListPositionsPage(ctx, "p", PositionFilter{"s", &yes}, page)) },
+		"claimLeases":      func() error { return second(c.ClaimLeases(ctx, "p", wire.TakeLeases{}, key)) },
+		"ackLeases":        func() error { return second(c.AckLeases(ctx, "p", wire.Acks{}, key)) },
+		"failLease":        func() error { return second(c.FailLease(ctx, "p", wire.FailLease{}, key)) },
+		"renewLease":       func() error { return second(c.RenewLease(ctx, "p", wire.RenewLease{}, key)) },
+		"unblockReactions": func() error { return second(c.UnblockReactions(ctx, "p", wire.Repair{}, key)) },
+		"resetReactions":   func() error { return second(c.ResetReactions(ctx, "p", wire.Repair{}, key)) },
+		"skipReactions":    func() error { return second(c.SkipReactions(ctx, "p", wire.Repair{}, key)) },
+		"listLifecycles":   func() error { return second(c.ListLifecyclesPage(ctx, page)) },
+		"getLifecycle":     func() error { return second(c.GetLifecycle(ctx, "p")) },
+		"createEntity":     func() error { return second(c.CreateEntity(ctx, "p", wire.NewEntity{}, key)) },
+		"listEntities":     func() error { return second(c.ListEntitiesPage(ctx, "p", EntityFilter{"s"}, page)) },
+		"getEntity":        func() error { return second(c.GetEntity(ctx, "p", "p")) },
+		"getHistory":       func() error { return second(c.GetHistoryPage(ctx, "p", "p", page)) },
+		"getAttempts":      func() error { return second(c.GetAttempts(ctx, "p", "p")) },
+		"fireStep":         func() error { return second(c.FireStep(ctx, "p", "p", "p", wire.Fire{}, key, Wait(time.Second))) },
+		"claimStep":        func() error { return second(c.ClaimStep(ctx, "p", "p", wire.NewClaim{}, key)) },
+		"listClaims":       func() error { return second(c.ListClaimsPage(ctx, OperationFilter{"held"}, page)) },
+		"renewClaim":       func() error { return second(c.RenewClaim(ctx, "p", wire.Renew{}, key)) },
+		"settleClaim":      func() error { return second(c.SettleClaim(ctx, "p", wire.Settle{}, key)) },
+		"releaseClaim":     func() error { return second(c.ReleaseClaim(ctx, "p", wire.Release{}, key)) },
+		"journalEffect":    func() error { return second(c.JournalEffect(ctx, "p", wire.EffectCall{}, key)) },
+		"listOperations":   func() error { return second(c.ListOperationsPage(ctx, OperationFilter{"due"}, page)) },
+		"resolveOperation": func() error { return second(c.ResolveOperation(ctx, "p", wire.Resolve{}, key)) },
+		"createKey":        func() error { return second(c.CreateKey(ctx, wire.NewKey{}, key)) },
+		"listKeys":         func() error { return second(c.ListKeysPage(ctx, page)) },
+		"getKey":           func() error { return second(c.GetKey(ctx, "p")) },
+		"rotateKey":        func() error { return second(c.RotateKey(ctx, "p", wire.RotateKey{}, key)) },
+		"revokeKey":        func() error { return second(c.RevokeKey(ctx, "p", key)) },
+		"createWebhook":    func() error { return second(c.CreateWebhook(ctx, wire.NewWebhook{}, key)) },
+		"listWebhooks":     func() error { return second(c.ListWebhooksPage(ctx, page)) },
+		"getWebhook":       func() error { return second(c.GetWebhook(ctx, "p")) },
+		"rotateWebhook":    func() error { return second(c.RotateWebhook(ctx, "p", wire.RotateWebhook{}, key)) },
+		"deleteWebhook":    func() error { return c.DeleteWebhook(ctx, "p", key) },
+		"putLifecycle":     func() error { return second(c.PutLifecycle(ctx, "p", []byte(`{}`), true, key)) },
+		"listHandlers":     func() error { return second(c.ListHandlersPage(ctx, page)) },
+		"putHandler":       func() error { return second(c.PutHandler(ctx, "p", wire.PutHandler{}, key)) },
+		"getHandler":       func() error { return second(c.GetHandler(ctx, "p")) },
+		"deleteHandler":    func() error { return c.DeleteHandler(ctx, "p", key) },
+		"claimTasks":       func() error { return second(c.ClaimTasks(ctx, wire.ClaimTasks{}, key)) },
+		"completeTask":     func() error { return second(c.CompleteTask(ctx, "p", wire.CompleteTask{}, key)) },
+		"failTask":         func() error { return second(c.FailTask(ctx, "p", wire.FailTask{}, key)) },
+		"renewTask":        func() error { return second(c.RenewTask(ctx, "p", wire.Renew{}, key)) },
+		"journalTaskEffect": func() error {
+			return second(c.JournalTaskEffect(ctx, "p", wire.EffectCall{}, key))
+		},
+	}
+}
+
+var variable = regexp.MustCompile(`\{\w+\}`)
+
+// Every route of the server is a method of the client, of the same name, that sends
+// what the route takes: a route that is added without one fails here.
+func TestEveryRouteHasItsMethod(t *testing.T) {
+	var sent *http.Request
+	c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if sent != nil {
+			t.Errorf("it sent %s %s too", r.Method, r.URL)
+		}
+		sent = r
+		return answer(200, "application/json", `{"items":[],"next":null}`), nil
+	})}})
+	known, all := operations(t), calls(t.Context(), c)
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		op := known[id]
+		if _, ok := reflect.TypeOf(c).MethodByName(strings.ToUpper(id[:1]) + id[1:]); !ok {
+			t.Errorf("%s %s: the client has no method for %s", op.method, op.path, id)
+			continue
+		}
+		call := all[id]
+		if call == nil {
+			t.Errorf("%s is not called here", id)
+			continue
+		}
+		sent = nil
+		if err := call(); err != nil || sent == nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		op.check(t, sent)
+	}
+	for id := range all {
+		if _, ok := known[id]; !ok {
+			t.Errorf("%s is called here, and is no route", id)
+		}
+	}
+}
+
+// check holds a request to what the document says.
+func (op operation) check(t *testing.T, r *http.Request) {
+	t.Helper()
+	if want := "/api/v1" + variable.ReplaceAllString(op.path, "p"); r.Method != op.method || r.URL.Path != want {
+		t.Errorf("%s sent %s %s, want %s %s", op.ID, r.Method, r.URL.Path, op.method, want)
+	}
+	var want []string
+	keyed := false
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			want = append(want, p.Name)
+		}
+		keyed = keyed || p.Name == "Idempotency-Key"
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(r.URL.Query())); !slices.Equal(got, want) {
+		t.Errorf("%s sent the parameters %q, want %q", op.ID, got, want)
+	}
+	if (r.Header.Get("Idempotency-Key") != "") != keyed || (r.ContentLength > 0) != (op.Body != nil) {
+		t.Errorf("%s sent %d bytes and %v", op.ID, r.ContentLength, r.Header)
+	}
+}
+
+// The iterators ask for what their pages ask for.
+func TestIteratorsAskForPages(t *testing.T) {
+	var path string
+	c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		path = strings.TrimPrefix(r.URL.RequestURI(), "/api/v1/")
+		return answer(404, wire.ProblemType, `{"code":"NOT_FOUND"}`), nil
+	})}})
+	ctx := t.Context()
+	for want, err := range map[string]func() error{
+		"streams/p/events":                     func() error { return each(c.ReadStream(ctx, "p", StreamRange{})) },
+		"events?cursor=x":                      func() error { return each(c.ReadEvents(ctx, "x")) },
+		"reactions":                            func() error { return each(c.ListReactions(ctx)) },
+		"reactions/%2A/streams?stream=a":       func() error { return each(c.ListPositions(ctx, "*", PositionFilter{Stream: "a"})) },
+		"lifecycles":                           func() error { return each(c.ListLifecycles(ctx)) },
+		"lifecycles/p/entities?status=s":       func() error { return each(c.ListEntities(ctx, "p", EntityFilter{"s"})) },
+		"lifecycles/p/entities/%2E%2E/history": func() error { return each(c.GetHistory(ctx, "p", "..")) },
+		"claims?state=due":                     func() error { return each(c.ListClaims(ctx, OperationFilter{"due"})) },
+		"operations":                           func() error { return each(c.ListOperations(ctx, OperationFilter{})) },
+		"keys":                                 func() error { return each(c.ListKeys(ctx)) },
+		"webhooks":                             func() error { return each(c.ListWebhooks(ctx)) },
+	} {
+		if got := err(); fault.CodeOf(got) != fault.NotFound || path != want {
+			t.Errorf("asked for %s and got %v, want %s", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/keys"
+)
+
+// call is one request in the hands of its handler.
+type call struct {
+	api    *API
+	w      http.ResponseWriter
+	r      *http.Request
+	route  *route
+	values map[string]string
+	body   []byte
+	yaml   bool
+	key    keys.Key // who asks
+	status int
+
+	// idempotency is the request's key, "" for none; done says that the answer
+	// has been written by the handler itself.
+	idempotency string
+	keep        any // what is kept of the answer, if that is not all of it
+	done        bool
+}
+
+// ctx is the request's, in the workspace of the key.
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// actor is who asks, for the history.
+func (c *call) actor() string {
+	if c.key.ID == "" {
+		return "dev"
+	}
+	return "key:" + c.key.ID
+}
+
+// speaks refuses a requester that the key may not speak for.
+func (c *call) speaks(requester string) error {
+	if requester == "" {
+		return fault.New(fault.Validation, "requester says on whose behalf").With("pointer", "/requester")
+	}
+	if c.key.Speaks(requester) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "the API key may not speak for the requester %q", requester)
+}
+
+// serve answers a request under /api/v1.
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	c := &call{api: a, w: w, r: r}
+	answer, err := c.answer()
+	if err != nil {
+		watched := watchOf(r.Context())
+		watched.refused(err)
+		a.refuse(w, watched.safe(c.r), err)
+		return
+	}
+	if c.done {
+		return
+	}
+	if answer == nil {
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	writeJSON(w, c.r, c.status, "application/json", answer)
+}
+
+// answer finds out who asks for what, and does it.
+func (c *call) answer() (any, error) {
+	// Who asks comes first: a stranger learns nothing, not even what there is.
+	if err := c.authenticate(); err != nil {
+		return nil, err
+	}
+	watched := watchOf(c.ctx())
+	watched.inWorkspace(c.key.Workspace)
+	if watched.nothing != nil {
+		return nil, watched.nothing
+	}
+	c.route, c.values = watched.target, watched.values
+	if !c.route.may(c.key.Role) {
+		return nil, fault.New(fault.Forbidden, "a key with the role %q may not do this", c.key.Role)
+	}
+	if err := c.limit(); err != nil {
+		return nil, err
+	}
+	if err := c.readBody(); err != nil {
+		return nil, err
+	}
+	c.status = c.route.status
+	var err error
+	if c.idempotency, err = c.idempotencyKey(); err != nil {
+		return nil, err
+	}
+	if c.idempotency == "" {
+		return c.route.serve(c)
+	}
+	return c.kept()
+}
+
+// doer is what a verb runs on.
+func (c *call) doer() holdfast.Doer {
+	if tx, ok := c.ctx().Value(txKey{}).(holdfast.Tx); ok {
+		return tx
+	}
+	return c.api.engine
+}
+
+type txKey struct{}

@@ -1,0 +1,293 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/tokens"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) claimRoutes() {
+	by := workers
+	add(a, route{method: http.MethodPost, path: "lifecycles/{name}/entities/{id}/claims", id: "claimStep", tag: "claims", summary: "Take the claim of a step, for a body elsewhere.",
+		roles: by, status: http.StatusCreated, once: asOperation}, claimStep)
+	add(a, route{method: http.MethodGet, path: "claims", id: "listClaims", tag: "claims", summary: "List who works on what.", roles: readers}, listClaims)
+	add(a, route{method: http.MethodPost, path: "claims/{token}/renew", id: "renewClaim", tag: "claims", summary: "Extend a claim.", roles: by, once: underHold}, renewClaim)
+	add(a, route{method: http.MethodPost, path: "claims/{token}/settle", id: "settleClaim", tag: "claims", summary: "End a claim with what came of it.", roles: by, once: underHold}, settleClaim)
+	add(a, route{method: http.MethodPost, path: "claims/{token}/release", id: "releaseClaim", tag: "claims", summary: "Give a claim back.", roles: by, once: underHold}, releaseClaim)
+	add(a, route{method: http.MethodPost, path: "claims/{token}/effects", id: "journalEffect", tag: "claims", summary: "Journal an effect under a claim.", roles: by, once: underHold}, journalEffect)
+	add(a, route{method: http.MethodGet, path: "operations", id: "listOperations", tag: "operations", summary: "List operations that are not at their end.", roles: readers}, listOperations)
+	add(a, route{method: http.MethodPost, path: "operations/{id}/resolve", id: "resolveOperation", tag: "operations", summary: "Say what happened, where that is not known.", roles: operators, once: underHold}, resolveOperation)
+}
+
+type claimIn struct {
+	Name string `path:"name"`
+	ID   string `path:"id"`
+	Body wire.NewClaim
+}
+
+func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
+	b := in.Body
+	l, err := c.lifecycle(in.Name)
+	if err == nil {
+		err = c.speaks(b.Requester)
+	}
+	if err != nil {
+		return wire.Claimed{}, err
+	}
+	begun, answer, err := c.begin(l, in.ID, claimedAs)
+	if answer != nil || err != nil {
+		claimed, _ := answer.(wire.Claimed)
+		return claimed, err
+	}
+	o := c.asks(b.Input, b.ExpectedVersion, span(b.LeaseMs))
+	if begun != nil {
+		o = append(o, lifecycle.Beginning(begun))
+	}
+	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o...)
+	if again, ok := c.second(l, in.ID, err, claimedAs); ok {
+		claimed, _ := again.answer.(wire.Claimed)
+		return claimed, again.err
+	}
+	if err != nil {
+		return wire.Claimed{}, err
+	}
+	return c.token(l, claim)
+}
+
+// token gives a claim a token. Where that fails, the claim is given back: nobody
+// could use it.
+func (c *call) token(l *named, claim *lifecycle.Claim[raw]) (wire.Claimed, error) {
+	o := claim.Entity.Claimed
+	t := tokens.New()
+	err := tokens.Put(c.ctx(), c.api.engine, t, tokens.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
+	if err != nil {
+		_, _ = claim.Release(context.WithoutCancel(c.ctx()), "its token could not be kept") // else the janitor does
+		return wire.Claimed{}, err
+	}
+	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: entityOf(l.Name(), claim.Entity)}, nil
+}
+
+// claimedAs answers who claims again under the same key: with another token of the
+// same claim, while it is held. The first is not kept.
+func claimedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, error) {
+	e, err := l.Get(c.ctx(), c.api.engine, id)
+	if err != nil {
+		return nil, err
+	}
+	if !f.Running || e.Claimed == nil || e.Claimed.ID != operation {
+		return nil, fault.New(fault.Conflict, "the claim that was taken under this key has ended: %s", f.Outcome).With("outcome", f.Outcome)
+	}
+	claim, err := l.Held(c.ctx(), c.api.engine, id, operation, e.Claimed.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := c.token(l, claim)
+	c.replayed(http.StatusCreated)
+	return claimed, err
+}
+
+// held returns the claim that a token stands for. One of a requester that the key may
+// not speak for is none.
+func (c *call) held(token string) (*named, *lifecycle.Claim[raw], error) {
+	t, err := tokens.Find(c.ctx(), c.api.engine, token)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !c.key.Speaks(t.Requester) {
+		return nil, nil, fault.New(fault.NotFound, "there is no claim with this token")
+	}
+	l, err := c.lifecycle(t.Lifecycle)
+	if err != nil {
+		return nil, nil, err
+	}
+	claim, err := l.Held(c.ctx(), c.api.engine, t.Entity, t.Operation, t.Epoch)
+	return l, claim, err
+}
+
+type renewClaimIn struct {
+	Token string     `path:"token"`
+	Body  wire.Renew `optional:"true"`
+}
+
+// renewFor is how long a claim is extended for, if nothing is said: as long as one is
+// held of which the config says nothing.
+const renewFor = 5 * time.Minute
+
+func renewClaim(c *call, in *renewClaimIn) (wire.Renewed, error) {
+	_, claim, err := c.held(in.Token)
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	lease := span(in.Body.LeaseMs)
+	if lease == 0 {
+		lease = renewFor
+	}
+	until, err := claim.Renew(c.ctx(), lease)
+	return wire.Renewed{Until: wire.At(until)}, err
+}
+
+type settleIn struct {
+	Token string `path:"token"`
+	Body  wire.Settle
+}
+
+func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
+	l, claim, err := c.held(in.Token)
+	if err != nil {
+		return wire.Settled{}, err
+	}
+	e, err := settle(c, claim, in.Body)
+	return wire.Settled{Entity: entityOf(l.Name(), e)}, err
+}
+
+func settle(c *call, claim *lifecycle.Claim[raw], b wire.Settle) (rawEntity, error) {
+	o := lifecycle.Outcome(b.Outcome)
+	if o != lifecycle.Success {
+		if len(b.Data) > 0 || len(b.Events) > 0 {
+			return claim.Entity, fault.New(fault.Validation, "only a success has data or events")
+		}
+		return claim.End(c.ctx(), o, b.Message)
+	}
+	var data *raw
+	if len(b.Data) > 0 {
+		next, err := strict.Merge(claim.Entity.Data, b.Data)
+		if err != nil {
+			return claim.Entity, err
+		}
+		data = (*raw)(&next)
+	}
+	return claim.Settle(c.ctx(), o, data, c.emit(b.Events))
+}
+
+// emit appends events to their streams, in the transaction of a settle.
+func (c *call) emit(all []wire.SettleEvent) func(context.Context, holdfast.Tx) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, tx holdfast.Tx) error {
+		for _, e := range all {
+			name := e.Stream
+			if name == "" {
+				return fault.New(fault.Validation, "an event names its stream").With("pointer", "/events")
+			}
+			if _, err := stream.Append(ctx, tx, name, stream.Any, stream.Event{Name: e.Name, Data: orEmpty(e.Data), Actor: c.actor()}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+type releaseIn struct {
+	Token string       `path:"token"`
+	Body  wire.Release `optional:"true"`
+}
+
+func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
+	l, claim, err := c.held(in.Token)
+	if err != nil {
+		return wire.Settled{}, err
+	}
+	e, err := claim.Release(c.ctx(), in.Body.Reason)
+	return wire.Settled{Entity: entityOf(l.Name(), e)}, err
+}
+
+type effectIn struct {
+	Token string `path:"token"`
+	Body  wire.EffectCall
+}
+
+// journalEffect begins an effect, or says what became of it.
+func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
+	_, claim, err := c.held(in.Token)
+	if err != nil {
+		return wire.EffectState{}, err
+	}
+	b := in.Body
+	if err := checkEffect(b); err != nil {
+		return wire.EffectState{}, err
+	}
+	x, err := claim.Effect(c.ctx(), b.Name, b.Ordinal, b.Result, b.NotDone)
+	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
+}
+
+type listClaimsIn struct {
+	State  string `query:"state" doc:"held, due or uncertain"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+// operations reads a page of operations.
+func (c *call) operations(state string, limit *int, cursor string) (found []lifecycle.Pending, next string, err error) {
+	if state != "" && state != "held" && state != "due" && state != "uncertain" {
+		return nil, "", fault.New(fault.Validation, "state is held, due or uncertain")
+	}
+	p, err := c.page(limit, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err = lifecycle.Operations(c.ctx(), c.api.engine, state, p.after, p.limit)
+	if len(found) == p.limit {
+		next = found[len(found)-1].ID
+	}
+	return found, next, err
+}
+
+func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
+	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
+	all := make([]wire.HeldClaim, len(found))
+	for i, x := range found {
+		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: claimOf(x.Operation)}
+	}
+	return listed(c, all, next), err
+}
+
+func listOperations(c *call, in *listClaimsIn) (wire.List[wire.Operation], error) {
+	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
+	all := make([]wire.Operation, len(found))
+	for i, x := range found {
+		all[i] = operationOf(x.Operation, x.Effects)
+	}
+	return listed(c, all, next), err
+}
+
+func operationOf(o lifecycle.Operation, list []lifecycle.Effect) wire.Operation {
+	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: o.Step, Since: wire.At(o.Since), Epoch: o.Epoch,
+		Error: o.Error, Effects: make([]wire.Effect, len(list))}
+	for i, x := range list {
+		w.Effects[i] = wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: x.State, Result: x.Result}
+	}
+	return w
+}
+
+type resolveIn struct {
+	ID   string `path:"id"`
+	Body wire.Resolve
+}
+
+func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
+	known := make([]lifecycle.Resolution, len(in.Body.Effects))
+	for i, x := range in.Body.Effects {
+		known[i] = lifecycle.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+	}
+	if _, err := lifecycle.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycle.Outcome(in.Body.Outcome), c.actor()); err != nil {
+		return wire.Resolved{}, err
+	}
+	now, err := lifecycle.Find(c.ctx(), c.api.engine, in.ID)
+	if fault.CodeOf(err) == fault.NotFound { // it is at its end
+		return wire.Resolved{}, nil
+	}
+	if err != nil {
+		return wire.Resolved{}, err
+	}
+	w := operationOf(now.Operation, now.Effects)
+	return wire.Resolved{Operation: &w}, nil
+}

@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+type readEventsIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor" doc:"The position of an event, or next of a page."`
+}
+
+// readEvents reads the feed, page by page or as it grows.
+func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
+	var none wire.List[wire.Event]
+	p, err := c.page(in.Limit, "")
+	if err != nil {
+		return none, err
+	}
+	if c.wantsStream() {
+		return none, c.follow(in.Cursor)
+	}
+	got, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(in.Cursor), p.limit)
+	if err != nil {
+		return none, err
+	}
+	all := make([]wire.Event, len(got.Events))
+	for i, e := range got.Events {
+		at := string(e.Position)
+		all[i] = eventOf(e.Event, &at)
+	}
+	l := wire.List[wire.Event]{Items: all}
+	if len(all) == p.limit {
+		next := string(got.Next)
+		l.Next = &next
+	}
+	return l, nil
+}
+
+// wantsStream says that the caller asks for a stream of events.
+func (c *call) wantsStream() bool {
+	if c.r.Method != http.MethodGet { // a HEAD has nothing to wait for
+		return false
+	}
+	for _, one := range strings.Split(c.r.Header.Get("Accept"), ",") {
+		if kind, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && kind == "text/event-stream" {
+			return true
+		}
+	}
+	return false
+}
+
+// beat is how often a stream says that it lives, so that neither side nor what is
+// between them takes the line for dead.
+const beat = 15 * time.Second
+
+// follow sends the feed as it grows, from a cursor or from where the caller was when
+// its connection broke (Last-Event-ID).
+func (c *call) follow(after string) error {
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		after = last
+	}
+	if _, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(after), 1); err != nil {
+		return err
+	}
+	out := newLine(c.w)
+	if out == nil {
+		return fault.New(fault.UnsupportedMediaType, "this connection cannot carry a stream of events")
+	}
+	c.done = true
+	ctx, stop := context.WithCancel(c.ctx())
+	defer stop()
+	beats := make(chan stream.FeedEvent)
+	var failed error // set before ended is closed
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed = stream.Follow(ctx, c.api.engine, stream.Cursor(after), func(e stream.FeedEvent) error {
+			select {
+			case beats <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	defer func() { stop(); <-ended }()
+	ticks := time.NewTicker(beat)
+	defer ticks.Stop()
+	for {
+		var err error
+		select {
+		case e := <-beats:
+			at := string(e.Position)
+			err = out.send(at, e.Name, eventOf(e.Event, &at))
+		case <-ticks.C:
+			err = out.comment("still here")
+		case <-ended:
+			c.api.log.Warn("a stream of events has ended before its time", "error", failed)
+			return nil
+		case <-c.api.closing:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+		if err != nil {
+			return nil // the caller went away
+		}
+	}
+}
+
+// line is a connection that carries server-sent events.
+type line struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+}
+
+// newLine begins the answer, or returns nil where the connection cannot be flushed.
+func newLine(w http.ResponseWriter) *line {
+	l := &line{w, http.NewResponseController(w)}
+	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*beat)) != nil {
+		return nil
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	if l.out.Flush() != nil {
+		return nil
+	}
+	return l
+}
+
+func (l *line) send(id, event string, doc any) error {
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	return l.write("id: %s\nevent: %s\ndata: %s\n\n", id, oneLine(event), data)
+}
+
+func (l *line) comment(text string) error { return l.write(": %s\n\n", text) }
+
+func (l *line) write(format string, args ...any) error {
+	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * beat)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(l.w, format, args...); err != nil {
+		return err
+	}
+	return l.out.Flush()
+}
+
+// oneLine keeps the name of an event from being read as more than that.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/keys"
+)
+
+// Route is a route as tests see it.
+type Route struct {
+	Method, Path, ID string
+	Policy           bool // it names who may ask
+	Keyed            bool // it takes an Idempotency-Key
+	May              func(keys.Role) bool
+}
+
+// Routes returns the table of routes.
+func (a *API) Routes() []Route {
+	all := make([]Route, len(a.table))
+	for i, r := range a.table {
+		all[i] = Route{r.method, r.path, r.id, r.roles != nil, r.once != never, r.may}
+	}
+	return all
+}
+
+// Roles returns the roles that a route names, besides admin.
+func (a *API) Roles(id string) []keys.Role {
+	i := slices.IndexFunc(a.table, func(r *route) bool { return r.id == id })
+	return a.table[i].roles
+}
+
+// CursorOf makes a cursor, as one who has read the source can.
+func CursorOf(list, after string) string { return cursorOf(list, after) }

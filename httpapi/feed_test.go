@@ -1,0 +1,534 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// running lets the engine work until the test ends.
+func (d *door) running() {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.engine.Run(ctx) }()
+	d.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			d.t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// sse is one event as it comes over the line.
+type sse struct {
+	id, event string
+	data      wire.Event
+}
+
+// listener reads server-sent events.
+type listener struct {
+	t    testing.TB
+	resp *http.Response
+	in   *bufio.Reader
+	stop func()
+}
+
+// follow asks for the feed as it grows.
+func (d *door) follow(headers ...string) *listener {
+	d.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	d.t.Cleanup(stop)
+	r, err := http.NewRequestWithContext(ctx, "GET", d.url+"/api/v1/events", nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { stop(); resp.Body.Close() })
+	return &listener{d.t, resp, bufio.NewReader(resp.Body), stop}
+}
+
+// next reads one event; its lines come in the order id, event, data.
+func (l *listener) next() sse {
+	l.t.Helper()
+	var e sse
+	for _, name := range []string{"id", "event", "data", ""} {
+		line, err := l.in.ReadString('\n')
+		for err == nil && strings.HasPrefix(line, ":") { // it lives
+			_, _ = l.in.ReadString('\n')
+			line, err = l.in.ReadString('\n')
+		}
+		if err != nil {
+			l.t.Fatalf("the stream has ended: %v", err)
+		}
+		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), name+": ")
+		switch {
+		case name == "" && line == "\n":
+		case !ok:
+			l.t.Fatalf("read %q, want %s", line, name)
+		case name == "id":
+			e.id = text
+		case name == "event":
+			e.event = text
+		default:
+			if err := json.Unmarshal([]byte(text), &e.data); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+	}
+	return e
+}
+
+func (d *door) append(name string, n int) {
+	d.t.Helper()
+	events := make([]wire.NewEvent, n)
+	for i := range events {
+		events[i] = wire.NewEvent{Name: "n"}
+	}
+	d.want(d.ask("POST", "streams/"+name+"/events", wire.Append{Events: events}, nil), 201, "")
+}
+
+// The feed is followed as it grows; who was cut off goes on where he was, and sees each
+// event once.
+func TestTheFeedIsFollowed(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.running()
+		d.append("a", 3)
+		l := d.follow()
+		if l.resp.StatusCode != 200 || l.resp.Header.Get("Content-Type") != "text/event-stream" || l.resp.Header.Get("Cache-Control") != "no-store" {
+			t.Fatalf("answered %d %v", l.resp.StatusCode, l.resp.Header)
+		}
+		var seen []string
+		var last sse
+		take := func(l *listener, n int) {
+			t.Helper()
+			for range n {
+				last = l.next()
+				if last.event != last.data.Name || last.data.Position == nil || *last.data.Position != last.id {
+					t.Errorf("got %+v", last)
+				}
+				seen = append(seen, fmt.Sprint(last.data.Stream, last.data.Version))
+			}
+		}
+		take(l, 3)
+		d.append("b", 2)
+		take(l, 1)
+		l.stop()
+		d.append("a", 2)
+		l = d.follow("Last-Event-ID", last.id)
+		take(l, 3)
+		d.append("c", 1)
+		take(l, 1)
+		slices.Sort(seen)
+		if got := strings.Join(seen, " "); got != "a0 a1 a2 a3 a4 b0 b1 c0" {
+			t.Errorf("saw %s", got)
+		}
+		// The pages tell the same, in the same order.
+		var page wire.List[wire.Event]
+		d.want(d.ask("GET", "events?limit=1000", nil, &page), 200, "")
+		if len(page.Items) != 8 || page.Next != nil || *page.Items[7].Position != last.id {
+			t.Errorf("the pages tell %+v", page)
+		}
+		d.want(d.ask("GET", "events?cursor="+*page.Items[5].Position, nil, &page), 200, "")
+		if len(page.Items) != 2 {
+			t.Errorf("behind the sixth there are %d", len(page.Items))
+		}
+		l.stop()
+	})
+}
+
+func TestABadLastEventIDIsRefused(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for _, bad := range []string{"x", "p", "p0", "p01", "p-1", "p9", "pzzzzzzzzzzzzzzz", "1", " p1 x", "\xff", strings.Repeat("p", 5000)} {
+			l := d.follow("Last-Event-ID", bad)
+			text, _ := io.ReadAll(l.in)
+			l.resp.Body = io.NopCloser(strings.NewReader(string(text)))
+			d.refused(fmt.Sprintf("%.20q", bad), l.resp)
+		}
+		resp := d.ask("HEAD", "events", nil, nil, "Accept", "text/event-stream")
+		if resp.StatusCode != 200 {
+			t.Errorf("a HEAD answered %d", resp.StatusCode)
+		}
+		d.want(d.ask("GET", "events?limit=0", nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
+	})
+}
+
+// Stopping ends the streams, so that a server that stops need not wait for them.
+func TestStopEndsTheStreams(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.running()
+		d.append("a", 1)
+		l := d.follow()
+		l.next()
+		d.api.Stop()
+		if rest, err := io.ReadAll(l.in); err != nil || len(rest) > 0 {
+			t.Errorf("it ended with %q, %v", rest, err)
+		}
+	})
+}
+
+// Who does not read holds up nobody: not the one who appends, nor another who reads.
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	e := holdfasttest.Open(t, stream.Feed(stream.FeedOptions{}))
+	d := newDoor(t, e, httpapi.Options{NoKeys: true})
+	d.running()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+	l := d.follow()
+	data, _ := json.Marshal(strings.Repeat("x", 500_000))
+	for i := range 24 {
+		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "n", Data: data}}}, nil), 201, "")
+		if got := l.next(); got.data.Version != int64(i) {
+			t.Fatalf("got version %d, want %d", got.data.Version, i)
+		}
+	}
+	l.stop()
+}
+
+// A stream outlives the time in which a request must have come and be answered.
+func TestAStreamOutlivesItsServersTimeouts(t *testing.T) {
+	const within = 300 * time.Millisecond
+	e := holdfasttest.Open(t, stream.Feed(stream.FeedOptions{}))
+	d := newDoor(t, e, httpapi.Options{NoKeys: true})
+	srv := httptest.NewUnstartedServer(d.api)
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = within, within
+	srv.Start()
+	t.Cleanup(srv.Close)
+	t.Cleanup(d.api.Stop)
+	d.url = srv.URL
+	d.running()
+	l := d.follow()
+	begun, n := time.Now(), 0
+	for time.Since(begun) < 4*within {
+		d.append("s", 1)
+		if got := l.next(); got.data.Version != int64(n) {
+			t.Fatalf("got version %d, want %d", got.data.Version, n)
+		}
+		n++
+	}
+	l.stop()
+}
+
+// lease claims the streams of a reaction.
+func (d *door) lease(reaction string, limit int) []wire.Lease {
+	d.t.Helper()
+	var got wire.Leases
+	d.want(d.ask("POST", "reactions/"+reaction+"/claim", wire.TakeLeases{By: "me", Limit: limit, LeaseMs: 60000}, &got), 200, "")
+	return got.Leases
+}
+
+func (d *door) position(reaction, name string) wire.Position {
+	d.t.Helper()
+	var all wire.List[wire.Position]
+	d.want(d.ask("GET", "reactions/"+reaction+"/streams", nil, &all), 200, "")
+	i := slices.IndexFunc(all.Items, func(p wire.Position) bool { return p.Stream == name })
+	if i < 0 {
+		d.t.Fatalf("%s does not follow %s", reaction, name)
+	}
+	return all.Items[i]
+}
+
+func (d *door) ack(reaction, name string, epoch, version int64) string {
+	d.t.Helper()
+	var done wire.Acked
+	d.want(d.ask("POST", "reactions/"+reaction+"/ack", wire.Acks{Acks: []wire.Ack{{Stream: name, Epoch: epoch, Version: version}}}, &done), 200, "")
+	return done.Results[0].Status
+}
+
+// A reaction by hand: each event is shown until it is acknowledged, under the epoch that
+// was given, and never after that under an old one.
+func TestAReactionByHand(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+		d.append("s", 3)
+		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "unwanted"}}}, nil), 201, "")
+		got := d.lease("r", 10)
+		if len(got) != 1 || len(got[0].Events) != 3 || got[0].Attempt != 1 || got[0].Until == nil {
+			t.Fatalf("claimed %+v", got)
+		}
+		first := got[0].Epoch
+		if more := d.lease("r", 10); len(more) != 0 {
+			t.Fatalf("claimed twice: %+v", more)
+		}
+		var renewed wire.Renewed
+		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first, LeaseMs: 120000}, &renewed), 200, "")
+		if renewed.Until == nil || !renewed.Until.After(got[0].Until.Time) {
+			t.Errorf("renewed until %v", renewed.Until)
+		}
+		// The first holder is late: another has the stream, and he changes nothing.
+		holdfasttest.Advance(t, d.engine, 3*time.Minute)
+		d.engine.Round(context.Background())
+		second := d.lease("r", 1)
+		if len(second) != 1 || second[0].Epoch <= first || second[0].Attempt != 2 {
+			t.Fatalf("claimed %+v", second)
+		}
+		before := d.position("r", "s")
+		if status := d.ack("r", "s", first, 2); status != "LEASE_LOST" {
+			t.Errorf("an old epoch is %s", status)
+		}
+		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first, Message: "no"}, nil), 409, fault.LeaseLost)
+		no := false
+		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first, Message: "no", Retryable: &no}, nil), 409, fault.LeaseLost)
+		for _, epoch := range []int64{0, -1, second[0].Epoch + 1, 1 << 62} {
+			if status := d.ack("r", "s", epoch, 2); status != "LEASE_LOST" {
+				t.Errorf("the epoch %d is %s", epoch, status)
+			}
+		}
+		if after := d.position("r", "s"); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("it was %+v and is %+v", before, after)
+		}
+		for range 2 { // the same answer again
+			if status := d.ack("r", "s", second[0].Epoch, 1); status != "acked" {
+				t.Errorf("the ack is %s", status)
+			}
+		}
+		third := d.lease("r", 1)
+		if len(third) != 1 || len(third[0].Events) != 1 || third[0].Events[0].Version != 2 {
+			t.Fatalf("what was not acknowledged is %+v", third)
+		}
+		if status := d.ack("r", "s", third[0].Epoch, 2); status != "acked" {
+			t.Errorf("the ack is %s", status)
+		}
+		if left := d.lease("r", 1); len(left) != 0 {
+			t.Errorf("left is %+v", left)
+		}
+		d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "nobodys", Epoch: 1}}}, nil), 200, "")
+		d.want(d.ask("POST", "reactions/nobodys/ack", exampleBodies["ackLeases"], nil), 404, fault.NotFound)
+	})
+}
+
+// An ack of what is not there yet would pass over all that comes until then.
+func TestAnAckDoesNotSkipWhatIsNotThere(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		d.append("s", 2)
+		l := d.lease("r", 1)[0]
+		for _, beyond := range []int64{2, 3, 1000, 1<<62 + 1} {
+			p := d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: l.Epoch, Version: beyond}}}, nil), 400, fault.Validation)
+			if p.Pointer != "/acks/0/version" {
+				t.Errorf("the pointer is %q", p.Pointer)
+			}
+		}
+		if status := d.ack("r", "s", l.Epoch, 1); status != "acked" {
+			t.Errorf("the ack is %s", status)
+		}
+		d.append("s", 2)
+		again := d.lease("r", 1)
+		if len(again) != 1 || len(again[0].Events) != 2 || again[0].Events[0].Version != 2 {
+			t.Errorf("what comes then is %+v", again)
+		}
+	})
+}
+
+// A stream that has nothing for a reaction is not shown: nobody could acknowledge it.
+func TestALeaseHasEvents(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for i := range 5 {
+			d.append(fmt.Sprint("s", i), 2)
+		}
+		d.want(d.ask("POST", "streams/s3/events", wire.Append{Events: []wire.NewEvent{{Name: "wanted"}}}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"wanted"}}, nil), 201, "")
+		got := d.lease("r", 1)
+		if len(got) != 1 || got[0].Stream != "s3" || len(got[0].Events) != 1 || got[0].Events[0].Version != 2 {
+			t.Fatalf("claimed %+v", got)
+		}
+		if more := d.lease("r", 10); len(more) != 0 {
+			t.Errorf("claimed %+v", more)
+		}
+		d.want(d.ask("POST", "streams/s1/events", wire.Append{Events: []wire.NewEvent{{Name: "wanted"}}}, nil), 201, "")
+		if got = d.lease("r", 1); len(got) != 1 || got[0].Stream != "s1" {
+			t.Errorf("claimed %+v", got)
+		}
+	})
+}
+
+// Of a long stream a lease shows a part, and an ack of that part leaves the rest.
+func TestALongStreamIsShownInParts(t *testing.T) {
+	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+	d.append("s", 250)
+	seen := int64(0)
+	for seen < 250 {
+		l := d.lease("r", 1)
+		if len(l) != 1 || len(l[0].Events) == 0 {
+			t.Fatalf("after %d: %+v", seen, l)
+		}
+		for _, e := range l[0].Events {
+			if e.Version != seen {
+				t.Fatalf("got version %d, want %d", e.Version, seen)
+			}
+			seen++
+		}
+		d.ack("r", "s", l[0].Epoch, seen-1)
+	}
+}
+
+// A claim never gives more than it was asked for, also where somebody has died.
+func TestAClaimKeepsItsLimit(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		d.append("dead", 1)
+		if got := d.lease("r", 1); len(got) != 1 {
+			t.Fatalf("claimed %+v", got)
+		}
+		holdfasttest.Advance(t, d.engine, 5*time.Minute)
+		d.engine.Round(context.Background())
+		for i := range 4 {
+			d.append(fmt.Sprint("s", i), 1)
+		}
+		all := make(map[string]bool)
+		for _, limit := range []int{1, 2, 10} {
+			got := d.lease("r", limit)
+			if len(got) > limit {
+				t.Errorf("asked for %d, got %d", limit, len(got))
+			}
+			for _, l := range got {
+				all[l.Stream] = true
+			}
+		}
+		if len(all) != 5 {
+			t.Errorf("claimed were %v", all)
+		}
+	})
+}
+
+// Failures are counted, put off and in the end block the stream; repairs let it go on.
+func TestFailuresAndRepairsByHand(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		one := 1
+		for _, name := range []string{"r", "q"} {
+			d.want(d.ask("PUT", "reactions/"+name, wire.PutReaction{Events: []string{"*"}, MaxRetries: &one,
+				Backoff: &wire.Backoff{Kind: "fixed", BaseMs: 1000, MaxMs: 1000}}, nil), 201, "")
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			d.append(name, 2)
+		}
+		fail := func(reaction string, l wire.Lease, retryable bool) (out wire.FailedLease) {
+			t.Helper()
+			d.want(d.ask("POST", "reactions/"+reaction+"/fail", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Message: "no", Retryable: &retryable}, &out), 200, "")
+			return out
+		}
+		for _, l := range d.lease("r", 10) {
+			if f := fail("r", l, true); f.Blocked || f.Retry != 1 || f.NotBefore == nil {
+				t.Errorf("failed: %+v", f)
+			}
+		}
+		if got := d.lease("r", 10); len(got) != 0 {
+			t.Errorf("claimed before its time: %+v", got)
+		}
+		holdfasttest.Advance(t, d.engine, time.Minute)
+		for _, l := range d.lease("r", 10) {
+			if f := fail("r", l, true); !f.Blocked || f.Retry != 2 || l.Attempt != 2 {
+				t.Errorf("failed again: %+v of %+v", f, l)
+			}
+		}
+		for _, l := range d.lease("q", 10) {
+			if f := fail("q", l, false); !f.Blocked {
+				t.Errorf("failed for good: %+v", f)
+			}
+		}
+		if p := d.position("r", "a"); !p.Blocked || p.Error != "no" || p.Watermark != -1 {
+			t.Errorf("it stands at %+v", p)
+		}
+		repair := func(path string, body any, want ...string) {
+			t.Helper()
+			var got wire.Repaired
+			d.want(d.ask("POST", "reactions/"+path, body, &got), 200, "")
+			slices.Sort(got.Streams)
+			if !slices.Equal(got.Streams, want) || got.Held == nil || len(got.Held) > 0 {
+				t.Errorf("%s %v touched %q, held were %q, want %q", path, body, got.Streams, got.Held, want)
+			}
+		}
+		yes := true
+		repair("r/unblock", wire.Repair{Streams: []string{"a", "nobodys"}}, "a")
+		repair("r/unblock", wire.Repair{Filter: &wire.RepairFilter{Stream: "^[ab]$"}}, "b")
+		repair("r/unblock", wire.Repair{Filter: &wire.RepairFilter{Source: "history"}})
+		repair("r/skip", wire.Repair{Filter: &wire.RepairFilter{Blocked: &yes}}, "c")
+		if p := d.position("r", "c"); p.Blocked || p.Watermark != 0 {
+			t.Errorf("skipped, it stands at %+v", p)
+		}
+		repair("r/unblock", wire.Repair{})
+		repair("*/unblock", `{}`, "a", "b", "c") // of q
+		repair("*/reset", wire.Repair{Streams: []string{"c"}}, "c", "c")
+		if p := d.position("r", "c"); p.Watermark != -1 {
+			t.Errorf("reset, it stands at %+v", p)
+		}
+		d.want(d.ask("POST", "reactions/nobodys/reset", wire.Repair{}, nil), 404, fault.NotFound)
+		// Nothing is repaired under who works on it.
+		held := d.lease("r", 10)
+		if len(held) != 3 {
+			t.Fatalf("claimed %+v", held)
+		}
+		var got wire.Repaired
+		d.want(d.ask("POST", "reactions/r/reset", wire.Repair{}, &got), 200, "")
+		if len(got.Streams) != 0 || len(got.Held) != 3 {
+			t.Errorf("repaired %+v", got)
+		}
+	})
+}
+
+// A claim that waits is answered when something comes, and when the server stops.
+func TestAClaimWaits(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		wait := func() <-chan wire.Leases {
+			done := make(chan wire.Leases, 1)
+			go func() {
+				var got wire.Leases
+				d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", WaitMs: 50000, LeaseMs: 60000}, &got)
+				done <- got
+			}()
+			return done
+		}
+		late := time.After(40 * time.Second)
+		waiting := wait()
+		d.append("s", 1)
+		select {
+		case got := <-waiting:
+			if len(got.Leases) != 1 || len(got.Leases[0].Events) != 1 {
+				t.Errorf("claimed %+v", got)
+			}
+		case <-late:
+			t.Fatal("it waits to the end")
+		}
+		waiting = wait()
+		d.api.Stop()
+		select {
+		case got := <-waiting:
+			if got.Leases == nil || len(got.Leases) != 0 {
+				t.Errorf("claimed %+v", got)
+			}
+		case <-late:
+			t.Fatal("it waits on after the stop")
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/tokens"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/webhook"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Handlers has an engine serve lifecycles that are put through the API, whose
+// handlers are URLs or workers. Hand it to [holdfast.Open], and the same options to
+// [New].
+func Handlers(o Options) holdfast.Part { return &handlersPart{o} }
+
+type handlersPart struct{ o Options }
+
+// Start is called by [holdfast.Open].
+func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
+	c := &caller{engine: e, client: egress.Policy{Allow: p.o.AllowPrivate}.Client()}
+	if len(p.o.SecretKeys) > 0 {
+		var err error
+		if c.box, err = seal.New(p.o.SecretKeys...); err != nil {
+			return err
+		}
+	}
+	return lifecycle.Door(c.call).Start(ctx, e)
+}
+
+// noBox is the error of who wants a secret to be kept where there is no key for it.
+func noBox() error {
+	return fault.New(fault.Unavailable, "secrets cannot be kept: start the server with a key to seal them with (HOLDFAST_SECRET_KEY)")
+}
+
+// caller calls handlers.
+type caller struct {
+	engine *holdfast.Engine
+	client *http.Client
+	box    *seal.Box
+}
+
+// maxHandlerAnswer is how much a handler may answer.
+const maxHandlerAnswer = 1 << 20
+
+// call calls a handler, and says of every end what is known. A refusal by the handler
+// is its word; whatever else keeps its answer from being heard leaves it open whether
+// it has acted, once the call was sent.
+func (c *caller) call(ctx context.Context, x lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+	r, err := c.request(ctx, x)
+	if err != nil {
+		return lifecycle.RemoteAnswer{}, err
+	}
+	a, err := egress.Do(c.client, r, maxHandlerAnswer)
+	switch {
+	case fault.CodeOf(err) == fault.Forbidden:
+		return lifecycle.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
+	case err != nil:
+		return lifecycle.RemoteAnswer{}, unheard(err)
+	}
+	return judge(a)
+}
+
+func unheard(err error) error {
+	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycle.ErrUnheard)
+}
+
+// judge makes of an HTTP answer what the handler says.
+func judge(a egress.Answer) (lifecycle.RemoteAnswer, error) {
+	var told wire.HandlerAnswer
+	if len(bytes.TrimSpace(a.Body)) > 0 {
+		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
+			return lifecycle.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
+		}
+	}
+	if told.Message == "" {
+		told.Message = http.StatusText(a.Status)
+	}
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return lifecycle.RemoteAnswer{State: told.State}, nil
+	case a.Status == http.StatusUnprocessableEntity:
+		return lifecycle.RemoteAnswer{}, holdfast.Invalid(told.Message)
+	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
+		return lifecycle.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message)
+	case a.Status >= 400 && a.Status < 500:
+		return lifecycle.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
+	}
+	return lifecycle.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
+}
+
+// request makes the signed request.
+func (c *caller) request(ctx context.Context, x lifecycle.RemoteCall) (*http.Request, error) {
+	call := wire.HandlerCall{Kind: x.Kind, Handler: x.Handler.Name, Attempt: x.Attempt, IdempotencyKey: x.Operation, StepKey: x.Step, Requester: x.Requester,
+		Input: x.Input, Entity: entityOf(x.Lifecycle, x.Entity)}
+	if len(call.Input) == 0 {
+		call.Input = raw("null")
+	}
+	if x.Kind == "action" && x.Handler.Safety == "journaled" {
+		call.Token = tokens.New()
+		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
+			return nil, err
+		}
+	}
+	if c.box == nil {
+		return nil, holdfast.NonRetryable(noBox())
+	}
+	secret, err := c.box.Open(x.Handler.Secret, "handler", store.WorkspaceOf(ctx), x.Handler.Name)
+	if err != nil {
+		return nil, holdfast.NonRetryable(err)
+	}
+	body, err := json.Marshal(call)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.Handler.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, holdfast.NonRetryable(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(keyHeader, x.Operation+"/"+x.Kind)
+	id := "op_" + strings.ReplaceAll(x.Operation, "/", "_") + "_" + x.Kind
+	return r, webhook.Sign(r.Header, strings.Map(plainID, id), clock.Now(), body, secret)
+}
+
+// plainID leaves in the id of a message what may be in one.
+func plainID(r rune) rune {
+	if r == '.' || r <= ' ' || r > '~' {
+		return '_'
+	}
+	return r
+}
+
+func (a *API) handlerRoutes() {
+	add(a, route{method: http.MethodGet, path: "handlers", id: "listHandlers", tag: "handlers", summary: "List the handlers of the workspace.", roles: readers}, listHandlers)
+	add(a, route{method: http.MethodPut, path: "handlers/{name}", id: "putHandler", tag: "handlers", summary: "Declare a handler.", roles: admins, also: http.StatusCreated, once: inTx}, putHandler)
+	add(a, route{method: http.MethodGet, path: "handlers/{name}", id: "getHandler", tag: "handlers", summary: "Show a handler.", roles: readers}, getHandler)
+	add(a, route{method: http.MethodDelete, path: "handlers/{name}", id: "deleteHandler", tag: "handlers", summary: "Take a handler away.", roles: admins, once: inTx}, deleteHandler)
+	add(a, route{method: http.MethodPut, path: "lifecycles/{name}", id: "putLifecycle", tag: "lifecycles", summary: "Put a config into force, or judge it (dryRun).", roles: admins, also: http.StatusCreated, once: underHold}, putLifecycle)
+}
+
+func handlerOf(h handlers.Handler) wire.Handler {
+	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: wire.At(h.CreatedAt),
+		UpdatedAt: wire.At(h.UpdatedAt)}
+}
+
+type listHandlersIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listHandlers(c *call, in *listHandlersIn) (wire.List[wire.Handler], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Handler]{}, err
+	}
+	found, err := handlers.List(c.ctx(), c.doer(), p.after, p.limit)
+	all := make([]wire.Handler, len(found))
+	next := ""
+	for i, h := range found {
+		all[i] = handlerOf(h)
+		if len(found) == p.limit {
+			next = h.Name
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type putHandlerIn struct {
+	Name string `path:"name"`
+	Body wire.PutHandler
+}
+
+func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
+	b := in.Body
+	h := handlers.Handler{Name: in.Name, Kind: b.Kind, URL: b.URL, Safety: b.Safety, OnUnknown: b.OnUnknown, Timeout: span(b.TimeoutMs)}
+	if h.OnUnknown == "" {
+		h.OnUnknown = "hold"
+	}
+	if err := h.Check(); err != nil {
+		return out, err
+	}
+	if h.Kind == "http" {
+		if _, err := c.api.policy.CheckURL(b.URL); err != nil {
+			return out, fault.New(fault.Validation, "%s", err).With("pointer", "/url")
+		}
+	}
+	made := ""
+	if h.Kind == "worker" && b.Secret != "" {
+		return out, fault.New(fault.Validation, "a worker has no secret: it asks with its API key").With("pointer", "/secret")
+	}
+	if h.Kind == "http" && b.Secret == "" {
+		if _, err := handlers.Get(c.ctx(), c.doer(), in.Name); fault.CodeOf(err) == fault.NotFound {
+			made = webhook.NewSecret()
+			b.Secret = made
+		} else if err != nil {
+			return out, err
+		}
+	} else if b.Secret != "" {
+		if err := webhook.CheckSecret(b.Secret); err != nil {
+			return out, err
+		}
+	}
+	if b.Secret != "" {
+		if c.api.box == nil {
+			return out, noBox()
+		}
+		h.Secret = c.api.box.Seal(b.Secret, "handler", c.key.Workspace, in.Name)
+	}
+	var created bool
+	err = c.update(func(ctx context.Context, tx holdfast.Tx) (err error) {
+		created, err = handlers.Put(ctx, tx, h)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	if created {
+		c.status = http.StatusCreated
+	}
+	now, err := handlers.Get(c.ctx(), c.doer(), in.Name)
+	out = handlerOf(now)
+	c.keep = out
+	out.Secret = made
+	return out, err
+}
+
+// update runs f in the request's transaction, or in one of its own.
+func (c *call) update(f func(context.Context, holdfast.Tx) error) error {
+	if tx, ok := c.ctx().Value(txKey{}).(holdfast.Tx); ok {
+		return f(c.ctx(), tx)
+	}
+	return c.api.engine.Update(c.ctx(), f)
+}
+
+type handlerIn struct {
+	Name string `path:"name"`
+}
+
+func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
+	h, err := handlers.Get(c.ctx(), c.doer(), in.Name)
+	return handlerOf(h), err
+}
+
+func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
+	return nil, c.update(func(ctx context.Context, tx holdfast.Tx) error {
+		gone, err := handlers.Delete(ctx, tx, in.Name)
+		if err == nil && !gone {
+			err = fault.New(fault.NotFound, "there is no handler %q", in.Name)
+		}
+		return err
+	})
+}
+
+type putLifecycleIn struct {
+	Name   string `path:"name"`
+	DryRun bool   `query:"dryRun"`
+	Body   document
+}
+
+func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
+	put, err := lifecycle.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.text, in.DryRun)
+	if err != nil {
+		return wire.PutLifecycle{}, err
+	}
+	if put.Created {
+		c.status = http.StatusCreated
+	}
+	out := wire.PutLifecycle{Name: in.Name, Revision: put.Revision, Warnings: []fault.Violation{}}
+	for _, w := range put.Warnings {
+		out.Warnings = append(out.Warnings, fault.Violation{Rule: w.Rule, Path: w.Path, Line: w.Line, Message: w.Message})
+	}
+	return out, nil
+}

@@ -1,0 +1,212 @@
+// Package egress makes HTTP calls to addresses that users name: handlers and
+// webhooks. What they name must not reach what only this machine can: itself, the
+// networks around it, the cloud's metadata service.
+//
+// A name is looked up when the connection is made, and looked up again for the next,
+// and may mean something else each time. So the address is judged where it is dialled:
+// after the look-up, and for every connection, those of redirects included. Judging
+// the text of the URL alone would be a guess; it is done too, because it can say
+// earlier and better what is wrong.
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Policy is where calls may go. The zero value is the public internet, over HTTPS.
+type Policy struct {
+	// Allow are networks that may be called although they are not public, over
+	// HTTP too: 10.1.0.0/16, 127.0.0.1/32.
+	Allow []netip.Prefix
+}
+
+// Limits of a call.
+const (
+	MaxRedirects  = 3
+	connectWithin = 5 * time.Second
+	maxURL        = 2048
+)
+
+// CheckURL refuses a URL that cannot be called, before anything is looked up.
+func (p Policy) CheckURL(text string) (*url.URL, error) {
+	if len(text) > maxURL {
+		return nil, refuse("a URL has %d characters at the most", maxURL)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, refuse("the URL cannot be read")
+	}
+	return u, p.check(u)
+}
+
+func (p Policy) check(u *url.URL) error {
+	host := u.Hostname()
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http":
+		return refuse("a URL begins with https://")
+	case u.User != nil:
+		return refuse("a URL has no user and no password in it")
+	case host == "":
+		return refuse("the URL has no host")
+	case u.Port() == "0":
+		return refuse("the URL has no port that can be called")
+	case strings.ContainsAny(host, "%"):
+		return refuse("the URL's host has a zone")
+	}
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		return p.judge(u.Scheme, addr)
+	case looksLikeAddress.MatchString(host):
+		return refuse("the URL's host looks like an address, and is none as it should be written")
+	case len(p.Allow) > 0:
+		return nil
+	case u.Scheme == "http":
+		return refuse("a URL begins with https://")
+	case own(host):
+		return refuse("the host %s is this machine", host)
+	}
+	return nil
+}
+
+// own says whether a name is the machine's own.
+func own(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// looksLikeAddress is what some programs read as an address: 2130706433, 0177.0.0.1,
+// 0x7f.1, 127.1.
+var looksLikeAddress = regexp.MustCompile(`(?i)^(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*\.?$`)
+
+func (p Policy) judge(scheme string, addr netip.Addr) error {
+	if p.allows(addr) {
+		return nil
+	}
+	if !Public(addr) {
+		return refuse("the address %s is not public", addr)
+	}
+	if scheme == "http" {
+		return refuse("a URL begins with https://")
+	}
+	return nil
+}
+
+func (p Policy) allows(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	for _, n := range p.Allow {
+		if n.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// inner are the networks that are not public, beyond those that netip knows, and
+// those whose addresses carry an address of version 4 inside, which may be any.
+var inner = prefixes(
+	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+)
+
+func prefixes(all ...string) (out []netip.Prefix) {
+	for _, p := range all {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
+
+// Public says whether an address is one of the public internet.
+func Public(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.Zone() != "" {
+		return false
+	}
+	for _, n := range inner {
+		if n.Contains(addr) {
+			return false
+		}
+	}
+	return true
+}
+
+// errRefused is what a refusal by the dialer is known by.
+var errRefused = errors.New("the address is not public")
+
+// Client makes the calls. It follows few redirects, each judged anew, and uses no
+// proxy. Every call has a connection of its own: net/http sends a request again by
+// itself where a connection that was used before breaks, also a POST, if it has an
+// Idempotency-Key, and the other side may have acted on the first.
+func (p Policy) Client() *http.Client {
+	d := &net.Dialer{Timeout: connectWithin, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || !p.allows(at.Addr()) && !Public(at.Addr()) {
+			return fmt.Errorf("%w: %s", errRefused, address)
+		}
+		return nil
+	}}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true,
+			TLSHandshakeTimeout: connectWithin, MaxResponseHeaderBytes: 32 << 10, DisableCompression: true},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > MaxRedirects {
+				return refuse("more than %d redirects", MaxRedirects)
+			}
+			if r.Method != via[0].Method || r.Body == nil != (via[0].Body == nil) {
+				return refuse("a redirect that changes the method")
+			}
+			return p.check(r.URL)
+		},
+	}
+}
+
+// Answer is what was answered, cut off at a limit.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Do makes a call and reads the answer, up to limit bytes: more is an error. The error
+// of a call that must not be made is [fault.Forbidden]; after any other the call may
+// have arrived.
+func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
+	resp, err := c.Do(r)
+	if err != nil {
+		if errors.Is(err, errRefused) {
+			return Answer{}, refuse("the URL's host has an address that is not public").Wrap(err)
+		}
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			return Answer{}, f
+		}
+		return Answer{}, fault.New(fault.Unavailable, "the call of %s failed", r.URL.Redacted()).Wrap(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	a := Answer{resp.StatusCode, resp.Header, body}
+	switch {
+	case err != nil:
+		return a, fault.New(fault.Unavailable, "the answer of %s broke off", r.URL.Redacted()).Wrap(err)
+	case int64(len(body)) > limit:
+		a.Body = body[:limit]
+		return a, fault.New(fault.PayloadTooLarge, "the answer of %s is over %d bytes", r.URL.Redacted(), limit)
+	}
+	return a, nil
+}
+
+func refuse(format string, args ...any) *fault.Error {
+	return fault.New(fault.Forbidden, "the call is refused: "+format, args...)
+}

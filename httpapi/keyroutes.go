@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) keyRoutes() {
+	add(a, route{method: http.MethodPost, path: "keys", id: "createKey", tag: "keys", summary: "Make an API key. It is shown once.",
+		roles: admins, status: http.StatusCreated, once: inTx}, createKey)
+	add(a, route{method: http.MethodGet, path: "keys", id: "listKeys", tag: "keys", summary: "List the API keys of the workspace.", roles: admins}, listKeys)
+	add(a, route{method: http.MethodGet, path: "keys/{id}", id: "getKey", tag: "keys", summary: "Show an API key, without its secret.", roles: admins}, getKey)
+	add(a, route{method: http.MethodPost, path: "keys/{id}/rotate", id: "rotateKey", tag: "keys", summary: "Replace a key by another with the same rights.",
+		roles: admins, status: http.StatusCreated, once: inTx}, rotateKey)
+	add(a, route{method: http.MethodDelete, path: "keys/{id}", id: "revokeKey", tag: "keys", summary: "Revoke an API key, on all nodes within 5 seconds.", roles: admins, once: inTx}, revokeKey)
+}
+
+func keyOf(k keys.Key) wire.Key {
+	w := wire.Key{ID: k.ID, Workspace: k.Workspace, Name: k.Name, Role: string(k.Role), Requesters: k.Requesters, Rate: k.Rate, CreatedBy: k.CreatedBy,
+		CreatedAt: wire.At(k.CreatedAt)}
+	if w.Requesters == nil {
+		w.Requesters = []string{}
+	}
+	if k.ExpiresAt != nil {
+		w.ExpiresAt = wire.At(*k.ExpiresAt)
+	}
+	if k.RevokedAt != nil {
+		w.RevokedAt = wire.At(*k.RevokedAt)
+	}
+	return w
+}
+
+type createKeyIn struct{ Body wire.NewKey }
+
+func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
+	b := in.Body
+	if !keys.Role(b.Role).Valid() {
+		return wire.CreatedKey{}, fault.New(fault.Validation, "the role is %s, %s, %s or %s", keys.Read, keys.Operate, keys.Worker, keys.Admin).With("pointer", "/role")
+	}
+	if b.Name == "" {
+		b.Name = b.Role
+	}
+	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Rate: b.Rate,
+		Lifetime: span(b.LifetimeMs), By: c.actor()})
+	return c.created(k, secret), pointed(err, "lifetime", "lifetimeMs")
+}
+
+// pointed points to the member that a refusal is about; one of them has another name
+// in the document.
+func pointed(err error, field, as string) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != fault.Validation {
+		return err
+	}
+	name, _ := f.Fields["field"].(string)
+	if name == field {
+		name = as
+	}
+	return f.With("pointer", "/"+name)
+}
+
+// created shows a new key. What is kept for a repetition has no secret.
+func (c *call) created(k keys.Key, secret string) wire.CreatedKey {
+	c.keep = wire.CreatedKey{Key: keyOf(k)}
+	return wire.CreatedKey{Key: keyOf(k), Secret: secret}
+}
+
+type listKeysIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listKeys(c *call, in *listKeysIn) (wire.List[wire.Key], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Key]{}, err
+	}
+	found, err := keys.List(c.ctx(), c.doer(), p.after, p.limit)
+	all := make([]wire.Key, len(found))
+	next := ""
+	for i, k := range found {
+		all[i] = keyOf(k)
+		if len(found) == p.limit {
+			next = k.ID
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type keyIn struct {
+	ID string `path:"id"`
+}
+
+func getKey(c *call, in *keyIn) (wire.Key, error) {
+	k, err := keys.Get(c.ctx(), c.doer(), in.ID)
+	return keyOf(k), err
+}
+
+type rotateIn struct {
+	ID   string         `path:"id"`
+	Body wire.RotateKey `optional:"true"`
+}
+
+func rotateKey(c *call, in *rotateIn) (wire.CreatedKey, error) {
+	k, secret, err := keys.Rotate(c.ctx(), c.doer(), in.ID, span(in.Body.OverlapMs), c.actor())
+	return c.created(k, secret), pointed(err, "overlap", "overlapMs")
+}
+
+func revokeKey(c *call, in *keyIn) (wire.Key, error) {
+	k, err := keys.Revoke(c.ctx(), c.doer(), in.ID, c.actor())
+	return keyOf(k), err
+}

@@ -1,0 +1,505 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+var allRoles = []keys.Role{keys.Read, keys.Operate, keys.Worker, keys.Admin}
+
+// exampleBodies are a good body of each route that takes one. A new route has to be
+// added here, or the tests of every route say so.
+var exampleBodies = map[string]any{
+	"appendEvents":     wire.Append{Events: []wire.NewEvent{{Name: "n"}}},
+	"closeStream":      wire.CloseStream{Mode: "archive"},
+	"putReaction":      wire.PutReaction{Events: []string{"*"}},
+	"claimLeases":      wire.TakeLeases{By: "me"},
+	"ackLeases":        wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: 1}}},
+	"failLease":        wire.FailLease{Stream: "s", Epoch: 1, Message: "no"},
+	"renewLease":       wire.RenewLease{Stream: "s", Epoch: 1},
+	"unblockReactions": wire.Repair{},
+	"resetReactions":   wire.Repair{},
+	"skipReactions":    wire.Repair{},
+	"createEntity":     wire.NewEntity{},
+	"fireStep":         wire.Fire{Requester: "admin"},
+	"claimStep":        wire.NewClaim{StepKey: "close", Requester: "admin"},
+	"renewClaim":       wire.Renew{},
+	"settleClaim":      wire.Settle{Outcome: "success"},
+	"releaseClaim":     wire.Release{},
+	"journalEffect":    wire.EffectCall{Name: "x"},
+	"resolveOperation": wire.Resolve{Outcome: "failure"},
+	"createKey":        wire.NewKey{Role: "read"},
+	"rotateKey":        wire.RotateKey{},
+	"createWebhook":    wire.NewWebhook{URL: "https://example.com/"},
+	"rotateWebhook":    wire.RotateWebhook{},
+
+	"putHandler":        wire.PutHandler{Kind: "worker"},
+	"putLifecycle":      json.RawMessage(jobConfig),
+	"claimTasks":        wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, WaitMs: new(wire.Millis)},
+	"completeTask":      wire.CompleteTask{Epoch: 1},
+	"failTask":          wire.FailTask{Epoch: 1, Message: "no"},
+	"renewTask":         wire.Renew{Epoch: 1},
+	"journalTaskEffect": wire.EffectCall{Epoch: 1, Name: "x"},
+}
+
+// sealing is a key to seal secrets with.
+var sealing = [][]byte{bytes.Repeat([]byte("k"), 32)}
+
+// pathOf fills the parameters of a route's path.
+func pathOf(r httpapi.Route, values func(name string) string) string {
+	parts := strings.Split(r.Path, "/")
+	for i, p := range parts {
+		if name, ok := strings.CutPrefix(p, "{"); ok {
+			parts[i] = values(strings.TrimSuffix(name, "}"))
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// example asks for a route, with what it wants.
+func (d *door) example(r httpapi.Route, values func(string) string, headers ...string) *http.Response {
+	d.t.Helper()
+	return d.ask(r.Method, pathOf(r, values), exampleBodies[r.ID], nil, headers...)
+}
+
+// ofNobody are ids that look well and are nobody's.
+func ofNobody(r httpapi.Route) func(string) string {
+	return func(name string) string {
+		switch {
+		case name == "name" && strings.HasPrefix(r.Path, "lifecycles"):
+			return "invoice"
+		case name == "id" && strings.HasPrefix(r.Path, "keys"):
+			return strings.Repeat("0", 26)
+		case name == "id" && strings.HasPrefix(r.Path, "operations"):
+			return "019a0000-0000-7000-8000-000000000000"
+		case name == "id" && strings.HasPrefix(r.Path, "webhooks"):
+			return "019a0000-0000-7000-8000-000000000001"
+		case name == "token":
+			return "clm_AAAAAAAAAAAAAAAAAAAAAA"
+		case name == "stepKey":
+			return "close"
+		}
+		return "nobodys"
+	}
+}
+
+// newKey makes a key, past the door.
+func (d *door) newKey(space string, role keys.Role, lifetime time.Duration) (keys.Key, string) {
+	d.t.Helper()
+	k, text, err := keys.Create(holdfast.InWorkspace(context.Background(), space), d.engine,
+		keys.CreateArgs{Name: string(role), Role: role, Requesters: []string{"*"}, By: "test", Lifetime: lifetime})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return k, text
+}
+
+func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
+	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	seen := make(map[string]bool)
+	for _, r := range d.api.Routes() {
+		if !r.Policy {
+			t.Errorf("%s %s says of nobody that he may", r.Method, r.Path)
+		}
+		if !r.May(keys.Admin) {
+			t.Errorf("an admin may not %s", r.ID)
+		}
+		if r.May("") || r.May("nonsense") {
+			t.Errorf("a role that there is not may %s", r.ID)
+		}
+		if body := exampleBodies[r.ID]; (r.Method == "POST" || r.Method == "PUT") && body == nil {
+			t.Errorf("%s %s has no example", r.Method, r.Path)
+		}
+		if r.Keyed != (r.Method != "GET") {
+			t.Errorf("%s %s: whether it takes an Idempotency-Key is %v", r.Method, r.Path, r.Keyed)
+		}
+		if seen[r.ID] {
+			t.Errorf("%s is there twice", r.ID)
+		}
+		seen[r.ID] = true
+		if r.Method != "GET" && r.May(keys.Read) {
+			t.Errorf("one who may only read may %s", r.ID)
+		}
+	}
+}
+
+// Each route is for the roles that it names, and for nobody else.
+func TestEveryRouteByRole(t *testing.T) {
+	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+		for _, role := range allRoles {
+			_, text := d.newKey("default", role, 0)
+			one := d.as(text)
+			for _, r := range d.api.Routes() {
+				resp := one.example(r, ofNobody(r))
+				if !r.May(role) {
+					one.want(resp, 403, fault.Forbidden)
+					continue
+				}
+				if resp.StatusCode == 401 || resp.StatusCode == 403 || resp.StatusCode >= 500 {
+					t.Errorf("%s may %s, and got %d %s", role, r.ID, resp.StatusCode, textOf(resp))
+				}
+			}
+		}
+	}, invoices(nil))
+}
+
+// What is said of who may is fixed here once more, so that it is not changed by accident.
+func TestWhoMayWhat(t *testing.T) {
+	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
+		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
+	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
+		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "putLifecycle": true}
+	for _, r := range d.api.Routes() {
+		want := map[keys.Role]bool{keys.Admin: true}
+		switch {
+		case manage[r.ID]:
+		case work[r.ID]:
+			want[keys.Worker], want[keys.Operate] = true, true
+		case r.Method == "GET":
+			want[keys.Read], want[keys.Worker], want[keys.Operate] = true, true, true
+		default:
+			want[keys.Operate] = true
+		}
+		for _, role := range allRoles {
+			if r.May(role) != want[role] {
+				t.Errorf("%s may %s: %v, want %v", role, r.ID, r.May(role), want[role])
+			}
+		}
+	}
+}
+
+var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
+
+// Who shows no good key is told one and the same, wherever he asks.
+func TestStrangersAreAllToldTheSame(t *testing.T) {
+	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+		_, good := d.newKey("default", keys.Admin, 0)
+		_, other := d.newKey("default", keys.Admin, 0)
+		_, expired := d.newKey("default", keys.Admin, time.Second)
+		gone, revoked := d.newKey("default", keys.Admin, 0)
+		if _, err := keys.Revoke(context.Background(), d.engine, gone.ID, "test"); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, d.engine, time.Minute)
+		bad := map[string][]string{
+			"missing":      nil,
+			"empty":        {"Authorization", "Bearer "},
+			"no scheme":    {"Authorization", good},
+			"basic":        {"Authorization", "Basic " + good},
+			"malformed":    {"Authorization", "Bearer hf_nonsense"},
+			"cut off":      {"Authorization", "Bearer " + good[:len(good)-1]},
+			"capitals":     {"Authorization", "Bearer " + strings.ToUpper(good)},
+			"unknown":      {"Authorization", "Bearer hf_" + strings.Repeat("0", 26) + "_" + strings.Repeat("0", 52)},
+			"wrong secret": {"X-Api-Key", good[:len(good)-52] + other[len(other)-52:]},
+			"expired":      {"Authorization", "Bearer " + expired},
+			"revoked":      {"X-Api-Key", revoked},
+			"two":          {"Authorization", "Bearer " + good, "X-Api-Key", good},
+			"two bearers":  {"Authorization", "Bearer " + good, "Authorization", "Bearer " + good},
+			"two others":   {"X-Api-Key", good, "X-Api-Key", other},
+			"in the query": nil,
+		}
+		var told string
+		for name, headers := range bad {
+			for _, r := range append(d.api.Routes(), httpapi.Route{Method: "GET", Path: "nothing"}, httpapi.Route{Method: "BREW", Path: "events"}) {
+				path := pathOf(r, ofNobody(r))
+				if name == "in the query" {
+					path += "?key=" + good
+				}
+				resp := d.ask(r.Method, path, exampleBodies[r.ID], nil, headers...)
+				d.want(resp, 401, fault.Auth)
+				text := requestIDs.ReplaceAllString(textOf(resp), "")
+				if told == "" {
+					told = text
+				}
+				if text != told || resp.Header.Get("WWW-Authenticate") == "" {
+					t.Fatalf("%s, %s: told %s, and others %s", name, r.ID, text, told)
+				}
+			}
+		}
+		d.want(d.ask("GET", "keys", nil, nil, "X-Api-Key", good), 200, "")
+		d.want(d.ask("GET", "keys", nil, nil, "Authorization", "bearer "+good), 200, "")
+	}, invoices(nil))
+}
+
+// varies is what differs between two answers that say the same.
+var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]*"|"(at|createdAt|updatedAt|until|since)":"[^"]*"`)
+
+// Another workspace's id answers as one that is nobody's: the same status, the same
+// words, and no trace of it in any list.
+func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
+	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+		ours, text := d.newKey("ours", keys.Admin, 0)
+		_, strange := d.newKey("theirs", keys.Admin, 0)
+		us, them := d.as(text), d.as(strange)
+		var made wire.Claimed
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "oursent"}, nil), 201, "")
+		us.want(us.ask("POST", "lifecycles/invoice/entities/oursent/claims", exampleBodies["claimStep"], &made), 201, "")
+		us.want(us.ask("PUT", "reactions/oursrea", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		us.want(us.ask("POST", "streams/oursstr/events", exampleBodies["appendEvents"], nil), 201, "")
+		var hook wire.CreatedWebhook
+		us.want(us.ask("POST", "webhooks", exampleBodies["createWebhook"], &hook), 201, "")
+		before := us.everything("oursent", "oursstr", "oursrea")
+		for _, r := range d.api.Routes() {
+			nobodys := ofNobody(r)
+			theirs := func(name string) string {
+				switch {
+				case name == "name" && strings.HasPrefix(r.Path, "reactions"):
+					return "oursrea"
+				case name == "id" && strings.HasPrefix(r.Path, "lifecycles"):
+					return "oursent"
+				case name == "id" && strings.HasPrefix(r.Path, "keys"):
+					return ours.ID
+				case name == "id" && strings.HasPrefix(r.Path, "webhooks"):
+					return hook.ID
+				case name == "id":
+					return made.Entity.Claim.Operation
+				case name == "token":
+					return made.Claim.Token
+				case name == "stream":
+					return "oursstr"
+				}
+				return nobodys(name)
+			}
+			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" {
+				continue // they make one
+			}
+			said := func(values func(string) string) string {
+				resp := them.example(r, values)
+				text := varies.ReplaceAllString(textOf(resp), "")
+				for _, p := range strings.Split(r.Path, "/") {
+					if name, ok := strings.CutPrefix(p, "{"); ok {
+						text = strings.ReplaceAll(text, values(strings.TrimSuffix(name, "}")), "X")
+					}
+				}
+				return fmt.Sprint(resp.StatusCode, resp.Header.Get("Retry-After"), text)
+			}
+			if a, b := said(theirs), said(nobodys); a != b {
+				t.Errorf("%s: of another workspace's: %s\nof nobody's: %s", r.ID, a, b)
+			}
+		}
+		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks"} {
+			if text := textOf(them.ask("GET", path, nil, nil)); strings.Contains(text, "ours") || strings.Contains(text, ours.ID) || strings.Contains(text, hook.ID) {
+				t.Errorf("%s tells %s", path, text)
+			}
+		}
+		if after := us.everything("oursent", "oursstr", "oursrea"); after != before {
+			t.Errorf("it was\n%s\nand is\n%s", before, after)
+		}
+		us.want(us.ask("POST", "claims/"+made.Claim.Token+"/settle", exampleBodies["settleClaim"], nil), 200, "")
+	}, invoices(nil))
+}
+
+// everything is what a workspace shows of some things.
+func (d *door) everything(entity, stream, reaction string) string {
+	d.t.Helper()
+	var all strings.Builder
+	for _, path := range []string{"lifecycles/invoice/entities", "lifecycles/invoice/entities/" + entity + "/history", "streams/" + stream + "/events",
+		"reactions", "reactions/" + reaction, "reactions/*/streams", "keys", "claims", "operations", "webhooks"} {
+		all.WriteString(requestIDs.ReplaceAllString(textOf(d.ask("GET", path, nil, nil)), ""))
+	}
+	return all.String()
+}
+
+// A claim's token works only with a key that speaks for who claimed.
+func TestATokenIsOfItsRequester(t *testing.T) {
+	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+		_, text := d.newKey("default", keys.Operate, 0)
+		us := d.as(text)
+		_, quiet, err := keys.Create(context.Background(), d.engine, keys.CreateArgs{Name: "q", Role: keys.Operate, Requesters: []string{"system"}, By: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		them := d.as(quiet)
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		them.want(them.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 403, fault.Forbidden)
+		them.want(them.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil), 403, fault.Forbidden)
+		var made wire.Claimed
+		us.want(us.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made, "Idempotency-Key", "k"), 201, "")
+		them.want(them.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil, "Idempotency-Key", "k"), 403, fault.Forbidden)
+		for _, what := range []string{"renew", "settle", "release", "effects"} {
+			body := map[string]any{"renew": wire.Renew{}, "settle": wire.Settle{Outcome: "success"}, "release": wire.Release{}, "effects": wire.EffectCall{Name: "x"}}[what]
+			theirs := them.ask("POST", "claims/"+made.Claim.Token+"/"+what, body, nil)
+			nobodys := them.ask("POST", "claims/clm_AAAAAAAAAAAAAAAAAAAAAA/"+what, body, nil)
+			them.want(theirs, 404, fault.NotFound)
+			if a, b := varies.ReplaceAllString(textOf(theirs), ""), varies.ReplaceAllString(textOf(nobodys), ""); a != b {
+				t.Errorf("%s: told %s, and of nobody's %s", what, a, b)
+			}
+		}
+		us.want(us.ask("POST", "claims/"+made.Claim.Token+"/settle", exampleBodies["settleClaim"], nil), 200, "")
+	}, invoices(nil))
+}
+
+// lockedBuffer takes a log of many goroutines.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// secretive uses keys and tokens in every way, and returns the path of the database,
+// the log, and what must stand in neither.
+func secretive(t *testing.T) (path string, log *lockedBuffer, secrets map[string]string) {
+	t.Helper()
+	path, log, secrets = filepath.Join(t.TempDir(), "a.db"), new(lockedBuffer), make(map[string]string)
+	l := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	e, err := holdfast.Open(t.Context(), sqlite.File(path), holdfast.Config{Log: l}, invoices(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoor(t, e, httpapi.Options{Log: l})
+	_, text := d.newKey("default", keys.Admin, 0)
+	d.key = text
+	secrets["the first key"] = text[len(text)-52:]
+	var made wire.CreatedKey
+	d.want(d.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: []string{"*"}}, &made, "Idempotency-Key", "k1"), 201, "")
+	secrets["a key made under an idempotency key"] = made.Secret[len(made.Secret)-52:]
+	d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{OverlapMs: 60000}, &made, "Idempotency-Key", "k2"), 201, "")
+	secrets["a key that replaced another"] = made.Secret[len(made.Secret)-52:]
+	d.key = made.Secret
+	d.ask("GET", "keys/"+made.Secret, nil, nil) // by mistake
+	d.ask("GET", "keys?cursor="+made.Secret, nil, nil)
+	d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+	var claim wire.Claimed
+	for _, name := range []string{"a token", "a token told again"} {
+		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &claim, "Idempotency-Key", "k3"), 201, "")
+		secrets[name] = strings.TrimPrefix(claim.Claim.Token, "clm_")
+	}
+	for what, body := range map[string]any{"renew": wire.Renew{}, "effects": wire.EffectCall{Name: "x", NotDone: true}, "settle": wire.Settle{Outcome: "nonsense"}} {
+		d.ask("POST", "claims/"+claim.Claim.Token+"/"+what, body, nil, "Idempotency-Key", "k4"+what)
+	}
+	d.want(d.ask("POST", "claims/"+claim.Claim.Token+"/release", wire.Release{}, nil, "Idempotency-Key", "k5"), 200, "")
+	http.DefaultClient.CloseIdleConnections()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.ask("POST", "claims/"+claim.Claim.Token+"/release", wire.Release{}, nil) // without a database
+	return path, log, secrets
+}
+
+func TestNoSecretIsStored(t *testing.T) {
+	path, _, secrets := secretive(t)
+	all := dump(t, path)
+	for _, file := range []string{path, path + "-wal"} {
+		if raw, err := os.ReadFile(file); err == nil {
+			all += string(raw)
+		}
+	}
+	if !strings.Contains(all, "holdfast") {
+		t.Fatal("the dump is empty")
+	}
+	for name, secret := range secrets {
+		if strings.Contains(all, secret) {
+			t.Errorf("the database has %s", name)
+		}
+	}
+}
+
+func TestNoSecretIsLogged(t *testing.T) {
+	_, log, secrets := secretive(t)
+	if !strings.Contains(log.String(), "/api/v1/") {
+		t.Fatal("the log has no requests")
+	}
+	for name, secret := range secrets {
+		if i := strings.Index(log.String(), secret); i >= 0 {
+			t.Errorf("the log has %s: %s", name, log.String()[max(0, i-160):i+len(secret)])
+		}
+	}
+}
+
+// dump is all rows of all tables of a SQLite file.
+func dump(t *testing.T, path string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var all strings.Builder
+	for _, name := range query(t, db, `SELECT name FROM sqlite_schema WHERE type = 'table'`) {
+		fmt.Fprintln(&all, name, query(t, db, `SELECT * FROM "`+name[0].(string)+`"`))
+	}
+	return all.String()
+}
+
+func query(t *testing.T, db *sql.DB, text string) (all [][]any) {
+	t.Helper()
+	rows, err := db.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		row, to := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range row {
+			if raw, ok := v.([]byte); ok {
+				row[i] = string(raw)
+			}
+		}
+		all = append(all, row)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The body of a key's answer has no secret but when it was made.
+func TestKeysAreShownWithoutTheirSecrets(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		var made wire.CreatedKey
+		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made), 201, "")
+		secret := made.Secret[len(made.Secret)-52:]
+		for _, path := range []string{"keys", "keys/" + made.ID, "events"} {
+			if text := textOf(d.ask("GET", path, nil, nil)); strings.Contains(text, secret) {
+				t.Errorf("%s tells %s", path, text)
+			}
+		}
+		var k wire.Key
+		d.want(d.ask("DELETE", "keys/"+made.ID, nil, &k), 200, "")
+		if raw, _ := json.Marshal(k); k.RevokedAt == nil {
+			t.Errorf("revoked, it is %s", raw)
+		}
+	})
+}

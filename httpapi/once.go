@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// A caller that gives its request a key may send it again, at once, later, or after a
+// crash of either side: it is done once, and answered the same.
+//
+// What is one transaction (an append, a new entity) has the key's row in it: first
+// the key is taken, so that a second caller waits there and then finds the answer;
+// last the answer is stored. What is more than one transaction is done while the key
+// is held; such requests (a reaction that is put, a stream that is closed) come to
+// the same when they are done again. What begins an operation (a step that is fired)
+// has the key point to it, from the transaction on that begins it: the answer is what
+// became of the operation. A refusal is not stored, because it changed nothing.
+
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotency-Replayed"
+	// keyLease is how long a key is held that nobody renews.
+	keyLease = 30 * time.Second
+)
+
+// idempotencyKey reads the key of a request that changes something.
+func (c *call) idempotencyKey() (string, error) {
+	all := c.r.Header.Values(keyHeader)
+	switch {
+	case len(all) == 0 || c.route.once == never:
+		return "", nil
+	case len(all) > 1:
+		return "", fault.New(fault.Validation, "the request has %s twice", keyHeader)
+	}
+	return all[0], requests.CheckKey(all[0])
+}
+
+// fingerprint tells this request from another.
+func (c *call) fingerprint() string {
+	body := c.body
+	if doc, ok := strict.Canonical(body); ok {
+		body = doc
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %s?%s\n", c.r.Method, c.r.URL.EscapedPath(), c.r.URL.RawQuery)
+	sum.Write(body)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// kept does a request that has a key.
+func (c *call) kept() (any, error) {
+	switch c.route.once {
+	case inTx:
+		return c.keptInTx()
+	case underHold:
+		return c.keptUnderHold()
+	}
+	return c.route.serve(c)
+}
+
+func (c *call) keptInTx() (answer any, err error) {
+	r := c.r
+	defer func() { c.r = r }()
+	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
+		answer, c.status, c.keep = nil, c.route.status, nil // it may run again
+		c.r = r.WithContext(inTransaction(ctx, tx))
+		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+		if err != nil {
+			return err
+		}
+		if !mine {
+			answer, err = c.replay(q)
+			return err
+		}
+		if answer, err = c.route.serve(c); err != nil {
+			return err
+		}
+		return requests.Finish(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer))
+	})
+	return answer, err
+}
+
+func (c *call) keptUnderHold() (any, error) {
+	q, mine, err := requests.Take(c.ctx(), c.api.engine, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+	if err != nil {
+		return nil, err
+	}
+	if !mine {
+		return c.replay(q)
+	}
+	k := &hold.Keeper{Lease: keyLease, Timeout: answerWithin, Renew: func(ctx context.Context) error {
+		_, err := requests.Renew(ctx, c.api.engine, c.idempotency, q.Epoch, keyLease)
+		return err
+	}}
+	r := c.r
+	c.r = r.WithContext(k.Start(r.Context()))
+	answer, err := c.route.serve(c)
+	k.Stop()
+	c.r = r
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), keyLease)
+	defer cancel()
+	if err != nil {
+		if failed := requests.Free(ctx, c.api.engine, c.idempotency, q.Epoch); failed != nil {
+			c.api.log.Warn("the key of a refused request could not be freed: it is free when its hold has run out", "error", failed)
+		}
+		return nil, err
+	}
+	if err := requests.Finish(ctx, c.api.engine, c.idempotency, q.Epoch, c.status, c.stored(answer)); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+		c.api.log.Warn("the answer to a request could not be kept: it is done again when it is sent again", "error", err)
+	}
+	return answer, nil
+}
+
+// storedAnswer is an answer as it is kept.
+type storedAnswer struct {
+	Body     json.RawMessage `json:"body,omitempty"`
+	Location string          `json:"location,omitempty"`
+}
+
+// stored is what is kept of an answer: all of it, unless the handler says otherwise.
+func (c *call) stored(answer any) []byte {
+	if c.keep != nil {
+		answer = c.keep
+	}
+	kept := storedAnswer{Location: c.w.Header().Get("Location")}
+	if answer != nil {
+		kept.Body, _ = json.Marshal(answer) // of our own shapes, it does not fail
+	}
+	text, _ := json.Marshal(kept)
+	return text
+}
+
+// replay answers a request that was made before.
+func (c *call) replay(q requests.Request) (any, error) {
+	if q.Fingerprint != c.fingerprint() {
+		return nil, fault.New(fault.KeyMismatch, "the key %q belongs to another request: use a new one", q.Key)
+	}
+	if q.State != requests.Done {
+		return nil, inFlight(q)
+	}
+	var kept storedAnswer
+	if err := json.Unmarshal(q.Answer, &kept); err != nil {
+		return nil, err
+	}
+	c.replayed(q.Status)
+	if kept.Location != "" {
+		c.w.Header().Set("Location", kept.Location)
+	}
+	if kept.Body == nil {
+		return nil, nil
+	}
+	return kept.Body, nil
+}
+
+// replayed marks an answer as that of an earlier request.
+func (c *call) replayed(status int) {
+	c.status = status
+	c.w.Header().Set(replayedHeader, "true")
+}
+
+// inFlight is the error of who comes while the first is at work.
+func inFlight(q requests.Request) error {
+	return fault.New(fault.KeyInFlight, "the request with the key %q is being worked on", q.Key).With("retryAfter", seconds(q.RetryAfter))
+}
+
+func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+
+// retryAfter tells in a header what an error says.
+func retryAfter(h http.Header, f *fault.Error) {
+	if n, ok := f.Fields["retryAfter"].(int); ok {
+		h.Set("Retry-After", strconv.Itoa(n))
+	}
+}

@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// The OpenAPI document is made from the table of routes and the shapes of package
+// wire. The library makes the schemas; it does not read the requests, because its
+// reader takes what ours refuses (members that are written twice, or in another case).
+
+// document31 makes the OpenAPI document.
+func (a *API) document31() ([]byte, error) {
+	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	doc := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "Holdfast", Version: "1",
+		Description: "A durable workflow and state engine for work that must not happen twice."},
+		Servers: []*huma.Server{{URL: strings.TrimSuffix(base, "/")}},
+		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"bearer": {Type: "http", Scheme: "bearer", Description: "hf_<id>_<secret>"},
+			"apiKey": {Type: "apiKey", In: "header", Name: "X-Api-Key"}}},
+		Security: []map[string][]string{{"bearer": {}}, {"apiKey": {}}}}
+	problem := schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")
+	for _, r := range a.table {
+		doc.AddOperation(r.operation(schemas, problem))
+	}
+	for _, s := range schemas.Map() {
+		mend(s)
+	}
+	for name, member := range orNull {
+		if s := schemas.Map()[name]; s != nil {
+			s.Properties[member] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties[member], {Type: "null"}}}
+		}
+	}
+	if p := schemas.Map()["Problem"]; p != nil {
+		p.AdditionalProperties = true // a code's own facts
+	}
+	return json.Marshal(doc)
+}
+
+// orNull are the members that are an object or null, which the library does not say.
+var orNull = map[string]string{"Entity": "claim", "Resolved": "operation"}
+
+// operation describes a route.
+func (r *route) operation(schemas huma.Registry, problem *huma.Schema) *huma.Operation {
+	op := &huma.Operation{Method: r.method, Path: "/" + r.path, OperationID: r.id, Summary: r.summary, Tags: []string{r.tag},
+		Responses: map[string]*huma.Response{"default": {Description: "A refusal.",
+			Content: map[string]*huma.MediaType{wire.ProblemType: {Schema: problem}}}}}
+	for i := range r.in.typ.NumField() {
+		if p := parameter(r.in.typ.Field(i), schemas); p != nil {
+			op.Parameters = append(op.Parameters, p)
+		}
+	}
+	if r.once != never {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: keyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
+			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
+	}
+	if r.in.body >= 0 {
+		op.RequestBody = &huma.RequestBody{Required: !r.in.optional, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemaOf(r.in.typ.Field(r.in.body).Type, schemas)}}}
+	}
+	ok := &huma.Response{Description: http.StatusText(r.status)}
+	if r.out.Kind() == reflect.Pointer {
+		op.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: "Done."}
+		return op
+	}
+	ok.Content = map[string]*huma.MediaType{"application/json": {Schema: schemaOf(r.out, schemas)}}
+	if r.stream {
+		ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
+	}
+	op.Responses[strconv.Itoa(r.status)] = ok
+	if r.also != 0 {
+		op.Responses[strconv.Itoa(r.also)] = &huma.Response{Description: http.StatusText(r.also), Content: ok.Content}
+	}
+	return op
+}
+
+func schemaOf(t reflect.Type, schemas huma.Registry) *huma.Schema {
+	if t == reflect.TypeFor[document]() {
+		return &huma.Schema{Type: "object", AdditionalProperties: true}
+	}
+	return schemas.Schema(t, true, t.Name())
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// parameter describes a field that is read from the path or the query.
+func parameter(f reflect.StructField, schemas huma.Registry) *huma.Param {
+	p := &huma.Param{Description: f.Tag.Get("doc")}
+	switch {
+	case f.Tag.Get("path") != "":
+		p.Name, p.In, p.Required = f.Tag.Get("path"), "path", true
+	case f.Tag.Get("query") != "":
+		p.Name, p.In = f.Tag.Get("query"), "query"
+	default:
+		return nil
+	}
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	p.Schema = schemas.Schema(t, true, f.Name)
+	switch p.Name {
+	case "limit":
+		p.Schema = &huma.Schema{Type: "integer", Minimum: ptr(1.0), Maximum: ptr(1000.0), Default: 100}
+	case "cursor":
+		p.Description = "Where to go on: next of the page before."
+	}
+	return p
+}
+
+// mend makes a schema say what is so: a list of ours is never null, and a time is a
+// date-time.
+func mend(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Type == huma.TypeArray {
+		s.Nullable = false
+	}
+	mend(s.Items)
+	for name, p := range s.Properties {
+		mend(p)
+		if p.Type == huma.TypeString && isTime(name) {
+			p.Format = "date-time"
+		}
+	}
+}
+
+// isTime says whether a member of that name is a time.
+func isTime(name string) bool {
+	switch name {
+	case "at", "since", "until", "notBefore", "timestamp":
+		return true
+	}
+	return strings.HasSuffix(name, "At") || strings.HasSuffix(name, "Until")
+}

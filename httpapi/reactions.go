@@ -1,0 +1,578 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/webhooks"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) reactionRoutes() {
+	r := func(method, path, id, summary string) route {
+		return route{method: method, path: path, id: id, tag: "reactions", summary: summary}
+	}
+	with := func(x route, change func(*route)) route { change(&x); return x }
+	add(a, with(r(http.MethodGet, "reactions", "listReactions", "List the reactions of the workspace."), func(x *route) { x.roles = readers }), listReactions)
+	add(a, with(r(http.MethodPut, "reactions/{name}", "putReaction", "Register a reaction, or change one."), func(x *route) { x.roles, x.also, x.once = admins, http.StatusCreated, underHold }), putReaction)
+	add(a, with(r(http.MethodGet, "reactions/{name}", "getReaction", "Show a reaction."), func(x *route) { x.roles = readers }), getReaction)
+	add(a, with(r(http.MethodDelete, "reactions/{name}", "deleteReaction", "Remove a reaction."), func(x *route) { x.roles, x.once = admins, underHold }), deleteReaction)
+	add(a, with(r(http.MethodGet, "reactions/{name}/streams", "listPositions", "Where a reaction (* for all) stands on its streams."), func(x *route) { x.roles = readers }), listPositions)
+	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, underHold }), claimLeases)
+	add(a, with(r(http.MethodPost, "reactions/{name}/ack", "ackLeases", "Acknowledge what was handled."), func(x *route) { x.roles, x.once = workers, inTx }), ackLeases)
+	add(a, with(r(http.MethodPost, "reactions/{name}/fail", "failLease", "Say that an event could not be handled."), func(x *route) { x.roles, x.once = workers, underHold }), failLease)
+	add(a, with(r(http.MethodPost, "reactions/{name}/renew", "renewLease", "Extend a lease."), func(x *route) { x.roles, x.once = workers, underHold }), renewLease)
+	for _, how := range []string{"unblock", "reset", "skip"} {
+		add(a, with(r(http.MethodPost, "reactions/{name}/"+how, how+"Reactions", "Repair a reaction (* for all): "+how+"."), func(x *route) { x.roles, x.once = operators, inTx }),
+			func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, how, in) })
+	}
+}
+
+type listReactionsIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listReactions(c *call, in *listReactionsIn) (wire.List[wire.Reaction], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Reaction]{}, err
+	}
+	all, err := reactions.List(c.ctx(), c.doer(), "")
+	if err != nil {
+		return wire.List[wire.Reaction]{}, err
+	}
+	var out []wire.Reaction
+	next := ""
+	for _, x := range all {
+		if x.Name <= p.after || reactions.Reserved(x.Name) {
+			continue
+		}
+		if len(out) == p.limit {
+			next = out[len(out)-1].Name
+			break
+		}
+		out = append(out, reactionOf(x))
+	}
+	return listed(c, out, next), nil
+}
+
+func reactionOf(x reactions.Info) wire.Reaction {
+	o := x.Options
+	r := wire.Reaction{Name: x.Name, Events: x.Events, Streams: x.Streams, Source: "event", MaxRetries: o.MaxRetries, MaxDeaths: o.MaxDeaths,
+		BlockOnError: o.BlockOnError, Backoff: wire.Backoff{Kind: o.Backoff.Kind, BaseMs: wire.Ms(o.Backoff.Base), MaxMs: wire.Ms(o.Backoff.Max)},
+		LeaseMs: wire.Ms(o.Lease), Start: "beginning", Priority: o.Priority, Handler: o.Handler, CreatedAt: wire.At(x.CreatedAt), UpdatedAt: wire.At(x.UpdatedAt)}
+	if len(r.Events) == 0 {
+		r.Events = []string{"*"}
+	}
+	if strings.HasPrefix(x.Streams, `^\$`) {
+		r.Source = "history"
+	}
+	if o.FromNow {
+		r.Start = "now"
+	}
+	return r
+}
+
+type putReactionIn struct {
+	Name string `path:"name"`
+	Body wire.PutReaction
+}
+
+func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
+	d, err := definition(in.Name, in.Body)
+	if err != nil {
+		return wire.Reaction{}, err
+	}
+	created, err := reactions.Register(c.ctx(), c.api.engine, d)
+	if err != nil {
+		return wire.Reaction{}, err
+	}
+	if created {
+		c.status = http.StatusCreated
+	}
+	now, err := reactions.Get(c.ctx(), c.doer(), in.Name)
+	return reactionOf(now), err
+}
+
+// definition makes a reaction of what is put.
+func definition(name string, b wire.PutReaction) (reactions.Definition, error) {
+	d := reactions.Definition{Name: name, Events: b.Events, Streams: b.Streams, FromNow: b.Start == "now", Options: reactions.DefaultOptions()}
+	if reactions.Reserved(name) {
+		return d, fault.New(fault.Validation, "the name %q is reserved", name)
+	}
+	if b.Start != "" && b.Start != "now" && b.Start != "beginning" {
+		return d, fault.New(fault.Validation, "start is beginning or now").With("pointer", "/start")
+	}
+	switch {
+	case b.Source == "history" && b.Streams == "":
+		d.Streams = `^\$`
+	case b.Source == "history" && !strings.HasPrefix(b.Streams, `^\$`):
+		return d, fault.New(fault.Validation, `a pattern of histories begins with ^\$`).With("pointer", "/streams")
+	case b.Source == "event" && strings.HasPrefix(b.Streams, `^\$`):
+		return d, fault.New(fault.Validation, "a pattern that begins with ^\\$ is of histories").With("pointer", "/streams")
+	case b.Source != "" && b.Source != "event" && b.Source != "history":
+		return d, fault.New(fault.Validation, "source is event or history").With("pointer", "/source")
+	}
+	o := &d.Options
+	if b.MaxRetries != nil {
+		o.MaxRetries = *b.MaxRetries
+	}
+	if b.MaxDeaths != nil {
+		o.MaxDeaths = *b.MaxDeaths
+	}
+	if b.BlockOnError != nil {
+		o.BlockOnError = *b.BlockOnError
+	}
+	if b.Backoff != nil {
+		o.Backoff.Kind, o.Backoff.Base, o.Backoff.Max = b.Backoff.Kind, span(b.Backoff.BaseMs), span(b.Backoff.MaxMs)
+	}
+	if b.LeaseMs != 0 {
+		o.Lease = span(b.LeaseMs)
+	}
+	o.Priority, o.Handler = b.Priority, b.Handler
+	return d, nil
+}
+
+type reactionIn struct {
+	Name string `path:"name"`
+}
+
+func getReaction(c *call, in *reactionIn) (wire.Reaction, error) {
+	x, err := reactions.Get(c.ctx(), c.doer(), in.Name)
+	return reactionOf(x), err
+}
+
+func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
+	if reactions.Reserved(in.Name) {
+		return nil, fault.New(fault.NotFound, "there is no reaction %q", in.Name)
+	}
+	gone, err := reactions.Remove(c.ctx(), c.api.engine, in.Name)
+	if err == nil && !gone {
+		err = fault.New(fault.NotFound, "there is no reaction %q", in.Name)
+	}
+	return nil, err
+}
+
+type listPositionsIn struct {
+	Name    string `path:"name"`
+	Stream  string `query:"stream" doc:"RE2"`
+	Blocked *bool  `query:"blocked"`
+	Limit   *int   `query:"limit"`
+	Cursor  string `query:"cursor"`
+}
+
+// every means every reaction.
+const every = "*"
+
+func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], error) {
+	var none wire.List[wire.Position]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	f := stream.Filter{Pattern: in.Stream, Blocked: in.Blocked}
+	if in.Name != every {
+		f.Reaction = in.Name
+		if _, err := reactions.Get(c.ctx(), c.doer(), in.Name); err != nil {
+			return none, err
+		}
+	}
+	var after stream.Position
+	after.Reaction, after.Stream, _ = strings.Cut(p.after, "\n") // no name has one
+	found, more, err := stream.Query(c.ctx(), c.doer(), f, after, p.limit)
+	if err != nil {
+		return none, err
+	}
+	all := make([]wire.Position, len(found))
+	next := ""
+	for i, x := range found {
+		all[i] = wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)}
+		if more {
+			next = x.Reaction + "\n" + x.Stream
+		}
+	}
+	return listed(c, all, next), nil
+}
+
+type claimLeasesIn struct {
+	Name string `path:"name"`
+	Body wire.TakeLeases
+}
+
+// claimLeases takes streams of a reaction that nobody here serves.
+func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
+	b := in.Body
+	if b.By == "" {
+		return wire.Leases{}, fault.New(fault.Validation, "by says who claims").With("pointer", "/by")
+	}
+	if b.Limit == 0 {
+		b.Limit = 10
+	}
+	if b.Limit < 1 || b.Limit > 1000 {
+		return wire.Leases{}, fault.New(fault.Validation, "limit is 1 to 1000").With("pointer", "/limit")
+	}
+	x, err := c.byHand(in.Name)
+	if err != nil {
+		return wire.Leases{}, err
+	}
+	lease := x.Options.Lease
+	if b.LeaseMs != 0 {
+		lease = span(b.LeaseMs)
+	}
+	if lease < time.Millisecond || lease > 24*time.Hour {
+		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
+	}
+	args := reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: x.Name, Lease: lease}}, Holder: b.By, Limit: b.Limit}
+	taken, err := c.takeWithin(args, span(b.WaitMs))
+	if err != nil {
+		return wire.Leases{}, err
+	}
+	out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
+	for i, l := range taken {
+		out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
+		if out.Leases[i].Events, err = placed(c, l.Stream, l.Events); err != nil {
+			return wire.Leases{}, err
+		}
+	}
+	return out, nil
+}
+
+// byHand returns a reaction that is claimed by hand.
+func (c *call) byHand(name string) (reactions.Info, error) {
+	x, err := reactions.Get(c.ctx(), c.doer(), name)
+	if err == nil && reactions.Reserved(name) {
+		err = fault.New(fault.NotFound, "there is no reaction %q", name)
+	}
+	if err == nil && x.Options.Handler != "" {
+		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q, and not claimed by hand", name, x.Options.Handler)
+	}
+	return x, err
+}
+
+// longestWait is how long a long poll waits at the most.
+const longestWait = 50 * time.Second
+
+// takeWithin takes what there is, or waits for something to come.
+func (c *call) takeWithin(a reactions.TakeArgs, wait time.Duration) ([]*reactions.Lease, error) {
+	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
+	defer cancel()
+	name := a.Reactions[0].Name
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		heard, leave := c.api.engine.Hub().Wait(store.MarkTopic(name))
+		taken, err := c.take(a)
+		if err == nil && len(taken) == 0 && ctx.Err() == nil && !c.api.stopping.Load() {
+			c.pause(ctx, heard, pause)
+			leave()
+			continue
+		}
+		leave()
+		return taken, err
+	}
+}
+
+// pause waits until something is heard, or for a while.
+func (c *call) pause(ctx context.Context, heard <-chan struct{}, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-heard:
+	case <-c.api.closing:
+	case <-ctx.Done():
+	}
+}
+
+func (c *call) take(a reactions.TakeArgs) ([]*reactions.Lease, error) {
+	at, err := c.api.engine.Place(c.ctx(), store.Read)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := reactions.Gather(c.ctx(), c.api.engine, at, []string{a.Reactions[0].Name}); err != nil {
+		return nil, err
+	}
+	for {
+		taken, err := c.takeSome(a)
+		if err != nil || len(taken) == 0 {
+			return nil, err
+		}
+		x, err := reactions.Get(c.ctx(), c.api.engine, a.Reactions[0].Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := reactions.Fill(c.ctx(), c.api.engine, x.Source(), taken, func(*reactions.Lease) []string { return wanted(x) }, leaseEvents); err != nil {
+			return nil, err
+		}
+		if taken, err = c.withEvents(taken); err != nil || len(taken) > 0 {
+			return taken, err
+		}
+	}
+}
+
+// withEvents returns the leases that have something to show. The others are
+// acknowledged here: nobody could say what he has handled of nothing.
+func (c *call) withEvents(taken []*reactions.Lease) ([]*reactions.Lease, error) {
+	var some []*reactions.Lease
+	var ends []reactions.End
+	for _, l := range taken {
+		if len(l.Events) > 0 {
+			some = append(some, l)
+		} else {
+			ends = append(ends, reactions.End{Lease: l, Done: l.Handled()})
+		}
+	}
+	_, err := reactions.Record(c.ctx(), c.api.engine, ends)
+	return some, err
+}
+
+// takeSome takes as many streams as are asked for. One of them may be a stream on
+// which somebody has died.
+func (c *call) takeSome(a reactions.TakeArgs) ([]*reactions.Lease, error) {
+	limit := a.Limit
+	a.Limit, a.Suspects = 0, 1
+	suspects, err := reactions.Take(c.ctx(), c.api.engine, a)
+	if err != nil || len(suspects) == limit {
+		return suspects, err
+	}
+	a.Limit, a.Suspects = limit-len(suspects), 0
+	others, err := reactions.Take(c.ctx(), c.api.engine, a)
+	return append(suspects, others...), err
+}
+
+// wanted are the names of events that a reaction wants, none for all.
+func wanted(x reactions.Info) []string {
+	if slices.Contains(x.Events, "*") {
+		return nil
+	}
+	return x.Events
+}
+
+// leaseEvents is how many events a lease shows at the most.
+const leaseEvents = 100
+
+type acksIn struct {
+	Name string `path:"name"`
+	Body wire.Acks
+}
+
+func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
+	if len(in.Body.Acks) == 0 || len(in.Body.Acks) > 1000 {
+		return wire.Acked{}, fault.New(fault.Validation, "acks are 1 to 1000").With("pointer", "/acks")
+	}
+	if _, err := c.byHand(in.Name); err != nil {
+		return wire.Acked{}, err
+	}
+	at, err := c.doer().Place(c.ctx(), store.Write)
+	if err != nil {
+		return wire.Acked{}, err
+	}
+	ends := make([]reactions.End, len(in.Body.Acks))
+	for i, a := range in.Body.Acks {
+		if slices.ContainsFunc(in.Body.Acks[:i], func(o wire.Ack) bool { return o.Stream == a.Stream }) {
+			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
+		}
+		if err := c.isThere(a.Stream, a.Version); err != nil {
+			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
+		}
+		ends[i] = reactions.End{Lease: leaseOf(at, in.Name, a.Stream, a.Epoch), Done: a.Version}
+	}
+	done, err := reactions.Record(c.ctx(), c.doer(), ends)
+	if err != nil {
+		return wire.Acked{}, err
+	}
+	out := wire.Acked{Results: make([]wire.AckResult, len(done))}
+	for i, d := range done {
+		out.Results[i] = wire.AckResult{Stream: in.Body.Acks[i].Stream, Status: "acked"}
+		if d.Busy {
+			return wire.Acked{}, fault.New(fault.Unavailable, "the stream %q is being repaired at this moment: try again", in.Body.Acks[i].Stream).Repeatable()
+		}
+		if !d.Recorded {
+			out.Results[i].Status = string(fault.LeaseLost)
+		}
+	}
+	return out, nil
+}
+
+// isThere refuses a version that a stream has not reached: whoever acknowledged it
+// would pass over what comes before it.
+func (c *call) isThere(name string, version int64) error {
+	if version < 0 {
+		return fault.New(fault.Validation, "version is that of the last event that was handled")
+	}
+	last, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: name, From: -1, Limit: 1, Backward: true})
+	if err == nil && len(last) > 0 && version > last[0].Version {
+		err = fault.New(fault.Validation, "the stream %q has come to the version %d only: acknowledge what the lease showed", name, last[0].Version)
+	}
+	return err
+}
+
+func leaseOf(at store.Place, reaction, name string, epoch int64) *reactions.Lease {
+	return &reactions.Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: name, Watermark: -1, Hold: hold.Hold{Epoch: epoch}}
+}
+
+type failIn struct {
+	Name string `path:"name"`
+	Body wire.FailLease
+}
+
+func failLease(c *call, in *failIn) (wire.FailedLease, error) {
+	if in.Body.Message == "" { // without one it would be no failure
+		return wire.FailedLease{}, fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
+	}
+	x, err := c.byHand(in.Name)
+	if err != nil {
+		return wire.FailedLease{}, err
+	}
+	at, err := c.doer().Place(c.ctx(), store.Write)
+	if err != nil {
+		return wire.FailedLease{}, err
+	}
+	b := in.Body
+	retryable := b.Retryable == nil || *b.Retryable
+	return reactionFailure(c, x, leaseOf(at, in.Name, b.Stream, b.Epoch), b.Message, retryable)
+}
+
+// reactionFailure counts a failure, and blocks or skips past the retries.
+func reactionFailure(c *call, x reactions.Info, l *reactions.Lease, message string, retryable bool) (wire.FailedLease, error) {
+	var out wire.FailedLease
+	found, _, err := reactions.Query(c.ctx(), c.doer(), reactions.Filter{Reaction: l.Reaction, Streams: []string{l.Stream}}, reactions.Position{}, 1)
+	if err != nil {
+		return out, err
+	}
+	lost := hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	if len(found) == 0 {
+		return out, lost
+	}
+	p := found[0]
+	l.Watermark, l.Due, l.Failures = p.Watermark, p.Due, p.Failures
+	if err := reactions.Fill(c.ctx(), c.doer(), x.Source(), []*reactions.Lease{l}, func(*reactions.Lease) []string { return wanted(x) }, 1); err != nil {
+		return out, err
+	}
+	failing := p.Watermark + 1
+	if len(l.Events) > 0 {
+		failing = l.Events[0].Version
+	}
+	if failures := p.Failures + 1; !retryable || failures > x.Options.MaxRetries {
+		block := x.Options.BlockOnError || !retryable
+		if err := reactions.Stop(c.ctx(), c.doer(), l, p.Watermark, failing, message, failures, block); err != nil {
+			return out, err
+		}
+		return wire.FailedLease{Blocked: block, Retry: failures}, nil
+	}
+	ended, err := reactions.RecordOne(c.ctx(), c.doer(), reactions.End{Lease: l, Done: p.Watermark, Error: message, Failing: failing,
+		Delay: x.Options.Backoff.Pause(p.Failures + 1)})
+	switch {
+	case err != nil:
+		return out, err
+	case !ended.Recorded:
+		return out, lost
+	}
+	return wire.FailedLease{Retry: ended.Failures, NotBefore: wire.At(ended.DueAt)}, nil
+}
+
+type renewIn struct {
+	Name string `path:"name"`
+	Body wire.RenewLease
+}
+
+func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
+	x, err := c.byHand(in.Name)
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	at, err := c.doer().Place(c.ctx(), store.Write)
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	lease := x.Options.Lease
+	if in.Body.LeaseMs != 0 {
+		lease = span(in.Body.LeaseMs)
+	}
+	if lease < time.Millisecond || lease > 24*time.Hour {
+		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
+	}
+	l := leaseOf(at, in.Name, in.Body.Stream, in.Body.Epoch)
+	yes, err := reactions.Renew(c.ctx(), c.doer(), []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return lease })
+	if err == nil && !yes[0] {
+		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	}
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	found, _, err := reactions.Query(c.ctx(), c.doer(), reactions.Filter{Reaction: in.Name, Streams: []string{in.Body.Stream}}, reactions.Position{}, 1)
+	if err != nil || len(found) == 0 {
+		return wire.Renewed{}, errors.Join(err)
+	}
+	return wire.Renewed{Until: wire.At(found[0].Until)}, nil
+}
+
+type repairIn struct {
+	Name string `path:"name"`
+	Body wire.Repair
+}
+
+func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
+	f := stream.Filter{Streams: in.Body.Streams}
+	if f.Streams != nil && len(f.Streams) == 0 { // it is not all of them that are meant
+		return wire.Repaired{}, fault.New(fault.Validation, "streams names none: leave it out for all").With("pointer", "/streams")
+	}
+	if in.Name != every {
+		f.Reaction = in.Name
+		if _, err := reactions.Get(c.ctx(), c.doer(), in.Name); err != nil {
+			return wire.Repaired{}, err
+		}
+	}
+	if x := in.Body.Filter; x != nil {
+		if len(in.Body.Streams) > 0 {
+			return wire.Repaired{}, fault.New(fault.Validation, "streams are named, or chosen by a filter, not both")
+		}
+		f.Pattern, f.Blocked = x.Stream, x.Blocked
+		switch x.Source {
+		case "":
+		case "event", "history":
+			own := x.Source == "history"
+			f.Own = &own
+		default:
+			return wire.Repaired{}, fault.New(fault.Validation, "source is event or history").With("pointer", "/filter/source")
+		}
+	}
+	if webhooks.Serves(in.Name) { // it is Holdfast's own, and its owner's to repair
+		return repairOwn(c, how, f)
+	}
+	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
+		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
+	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held)}, err
+}
+
+// repairOwn repairs the reaction of a webhook.
+func repairOwn(c *call, how string, f stream.Filter) (wire.Repaired, error) {
+	touched, held, err := reactions.Repair(c.ctx(), c.doer(), how,
+		reactions.Filter{Reaction: f.Reaction, Streams: f.Streams, Pattern: f.Pattern, Own: f.Own, Blocked: f.Blocked})
+	names := func(all []reactions.Position) []string {
+		out := make([]string, len(all))
+		for i, p := range all {
+			out[i] = p.Stream
+		}
+		return out
+	}
+	return wire.Repaired{Streams: names(touched), Held: names(held)}, err
+}
+
+func streamsOf(all []stream.Position) []string {
+	out := make([]string, len(all))
+	for i, p := range all {
+		out[i] = p.Stream
+	}
+	return out
+}

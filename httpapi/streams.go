@@ -1,0 +1,225 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// page is the part of a list that is asked for.
+type page struct {
+	limit int
+	after string // what the cursor says
+}
+
+// page reads limit and cursor.
+func (c *call) page(limit *int, cursor string) (page, error) {
+	p := page{limit: 100}
+	if limit != nil {
+		if *limit < 1 || *limit > 1000 {
+			return p, fault.New(fault.Validation, "limit is 1 to 1000")
+		}
+		p.limit = *limit
+	}
+	if cursor == "" {
+		return p, nil
+	}
+	after, ok := uncursor(c.route.id, cursor)
+	if !ok || !utf8.ValidString(after) || strings.ContainsRune(after, 0) {
+		return p, noCursor()
+	}
+	p.after = after
+	return p, nil
+}
+
+func noCursor() error {
+	return fault.New(fault.Validation, "the cursor is not one that was given out here")
+}
+
+// versionOf reads the cursor of a list that goes by versions. Its sum is no secret, so
+// that it may say anything.
+func versionOf(after string) (int64, error) {
+	n, err := strconv.ParseInt(after, 10, 64)
+	if err != nil || n < 0 {
+		return 0, noCursor()
+	}
+	return n, nil
+}
+
+// listed makes a page of a list: next is what the cursor of the following one says,
+// "" at the end.
+func listed[T any](c *call, items []T, next string) wire.List[T] {
+	l := wire.List[T]{Items: items}
+	if l.Items == nil {
+		l.Items = []T{}
+	}
+	if next != "" {
+		text := cursorOf(c.route.id, next)
+		l.Next = &text
+	}
+	return l
+}
+
+func (a *API) streamRoutes() {
+	add(a, route{method: http.MethodPost, path: "streams/{stream}/events", id: "appendEvents", tag: "streams", summary: "Append events, all or none, at an expected version.",
+		roles: operators, status: http.StatusCreated, once: inTx}, appendEvents)
+	add(a, route{method: http.MethodGet, path: "streams/{stream}/events", id: "readStream", tag: "streams", summary: "Read a stream, forward or backward.",
+		roles: readers}, readStream)
+	add(a, route{method: http.MethodPost, path: "streams/{stream}/close", id: "closeStream", tag: "streams", summary: "Close the books of a stream.",
+		roles: operators, once: underHold}, closeStream)
+	add(a, route{method: http.MethodGet, path: "events", id: "readEvents", tag: "streams", summary: "Read the feed over all streams, or follow it (text/event-stream).",
+		roles: readers, stream: true}, readEvents)
+}
+
+type appendIn struct {
+	Stream string `path:"stream"`
+	Body   wire.Append
+}
+
+func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
+	if len(in.Body.Events) == 0 {
+		return wire.Appended{}, fault.New(fault.Validation, "there are no events to append").With("pointer", "/events")
+	}
+	want := stream.Any
+	if v := in.Body.ExpectedVersion; v != nil {
+		if *v < -1 {
+			return wire.Appended{}, fault.New(fault.Validation, "expectedVersion is -1 or more").With("pointer", "/expectedVersion")
+		}
+		want = stream.Version(*v)
+	}
+	all := make([]stream.Event, len(in.Body.Events))
+	for i, e := range in.Body.Events {
+		all[i] = stream.Event{Name: e.Name, Data: orEmpty(e.Data), Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor}
+		if e.Actor == "" {
+			all[i].Actor = c.actor()
+		}
+	}
+	last, err := stream.Append(c.ctx(), c.doer(), in.Stream, want, all...)
+	if err != nil {
+		return wire.Appended{}, err
+	}
+	first := int64(last) - int64(len(all)) + 1
+	written, err := stream.Read(c.ctx(), c.doer(), in.Stream, stream.Version(first), len(all))
+	if err != nil {
+		return wire.Appended{}, err
+	}
+	c.w.Header().Set("Location", base+"streams/"+url.PathEscape(in.Stream)+"/events")
+	return wire.Appended{Stream: in.Stream, LastVersion: int64(last), Events: eventsOf(written)}, nil
+}
+
+func orEmpty(data json.RawMessage) []byte {
+	if len(data) == 0 {
+		return []byte("{}")
+	}
+	return data
+}
+
+func eventOf(e stream.Event, position *string) wire.Event {
+	return wire.Event{Stream: e.Stream, Version: int64(e.Version), Position: position, Name: e.Name, Data: e.Data, Correlation: e.Correlation,
+		Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
+}
+
+func eventsOf(all []stream.Event) []wire.Event {
+	out := make([]wire.Event, len(all))
+	for i, e := range all {
+		out[i] = eventOf(e, nil)
+	}
+	return out
+}
+
+type readStreamIn struct {
+	Stream   string `path:"stream"`
+	From     *int64 `query:"from" doc:"The first version; the stream's first, or for backward its last, if none is named."`
+	Backward bool   `query:"backward"`
+	Limit    *int   `query:"limit"`
+	Cursor   string `query:"cursor"`
+}
+
+func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
+	var none wire.List[wire.Event]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	a := events.ReadArgs{Stream: in.Stream, Limit: p.limit, Backward: in.Backward}
+	switch {
+	case p.after != "":
+		if a.From, err = versionOf(p.after); err != nil {
+			return none, err
+		}
+	case in.From != nil && *in.From < 0:
+		return none, fault.New(fault.Validation, "from is a version: 0 or more")
+	case in.From != nil:
+		a.From = *in.From
+	case in.Backward:
+		a.From = -1
+	}
+	found, err := events.Read(c.ctx(), c.doer(), a)
+	if err != nil {
+		return none, err
+	}
+	all, err := placed(c, in.Stream, found)
+	if err != nil {
+		return none, err
+	}
+	return listed(c, all, nextVersion(found, p.limit, in.Backward)), nil
+}
+
+// placed shows the events of one stream, with their places in the feed.
+func placed(c *call, name string, found []events.Event) ([]wire.Event, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	first, last := found[0].Version, found[len(found)-1].Version
+	places, err := stream.PositionsOf(c.ctx(), c.doer(), name, stream.Version(min(first, last)), stream.Version(max(first, last)))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]wire.Event, len(found))
+	for i, e := range found {
+		all[i] = wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation,
+			Actor: e.Actor, At: wire.At(e.At)}
+		if at, ok := places[stream.Version(e.Version)]; ok {
+			text := string(at)
+			all[i].Position = &text
+		}
+	}
+	return all, nil
+}
+
+// nextVersion is where a read goes on, "" at the end.
+func nextVersion(found []events.Event, limit int, backward bool) string {
+	if len(found) < limit {
+		return ""
+	}
+	next := found[len(found)-1].Version + 1
+	if backward {
+		next -= 2
+	}
+	if next < 0 {
+		return ""
+	}
+	text, _ := json.Marshal(next)
+	return string(text)
+}
+
+type closeIn struct {
+	Stream string `path:"stream"`
+	Body   wire.CloseStream
+}
+
+func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
+	done, err := stream.Close(c.ctx(), c.api.engine, in.Stream, stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Snapshot: in.Body.Snapshot})
+	if err != nil {
+		return wire.ClosedStream{}, err
+	}
+	return wire.ClosedStream{Stream: done.Stream, Mode: string(done.Mode), LastVersion: int64(done.Last)}, nil
+}

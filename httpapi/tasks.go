@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) taskRoutes() {
+	add(a, route{method: http.MethodPost, path: "tasks/claim", id: "claimTasks", tag: "tasks", summary: "Take what there is to do for handlers, or wait for something to come.",
+		roles: workers, once: underHold}, claimTasks)
+	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold}, completeTask)
+	add(a, route{method: http.MethodPost, path: "tasks/{id}/fail", id: "failTask", tag: "tasks", summary: "End a task that is not done.", roles: workers, once: underHold}, failTask)
+	add(a, route{method: http.MethodPost, path: "tasks/{id}/renew", id: "renewTask", tag: "tasks", summary: "Extend the hold of a task.", roles: workers, once: underHold}, renewTask)
+	add(a, route{method: http.MethodPost, path: "tasks/{id}/effects", id: "journalTaskEffect", tag: "tasks", summary: "Journal an effect of a task.", roles: workers, once: underHold}, journalTaskEffect)
+}
+
+type claimTasksIn struct{ Body wire.ClaimTasks }
+
+func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
+	b := in.Body
+	if b.Limit == 0 {
+		b.Limit = 10
+	}
+	if b.Limit < 1 || b.Limit > 1000 {
+		return wire.Tasks{}, fault.New(fault.Validation, "limit is 1 to 1000").With("pointer", "/limit")
+	}
+	if len(b.Handlers) == 0 || len(b.Handlers) > 100 {
+		return wire.Tasks{}, fault.New(fault.Validation, "handlers are 1 to 100").With("pointer", "/handlers")
+	}
+	lease := hold.Lease
+	if b.LeaseMs != 0 {
+		lease = span(b.LeaseMs)
+	}
+	wait := 20 * time.Second
+	if b.WaitMs != nil {
+		wait = span(*b.WaitMs)
+	}
+	var taken []lifecycle.Task
+	err := c.await(wait, lifecycle.TaskTopics(c.key.Workspace, b.Handlers), func() (found bool, err error) {
+		taken, err = lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit, lease)
+		return len(taken) > 0, err
+	})
+	out := wire.Tasks{Tasks: make([]wire.Task, len(taken))}
+	for i, t := range taken {
+		out.Tasks[i] = taskOf(t)
+	}
+	return out, err
+}
+
+// await looks until something is found, or for so long, or until the server stops.
+func (c *call) await(wait time.Duration, topics []string, look func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		heard, leave := c.api.engine.Hub().Wait(topics...)
+		found, err := look()
+		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() {
+			c.pause(ctx, heard, pause)
+			leave()
+			continue
+		}
+		leave()
+		return err
+	}
+}
+
+func taskOf(t lifecycle.Task) wire.Task {
+	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: t.Input, Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
+		Context: wire.TaskContext{StepKey: t.Step, Requester: t.Requester, Entity: entityOf(t.Lifecycle, t.Entity)}}
+	if len(w.Input) == 0 {
+		w.Input = raw("null")
+	}
+	return w
+}
+
+type completeTaskIn struct {
+	ID   string `path:"id"`
+	Body wire.CompleteTask
+}
+
+func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
+	e, err := lifecycle.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, in.Body.Output, in.Body.State)
+	return endedTask(e), err
+}
+
+func endedTask(e rawEntity) wire.EndedTask {
+	return wire.EndedTask{Status: e.Status, Version: e.Version}
+}
+
+type failTaskIn struct {
+	ID   string `path:"id"`
+	Body wire.FailTask
+}
+
+func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
+	b := in.Body
+	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, b.Retryable == nil || *b.Retryable, b.Invalid)
+	return endedTask(e), err
+}
+
+type renewTaskIn struct {
+	ID   string `path:"id"`
+	Body wire.Renew
+}
+
+func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
+	lease := hold.Lease
+	if in.Body.LeaseMs != 0 {
+		lease = span(in.Body.LeaseMs)
+	}
+	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
+	return wire.Renewed{Until: wire.At(until)}, err
+}
+
+type taskEffectIn struct {
+	ID   string `path:"id"`
+	Body wire.EffectCall
+}
+
+func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
+	b := in.Body
+	if err := checkEffect(b); err != nil {
+		return wire.EffectState{}, err
+	}
+	x, err := lifecycle.TaskEffect(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Name, b.Ordinal, b.Result, b.NotDone)
+	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
+}
+
+// checkEffect refuses what cannot be journaled.
+func checkEffect(b wire.EffectCall) error {
+	if err := effects.CheckName(b.Name); err != nil {
+		return err
+	}
+	if b.Ordinal < 0 {
+		return fault.New(fault.Validation, "ordinal is 0 or more").With("pointer", "/ordinal")
+	}
+	if b.NotDone && len(b.Result) > 0 {
+		return fault.New(fault.Validation, "an effect has a result, or is not done")
+	}
+	return nil
+}

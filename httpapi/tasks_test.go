@@ -1,0 +1,217 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/webhook"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// jobConfig has a step that a handler does, elsewhere.
+const jobConfig = `{
+  "workflow": "job", "owning_module": "work", "initial_status": "new", "status_types": ["new", "doing", "done"], "janitor": {"stuck_after": "5m"},
+  "steps": [{"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do"}]
+}`
+
+var elsewhere = httpapi.Options{NoKeys: true, SecretKeys: sealing, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
+// jobs declares a handler, puts the lifecycle, and makes an entity.
+func (d *door) jobs(h wire.PutHandler) wire.Handler {
+	d.t.Helper()
+	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 422, fault.Validation)
+	var made wire.Handler
+	d.want(d.ask("PUT", "handlers/Do", h, &made), 201, "")
+	d.want(d.ask("PUT", "lifecycles/job?dryRun=true", jobConfig, nil), 200, "")
+	d.want(d.ask("GET", "lifecycles/job", nil, nil), 404, fault.NotFound)
+	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
+	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 200, "")
+	d.want(d.ask("GET", "lifecycles/job", nil, nil), 200, "")
+	d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j", Data: []byte(`{"n":9007199254740993}`)}, nil), 201, "")
+	return made
+}
+
+// Verifies that a worker over HTTP does what was fired, that who fired it waits for
+// that, and that a lost answer can be asked for again.
+func TestAWorkerOverHTTP(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		var fired wire.Fired
+		var status int
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			resp := d.ask("POST", "lifecycles/job/entities/j/steps/do", wire.Fire{Requester: "admin", Input: []byte(`{"big":9007199254740993}`)}, &fired, "Idempotency-Key", "k")
+			status = resp.StatusCode
+		})
+		var got wire.Tasks
+		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do"}}, &got), 200, "")
+		if len(got.Tasks) != 1 {
+			t.Fatalf("took %+v", got)
+		}
+		task := got.Tasks[0]
+		if task.Kind != "action" || string(task.Input) != `{"big":9007199254740993}` && string(task.Input) != `{"big": 9007199254740993}` || task.IdempotencyKey == "" || task.Context.Entity.Status != "doing" {
+			t.Errorf("the task is %+v", task)
+		}
+		path := "tasks/" + task.ID
+		var x wire.EffectState
+		d.want(d.ask("POST", path+"/effects", wire.EffectCall{Epoch: task.Epoch, Name: "charge"}, &x), 200, "")
+		d.want(d.ask("POST", path+"/effects", wire.EffectCall{Epoch: task.Epoch, Name: "charge", Result: []byte(`1`)}, &x), 200, "")
+		d.want(d.ask("POST", path+"/renew", wire.Renew{Epoch: task.Epoch}, nil), 200, "")
+		d.want(d.ask("POST", path+"/complete", wire.CompleteTask{Epoch: task.Epoch - 1}, nil), 409, fault.LeaseLost)
+		done := wire.CompleteTask{Epoch: task.Epoch, Output: []byte(`{"label":"L"}`), State: []byte(`{"done":true}`)}
+		for range 2 {
+			var ended wire.EndedTask
+			d.want(d.ask("POST", path+"/complete", done, &ended), 200, "")
+			if ended.Status != "done" {
+				t.Errorf("completed: %+v", ended)
+			}
+		}
+		waiting.Wait()
+		if status != 200 || fired.Outcome != "success" || !strings.Contains(string(fired.Output), "L") || fired.Entity.Status != "done" {
+			t.Errorf("who fired it was told %d %+v", status, fired)
+		}
+		resp := d.ask("POST", "lifecycles/job/entities/j/steps/do", wire.Fire{Requester: "admin", Input: []byte(`{"big":9007199254740993}`)}, &fired, "Idempotency-Key", "k")
+		d.want(resp, 200, "")
+		if resp.Header.Get("Idempotency-Replayed") != "true" || fired.Outcome != "success" {
+			t.Errorf("the repetition: %+v", fired)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that who fires a step is told that it goes on where no worker comes in
+// time, and later, under the same key, what became of it; and that a worker which
+// stopped past its hold is refused.
+func TestAFireThatGoesOn(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "transactional"})
+		fire := func() (wire.Fired, *http.Response) {
+			var fired wire.Fired
+			return fired, d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, &fired, "Idempotency-Key", "k")
+		}
+		for range 2 {
+			if _, resp := fire(); resp.StatusCode != 202 {
+				t.Fatalf("answered %d", resp.StatusCode)
+			}
+		}
+		take := func() wire.Task {
+			t.Helper()
+			var got wire.Tasks
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do"}, LeaseMs: 60_000}, &got), 200, "")
+			if len(got.Tasks) != 1 {
+				t.Fatalf("took %+v", got)
+			}
+			return got.Tasks[0]
+		}
+		old := take()
+		holdfasttest.Advance(t, d.engine, 2*time.Minute)
+		d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "tasks/nothing/complete", wire.CompleteTask{Epoch: 1}, nil), 404, fault.NotFound)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// remote is a handler over HTTP, which answers as it is told.
+type remote struct {
+	mu     sync.Mutex
+	secret string
+	calls  []wire.HandlerCall
+	status int
+	body   string
+	wrong  error
+}
+
+func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	body, _ := io.ReadAll(q.Body)
+	v, err := webhook.NewVerifier(r.secret)
+	if err == nil {
+		err = v.Verify(q.Header, body)
+	}
+	var c wire.HandlerCall
+	if err == nil {
+		err = json.Unmarshal(body, &c)
+	}
+	if err != nil {
+		r.wrong = err
+	}
+	r.calls = append(r.calls, c)
+	if r.status == 0 { // it breaks off
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(r.status)
+	fmt.Fprint(w, r.body)
+}
+
+func (r *remote) say(status int, body string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status, r.body = status, body
+}
+
+// Verifies what the answers of a handler over HTTP come to. Its calls are signed; a
+// refusal is its word; where nothing is heard of one that acts unjournaled, a person
+// has to say what happened.
+func TestAHandlerOverHTTP(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		far := new(remote)
+		srv := httptest.NewServer(far)
+		t.Cleanup(srv.Close)
+		made := d.jobs(wire.PutHandler{Kind: "http", URL: srv.URL + "/do", Safety: "opaque"})
+		if made.Secret == "" {
+			t.Fatal("the secret is not told")
+		}
+		far.secret = made.Secret
+		var seen wire.Handler
+		d.want(d.ask("GET", "handlers/Do", nil, &seen), 200, "")
+		if seen.Secret != "" {
+			t.Error("the secret is told again")
+		}
+		path := "lifecycles/job/entities/j/steps/do"
+		far.say(422, `{"message":"not today"}`)
+		d.want(d.ask("POST", path, wire.Fire{Requester: "admin"}, nil), 422, fault.ActionInvalid)
+		far.say(400, `{"message":"no"}`)
+		d.want(d.ask("POST", path, wire.Fire{Requester: "admin"}, nil), 422, fault.ActionFailed)
+		far.say(200, `{"state":{"label":"L"}}`)
+		var fired wire.Fired
+		d.want(d.ask("POST", path, wire.Fire{Requester: "admin"}, &fired), 200, "")
+		if fired.Outcome != "success" || !strings.Contains(string(fired.Entity.Data), `9007199254740993`) || !strings.Contains(string(fired.Entity.Data), `"L"`) {
+			t.Errorf("fired: %+v %s", fired, fired.Entity.Data)
+		}
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "k"}, nil), 201, "")
+		far.say(0, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/k/steps/do", wire.Fire{Requester: "admin"}, &fired), 202, "")
+		if fired.Outcome != "uncertain" {
+			t.Errorf("it broke off: %+v", fired)
+		}
+		far.mu.Lock()
+		defer far.mu.Unlock()
+		if far.wrong != nil || len(far.calls) != 4 || far.calls[0].IdempotencyKey == far.calls[1].IdempotencyKey || far.calls[0].Kind != "action" {
+			t.Errorf("called %+v: %v", far.calls, far.wrong)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+func TestBadHandlers(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		for _, h := range []wire.PutHandler{{Kind: "x"}, {Kind: "http"}, {Kind: "http", URL: "http://10.0.0.1/"}, {Kind: "http", URL: "https://169.254.169.254/"},
+			{Kind: "worker", URL: "https://example.com/"}, {Kind: "worker", Secret: webhook.NewSecret()}, {Kind: "worker", Safety: "sure"}, {Kind: "worker", OnUnknown: "guess"},
+			{Kind: "worker", TimeoutMs: -1}, {Kind: "http", URL: "https://example.com/", Secret: "short"}} {
+			d.want(d.ask("PUT", "handlers/h", h, nil), 400, fault.Validation)
+		}
+		d.want(d.ask("GET", "handlers/h", nil, nil), 404, fault.NotFound)
+		d.want(d.ask("DELETE", "handlers/h", nil, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Handlers: []string{"x"}, WaitMs: new(wire.Millis)}, nil), 400, fault.Validation)
+		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", WaitMs: new(wire.Millis)}, nil), 400, fault.Validation)
+	}, httpapi.Handlers(elsewhere))
+}

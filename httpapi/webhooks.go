@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/webhooks"
+	"github.com/holdfast-go/holdfast/webhook"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Check refuses options that [New] would panic for.
+func (o Options) Check() error {
+	if len(o.SecretKeys) == 0 {
+		return nil
+	}
+	_, err := seal.New(o.SecretKeys...)
+	return err
+}
+
+// serveWebhooks has the engine serve webhooks while it runs. A node without a key
+// leaves them to others.
+func (a *API) serveWebhooks(o Options) {
+	a.policy = egress.Policy{Allow: o.AllowPrivate}
+	if len(o.SecretKeys) == 0 {
+		return
+	}
+	var err error
+	if a.box, err = seal.New(o.SecretKeys...); err != nil {
+		panic(err) // a mistake in wiring
+	}
+	a.hooks = hooks.New(a.engine, a.box, a.policy, a.log)
+	a.engine.Background(a.hooks.Run)
+}
+
+func (a *API) webhookRoutes() {
+	add(a, route{method: http.MethodPost, path: "webhooks", id: "createWebhook", tag: "webhooks", summary: "Have events sent to a URL. The secret is shown once.",
+		roles: admins, status: http.StatusCreated, once: inTx}, createWebhook)
+	add(a, route{method: http.MethodGet, path: "webhooks", id: "listWebhooks", tag: "webhooks", summary: "List the webhooks of the workspace.", roles: readers}, listWebhooks)
+	add(a, route{method: http.MethodGet, path: "webhooks/{id}", id: "getWebhook", tag: "webhooks", summary: "Show a webhook, without its secret.", roles: readers}, getWebhook)
+	add(a, route{method: http.MethodPost, path: "webhooks/{id}/rotate", id: "rotateWebhook", tag: "webhooks", summary: "Give a webhook another secret. It is shown once.",
+		roles: admins, once: inTx}, rotateWebhook)
+	add(a, route{method: http.MethodDelete, path: "webhooks/{id}", id: "deleteWebhook", tag: "webhooks", summary: "Remove a webhook.", roles: admins, once: inTx}, deleteWebhook)
+}
+
+func webhookOf(w webhooks.Webhook) wire.Webhook {
+	out := wire.Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: w.Events, Streams: w.Streams, Source: "event", Reaction: webhooks.Reaction(w.ID),
+		CreatedBy: w.CreatedBy, CreatedAt: wire.At(w.CreatedAt)}
+	if strings.HasPrefix(w.Streams, reactions.Own) {
+		out.Source = "history"
+	}
+	if w.RotatedAt != nil {
+		out.RotatedAt = wire.At(*w.RotatedAt)
+	}
+	if w.OverlapUntil != nil {
+		out.OverlapUntil = wire.At(*w.OverlapUntil)
+	}
+	return out
+}
+
+// sealing returns what seals secrets.
+func (a *API) sealing() (*seal.Box, error) {
+	if a.box == nil {
+		return nil, fault.New(fault.Unavailable, "this server has no key to seal the secrets of webhooks with: set HOLDFAST_SECRET_KEY")
+	}
+	return a.box, nil
+}
+
+// secretOf returns the secret that was given, or a new one.
+func secretOf(given string) (string, error) {
+	if given == "" {
+		return webhook.NewSecret(), nil
+	}
+	if !strings.HasPrefix(given, "whsec_") {
+		return "", fault.New(fault.Validation, "a webhook's secret begins with whsec_").With("pointer", "/secret")
+	}
+	return given, webhook.CheckSecret(given)
+}
+
+type createWebhookIn struct{ Body wire.NewWebhook }
+
+func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
+	var none wire.CreatedWebhook
+	box, err := c.api.sealing()
+	if err != nil {
+		return none, err
+	}
+	b := in.Body
+	if _, err := c.api.policy.CheckURL(b.URL); err != nil {
+		return none, err
+	}
+	// a webhook follows what a reaction can
+	d, err := definition("webhook", wire.PutReaction{Events: b.Events, Streams: b.Streams, Source: b.Source})
+	if err != nil {
+		return none, err
+	}
+	secret, err := secretOf(b.Secret)
+	if err != nil {
+		return none, err
+	}
+	w, err := webhooks.Create(c.ctx(), c.doer(), box, webhooks.CreateArgs{Name: b.Name, URL: b.URL, Events: b.Events, Streams: d.Streams, Secret: secret, By: c.actor()})
+	if err != nil {
+		return none, err
+	}
+	c.w.Header().Set("Location", base+"webhooks/"+url.PathEscape(w.ID))
+	return c.sealed(w, secret), nil
+}
+
+// sealed shows a webhook with its new secret. What is kept for a repetition has none.
+func (c *call) sealed(w webhooks.Webhook, secret string) wire.CreatedWebhook {
+	c.keep = wire.CreatedWebhook{Webhook: webhookOf(w)}
+	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
+}
+
+type listWebhooksIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listWebhooks(c *call, in *listWebhooksIn) (wire.List[wire.Webhook], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Webhook]{}, err
+	}
+	found, err := webhooks.List(c.ctx(), c.doer(), p.after, p.limit)
+	if err != nil {
+		return wire.List[wire.Webhook]{}, err
+	}
+	all := make([]wire.Webhook, len(found))
+	next := ""
+	for i, w := range found {
+		all[i] = webhookOf(w)
+		if len(found) == p.limit {
+			next = w.ID
+		}
+	}
+	return listed(c, all, next), nil
+}
+
+type webhookIn struct {
+	ID string `path:"id"`
+}
+
+func getWebhook(c *call, in *webhookIn) (wire.Webhook, error) {
+	w, err := webhooks.Get(c.ctx(), c.doer(), in.ID)
+	return webhookOf(w), err
+}
+
+type rotateWebhookIn struct {
+	ID   string             `path:"id"`
+	Body wire.RotateWebhook `optional:"true"`
+}
+
+func rotateWebhook(c *call, in *rotateWebhookIn) (wire.CreatedWebhook, error) {
+	var none wire.CreatedWebhook
+	box, err := c.api.sealing()
+	if err != nil {
+		return none, err
+	}
+	if ms := in.Body.OverlapMs; ms < 0 || ms > wire.Ms(webhooks.MaxOverlap) {
+		return none, fault.New(fault.Validation, "overlapMs is 0 to %d", wire.Ms(webhooks.MaxOverlap)).With("pointer", "/overlapMs")
+	}
+	secret, err := secretOf(in.Body.Secret)
+	if err != nil {
+		return none, err
+	}
+	w, err := webhooks.Rotate(c.ctx(), c.doer(), box, in.ID, secret, in.Body.OverlapMs.Duration(), c.actor())
+	if err != nil {
+		return none, err
+	}
+	return c.sealed(w, secret), nil
+}
+
+func deleteWebhook(c *call, in *webhookIn) (*struct{}, error) {
+	return nil, webhooks.Remove(c.ctx(), c.doer(), in.ID, c.actor())
+}

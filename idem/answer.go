@@ -1,0 +1,205 @@
+package idem
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/requests"
+)
+
+// keptHeaders are those that a replay has too. The rest is of the moment, or of the
+// connection.
+var keptHeaders = []string{"Content-Type", "Location", "ETag"}
+
+// answer is what is kept of an answer.
+type answer struct {
+	Header   map[string]string `json:"header,omitempty"`
+	Body     []byte            `json:"body,omitempty"`
+	TooLarge bool              `json:"tooLarge,omitempty"` // the body was not kept
+}
+
+// buffer holds an answer back until it is recorded. One that is over the limit is
+// passed on from there.
+type buffer struct {
+	w      http.ResponseWriter
+	limit  int64
+	header http.Header // what the handler sets
+	sent   http.Header // as it was when the status was written
+	status int
+	body   bytes.Buffer
+	passed bool
+}
+
+func newBuffer(w http.ResponseWriter, limit int64) *buffer {
+	return &buffer{w: w, limit: limit, header: w.Header().Clone()}
+}
+
+func (b *buffer) Header() http.Header {
+	if b.header == nil {
+		b.header = make(http.Header)
+	}
+	return b.header
+}
+
+func (b *buffer) WriteHeader(status int) {
+	if status < 100 || status > 999 { // as net/http does, while the handler is still to blame
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
+	}
+	if b.status != 0 || status < http.StatusOK { // the 1xx come before the answer
+		return
+	}
+	b.status, b.sent = status, b.Header().Clone()
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	if b.status == 0 {
+		b.WriteHeader(http.StatusOK)
+	}
+	if b.status == http.StatusNoContent || b.status == http.StatusNotModified {
+		return 0, http.ErrBodyNotAllowed
+	}
+	if !b.passed && int64(b.body.Len())+int64(len(p)) > b.limit {
+		b.typed(p)
+		b.pass()
+		b.passed = true
+	}
+	if b.passed {
+		return b.w.Write(p)
+	}
+	return b.body.Write(p)
+}
+
+// finish makes the answer whole when the handler has returned.
+func (b *buffer) finish() {
+	if b.status == 0 {
+		b.WriteHeader(http.StatusOK)
+	}
+	if !b.passed {
+		b.typed(nil)
+	}
+	b.header = b.sent
+}
+
+// sniffed is how much of a body net/http looks at.
+const sniffed = 512
+
+// typed sets the Content-Type as net/http would, so that a replay has the same.
+func (b *buffer) typed(more []byte) {
+	_, set := b.sent["Content-Type"]
+	if set || b.sent.Get("Content-Encoding") != "" || b.body.Len()+len(more) == 0 {
+		return
+	}
+	start := bytes.Clone(b.body.Bytes()[:min(sniffed, b.body.Len())])
+	start = append(start, more[:min(sniffed, len(more))]...)
+	b.sent.Set("Content-Type", http.DetectContentType(start))
+}
+
+// send passes the answer on, unless that is done.
+func (b *buffer) send() {
+	if !b.passed {
+		b.pass()
+	}
+}
+
+func (b *buffer) pass() {
+	h := b.w.Header()
+	clear(h)
+	maps.Copy(h, b.sent)
+	b.w.WriteHeader(b.status)
+	_, _ = b.w.Write(b.body.Bytes()) // the client went away: nobody is left to be told
+}
+
+// kept is what is kept of the answer.
+func (b *buffer) kept() []byte {
+	a := answer{Body: b.body.Bytes(), TooLarge: b.passed}
+	if a.TooLarge {
+		a.Body = nil
+	}
+	for _, name := range keptHeaders {
+		if v := b.sent.Get(name); v != "" {
+			if a.Header == nil {
+				a.Header = make(map[string]string)
+			}
+			a.Header[name] = v
+		}
+	}
+	text, err := json.Marshal(a)
+	if err != nil { // strings and bytes: it does not fail
+		panic(err)
+	}
+	return text
+}
+
+// replay answers what was answered before.
+func (g *guard) replay(w http.ResponseWriter, r *http.Request, q requests.Request) {
+	var a answer
+	if q.State != requests.Done || len(q.Answer) > 0 && json.Unmarshal(q.Answer, &a) != nil {
+		g.refuse(w, r, fault.New(fault.Conflict, "the %s was used for something that has no answer here: use a new one", g.Header))
+		return
+	}
+	h := w.Header()
+	h.Set(replayedHeader, "true")
+	for name, v := range a.Header {
+		h.Set(name, v)
+	}
+	if why := lost(q, a); why != "" {
+		h.Set(answerHeader, why)
+		h.Del("Content-Type")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.WriteHeader(q.Status)
+	_, _ = w.Write(a.Body)
+}
+
+// lost says why an answer was not kept, if it was not.
+func lost(q requests.Request, a answer) string {
+	switch {
+	case q.Status == 0:
+		return "lost"
+	case a.TooLarge:
+		return "too-large"
+	}
+	return ""
+}
+
+// retryAfter is the fact of a refusal that is told in the header of that name.
+const retryAfter = "retryAfter"
+
+// refuse answers with the problem that an error is (RFC 9457). Only a
+// [fault.Error]'s message is written for a caller. What is our side's goes to the
+// log.
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := fault.CodeOf(err).Status()
+	if status >= http.StatusInternalServerError && r.Context().Err() == nil { // a client that went away is no failure
+		g.engine.Log().LogAttrs(r.Context(), slog.LevelWarn, "request failed", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		f = fault.New(fault.Internal, "something went wrong here")
+	}
+	p := maps.Clone(f.Fields)
+	if p == nil {
+		p = make(map[string]any)
+	}
+	p["type"], p["title"], p["status"], p["code"], p["detail"] = "about:blank", http.StatusText(status), status, f.Code, f.Message
+	body, err := json.Marshal(p)
+	if err != nil { // a document of ours that JSON cannot say
+		panic(err)
+	}
+	h := w.Header()
+	if s, ok := f.Fields[retryAfter].(int); ok {
+		h.Set("Retry-After", strconv.Itoa(s))
+	}
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}

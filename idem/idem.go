@@ -1,0 +1,264 @@
+// Package idem keeps a request that is sent twice from being carried out twice. It
+// is net/http middleware for a program's own handlers:
+//
+//	mux.Handle("POST /orders", idem.Middleware(hf, idem.Options{})(orders))
+//
+// A client that gives a request an Idempotency-Key can send it again, with the same
+// key, whenever it has no answer. The handler runs for the first; those that come
+// later get the first one's answer, with the header Idempotency-Replayed: true.
+//
+//   - The same key with another request (method, path and query, body) is refused:
+//     422, KEY_MISMATCH. Members of a JSON body may be in another order.
+//   - While the first is under way: 409, KEY_IN_FLIGHT, with Retry-After.
+//   - An answer with a status of 400 or more is not kept, and the key is free again:
+//     what refuses a request is taken to have changed nothing.
+//   - Answers are kept for 24 hours, with Content-Type, Location and ETag.
+//   - GET, HEAD, OPTIONS and TRACE, and requests without a key, pass untouched.
+//
+// # What is promised
+//
+// While the handler runs, its key is held, for [Options].Lease at a time, which is
+// renewed. If the process dies, the key can be used again when the hold has run out,
+// and then the handler runs again: for a handler that writes by its own means this
+// is at least once. The same is true of a handler that panics, whose key is freed,
+// and of one that is cut off from the database for longer than its hold: its context
+// ends; if it goes on all the same, and another has been answered by the time it is
+// done, its client gets that answer, so that a key has one; if nobody has, its own,
+// marked Idempotency-Answer: unrecorded.
+//
+// A handler that writes through Holdfast can have more. What it writes in [Commit]
+// and the mark that its request is done are one transaction: it is written once,
+// whatever happens. A holder that was too late writes nothing there.
+//
+// An answer that was not kept is replayed as 204 No Content, with Location and ETag
+// if they are known, and says why in Idempotency-Answer: "lost", where a process died
+// after its Commit and before its answer was written, and the hold it had is over;
+// "too-large", where the answer
+// was over [Options].MaxAnswer. What was asked for is done in both cases: a client
+// that needs the answer asks for the thing itself.
+//
+// The handler's answer is held back until it is recorded, so it can be neither
+// flushed nor hijacked, and has no trailers. One over MaxAnswer is passed on from
+// there, and recorded when the handler has returned.
+package idem
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Headers of an answer.
+const (
+	replayedHeader = "Idempotency-Replayed"
+	answerHeader   = "Idempotency-Answer"
+)
+
+// Options say how requests are told apart and how much is kept of them. The zero
+// value is ready to use.
+type Options struct {
+	// Lease is how long a key is held without a renewal, and so how long it takes
+	// until the key of a process that died can be used again; the default is 30
+	// seconds. A hold is renewed for 15 minutes at the most.
+	Lease time.Duration
+	// MaxBody is the largest body of a request that has a key; the default is
+	// 1 MiB.
+	MaxBody int64
+	// MaxAnswer is the largest answer that is kept; the default is 1 MiB.
+	MaxAnswer int64
+	// Header names the header that has the key; the default is Idempotency-Key.
+	Header string
+	// Workspace tells the workspace of a request. The handler's context is in it,
+	// too. The default is the context's.
+	Workspace func(*http.Request) string
+	// Scope tells whose keys they are, the user's, say: keys of two scopes never
+	// meet. The default is one scope for all. Set it where clients do not trust
+	// each other, for who guesses a key and sends the same request gets the answer.
+	Scope func(*http.Request) string
+}
+
+func (o Options) orDefaults() Options {
+	if o.Lease == 0 {
+		o.Lease = hold.Lease
+	}
+	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
+		panic(fmt.Sprintf("idem: Options.Lease is %s: it is a millisecond to a day", o.Lease))
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 1 << 20
+	}
+	if o.MaxAnswer <= 0 {
+		o.MaxAnswer = 1 << 20
+	}
+	if o.Header == "" {
+		o.Header = "Idempotency-Key"
+	}
+	if o.Scope == nil {
+		o.Scope = func(*http.Request) string { return "" }
+	}
+	return o
+}
+
+// Middleware returns what makes a handler idempotent. It may be used for any number
+// of handlers, but only once around each. It panics if the options are wrong: that is
+// a mistake in wiring.
+func Middleware(e *holdfast.Engine, o Options) func(http.Handler) http.Handler {
+	o = o.orDefaults()
+	return func(next http.Handler) http.Handler { return &guard{e, o, next} }
+}
+
+// guard is a handler with its keys.
+type guard struct {
+	engine *holdfast.Engine
+	Options
+	next http.Handler
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.Workspace != nil {
+		r = r.WithContext(holdfast.InWorkspace(r.Context(), g.Workspace(r)))
+	}
+	keys := r.Header.Values(g.Header)
+	if len(keys) == 0 || harmless(r.Method) {
+		g.next.ServeHTTP(w, r.WithContext(within(r.Context(), &flight{engine: g.engine})))
+		return
+	}
+	f, err := g.begin(w, r, keys)
+	if err != nil {
+		g.refuse(w, r, err)
+		return
+	}
+	a := requests.TakeArgs{Key: f.key, Fingerprint: f.fingerprint, Holder: f.holder, Lease: g.Lease}
+	q, mine, err := requests.Take(r.Context(), g.engine, a)
+	switch {
+	case err != nil:
+		g.refuse(w, r, err)
+	case mine:
+		f.epoch = q.Epoch
+		g.run(w, r, f)
+	default:
+		g.known(w, r, q, f.fingerprint)
+	}
+}
+
+// harmless says whether requests of a method change nothing.
+func harmless(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+// begin reads what a request asks for.
+func (g *guard) begin(w http.ResponseWriter, r *http.Request, keys []string) (*flight, error) {
+	if len(keys) > 1 {
+		return nil, fault.New(fault.Validation, "a request has one %s, not %d", g.Header, len(keys))
+	}
+	if err := requests.CheckKey(keys[0]); err != nil {
+		return nil, err
+	}
+	print, err := fingerprint(w, r, g.MaxBody)
+	return &flight{
+		engine: g.engine, lease: g.Lease, workspace: store.WorkspaceOf(r.Context()),
+		key: stored(g.Scope(r), keys[0]), fingerprint: print, holder: g.engine.Node() + "/" + store.NewID().String(),
+	}, err
+}
+
+// known answers a request that somebody has sent before.
+func (g *guard) known(w http.ResponseWriter, r *http.Request, q requests.Request, fingerprint string) {
+	switch {
+	case q.Fingerprint != fingerprint:
+		g.refuse(w, r, fault.New(fault.KeyMismatch, "the %s was used for another request: use a new one for this", g.Header))
+	case q.State == requests.Held || q.Answerless() && q.RetryAfter > 0:
+		after := max(1, int((q.RetryAfter+time.Second-1)/time.Second))
+		g.refuse(w, r, fault.New(fault.KeyInFlight, "a request with this %s is under way: send it again a little later", g.Header).
+			With(retryAfter, after))
+	default:
+		g.replay(w, r, q)
+	}
+}
+
+// run has the handler carry out a request that is held. Its answer goes to the
+// client when it is recorded.
+func (g *guard) run(w http.ResponseWriter, r *http.Request, f *flight) {
+	k := &hold.Keeper{Lease: g.Lease, Renew: f.renew}
+	ctx := k.Start(r.Context())
+	defer k.Stop()
+	out := newBuffer(w, g.MaxAnswer)
+	returned := false
+	defer func() {
+		if !returned { // a panic, which goes on
+			k.Stop()
+			f.end()
+			g.free(r, f)
+		}
+	}()
+	g.next.ServeHTTP(out, r.WithContext(within(ctx, f)))
+	returned = true
+	k.Stop()
+	g.settle(w, r, f, out)
+}
+
+// settle records the answer of a handler and passes it on.
+func (g *guard) settle(w http.ResponseWriter, r *http.Request, f *flight, out *buffer) {
+	out.finish()
+	if !f.end() && out.status >= http.StatusBadRequest {
+		g.free(r, f)
+		out.send()
+		return
+	}
+	err := g.record(r, f, out)
+	if err == nil || out.passed {
+		out.send()
+		return
+	}
+	ctx, cancel := ending(r.Context())
+	defer cancel()
+	if q, lost := requests.Get(ctx, g.engine, f.key); lost == nil && q.State == requests.Done && q.Epoch != f.epoch && q.Fingerprint == f.fingerprint {
+		g.replay(w, r, q) // another was faster, and a key has one answer
+		return
+	}
+	if !f.committed() {
+		out.header.Set(answerHeader, "unrecorded")
+	}
+	out.send()
+}
+
+// record keeps the answer: as the request's end or, where it was committed, over
+// the mark.
+func (g *guard) record(r *http.Request, f *flight, out *buffer) error {
+	ctx, cancel := ending(r.Context())
+	defer cancel()
+	write := requests.Finish
+	if f.committed() {
+		write = requests.Answer
+	}
+	err := write(ctx, g.engine, f.key, f.epoch, out.status, out.kept())
+	if err != nil {
+		g.engine.Log().Warn("the answer of a request with a key was not recorded", "path", r.URL.Path, "error", err)
+	}
+	return err
+}
+
+// free gives the key back. If that fails, its hold runs out.
+func (g *guard) free(r *http.Request, f *flight) {
+	ctx, cancel := ending(r.Context())
+	defer cancel()
+	if err := requests.Free(ctx, g.engine, f.key, f.epoch); err != nil {
+		g.engine.Log().Warn("the key of a request was not freed: its hold runs out", "path", r.URL.Path, "error", err)
+	}
+}
+
+// ending is the context of what is written when a handler has returned, whether
+// its client still waits or not.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+}

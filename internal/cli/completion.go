@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type completionCommand struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+}
+
+// Help is shown by kong.
+func (completionCommand) Help() string {
+	return `It prints a script for the shell to read:
+
+    source <(holdfast completion bash)
+    source <(holdfast completion zsh)
+    holdfast completion fish | source`
+}
+
+// Run prints the script of a shell. It is made of the same grammar that reads the
+// command line, and knows what that knows.
+func (c *completionCommand) Run(p *program, k *kong.Context) error {
+	write := map[string]func(io.Writer, []completion) error{"bash": writeBash, "zsh": writeZsh, "fish": writeFish}[c.Shell]
+	return write(p.stdout, completions(k.Model.Node, ""))
+}
+
+// completion is what may follow after some words.
+type completion struct {
+	after    string // "keys create"; "" at the beginning
+	commands []*kong.Node
+	flags    []*kong.Flag
+	values   []string // of its arguments, where they are known
+}
+
+func completions(n *kong.Node, after string) []completion {
+	c := completion{after: after}
+	for _, group := range n.AllFlags(true) {
+		c.flags = append(c.flags, group...)
+	}
+	slices.SortFunc(c.flags, func(a, b *kong.Flag) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range n.Positional {
+		c.values = append(c.values, p.EnumSlice()...)
+	}
+	all := []completion{}
+	for _, child := range n.Children {
+		if child.Hidden {
+			continue
+		}
+		c.commands = append(c.commands, child)
+		all = append(all, completions(child, strings.TrimSpace(after+" "+child.Name))...)
+	}
+	return append([]completion{c}, all...)
+}
+
+// words are all that may follow.
+func (c completion) words() []string {
+	var all []string
+	for _, n := range c.commands {
+		all = append(all, n.Name)
+	}
+	all = append(all, c.values...)
+	for _, f := range c.flags {
+		all = append(all, "--"+f.Name)
+	}
+	return all
+}
+
+// enumOf are the values that a flag takes, where they are known.
+func enumOf(f *kong.Flag) []string {
+	return slices.DeleteFunc(f.EnumSlice(), func(v string) bool { return v == "" })
+}
+
+// enums are the values of all flags that have some.
+func enums(all []completion) (names []string, of map[string][]string) {
+	of = make(map[string][]string)
+	for _, c := range all {
+		for _, f := range c.flags {
+			values := enumOf(f)
+			if len(values) == 0 {
+				continue
+			}
+			if of[f.Name] == nil {
+				names = append(names, f.Name)
+			}
+			for _, v := range values {
+				if !slices.Contains(of[f.Name], v) {
+					of[f.Name] = append(of[f.Name], v)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, of
+}
+
+// writeCases writes what bash and zsh have in common: the words after a path of
+// commands in $path, and the values after a flag in $prev.
+func writeCases(w io.Writer, all []completion) {
+	fmt.Fprint(w, "  case \"$prev\" in\n")
+	names, of := enums(all)
+	for _, name := range names {
+		pattern := "--" + name
+		if name == "output" {
+			pattern += "|-o"
+		}
+		fmt.Fprintf(w, "    %s) words=%q; return 0;;\n", pattern, strings.Join(of[name], " "))
+	}
+	fmt.Fprint(w, "  esac\n  case \"$path\" in\n")
+	for _, c := range all {
+		fmt.Fprintf(w, "    %q) words=%q;;\n", c.after, strings.Join(c.words(), " "))
+	}
+	fmt.Fprint(w, "    *) words=\"\";;\n  esac\n")
+}
+
+// writePath writes how $path is found: the commands among the words before.
+func writePath(w io.Writer, all []completion) {
+	var known []string
+	for _, c := range all[1:] {
+		known = append(known, fmt.Sprintf("%q", c.after))
+	}
+	fmt.Fprintf(w, `  for word in "$@"; do
+    case "${path:+$path }$word" in
+      %s) path="${path:+$path }$word";;
+    esac
+  done
+`, strings.Join(known, "|"))
+}
+
+func writeBash(w io.Writer, all []completion) error {
+	fmt.Fprint(w, "# bash completion for holdfast\n_holdfast_words() {\n  local word path=\"\" prev=\"$1\"; shift\n")
+	writePath(w, all)
+	writeCases(w, all)
+	_, err := fmt.Fprint(w, `}
+_holdfast() {
+  local words=""
+  _holdfast_words "${COMP_WORDS[COMP_CWORD-1]}" "${COMP_WORDS[@]:1:COMP_CWORD-1}"
+  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _holdfast holdfast
+`)
+	return err
+}
+
+func writeZsh(w io.Writer, all []completion) error {
+	fmt.Fprint(w, "#compdef holdfast\n# zsh completion for holdfast\n_holdfast_words() {\n  local word at=\"\" prev=\"$1\"; shift\n")
+	var b strings.Builder
+	writePath(&b, all)
+	writeCases(&b, all)
+	// In zsh, path and words have a meaning of their own.
+	fmt.Fprint(w, strings.NewReplacer("${path:+$path }", "${at:+$at }", "path=\"", "at=\"", "\"$path\"", "\"$at\"", "words=\"", "choices=\"").Replace(b.String()))
+	_, err := fmt.Fprint(w, `}
+_holdfast() {
+  local choices=""
+  _holdfast_words "${words[CURRENT-1]}" "${words[@]:1:$((CURRENT-2))}"
+  compadd -- ${=choices} || _files
+}
+compdef _holdfast holdfast
+`)
+	return err
+}
+
+func writeFish(w io.Writer, all []completion) error {
+	fmt.Fprint(w, `# fish completion for holdfast
+function __holdfast_at
+  set -l path
+  for word in (commandline -opc)[2..]
+    set -l next (string trim "$path $word")
+    switch "$next"
+`)
+	for _, c := range all[1:] {
+		fmt.Fprintf(w, "      case %s\n        set path $next\n", fishQuote(c.after))
+	}
+	fmt.Fprint(w, "    end\n  end\n  test \"$path\" = \"$argv[1]\"\nend\n")
+	for _, c := range all {
+		when := "-n " + fishQuote("__holdfast_at "+fishQuote(c.after))
+		for _, n := range c.commands {
+			fmt.Fprintf(w, "complete -c holdfast -f %s -a %s -d %s\n", when, n.Name, fishQuote(n.Help))
+		}
+		for _, v := range c.values {
+			fmt.Fprintf(w, "complete -c holdfast -f %s -a %s\n", when, v)
+		}
+		for _, f := range c.flags {
+			fmt.Fprintf(w, "complete -c holdfast %s -l %s%s -d %s\n", when, f.Name, fishValue(f), fishQuote(f.Help))
+		}
+	}
+	_, err := fmt.Fprintln(w, "# end")
+	return err
+}
+
+// fishValue says what comes after a flag.
+func fishValue(f *kong.Flag) string {
+	short := ""
+	if f.Short != 0 {
+		short = " -s " + string(f.Short)
+	}
+	values := enumOf(f)
+	switch {
+	case f.IsBool():
+		return short
+	case len(values) > 0:
+		return short + " -x -a " + fishQuote(strings.Join(values, " "))
+	}
+	return short + " -r"
+}
+
+func fishQuote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Every command tells how it is used, and each of its examples is understood.
+func TestExamplesAreUnderstood(t *testing.T) {
+	t.Chdir(t.TempDir())
+	word := regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
+	var g grammar
+	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range k.Model.Leaves(true) {
+		examples := 0
+		for line := range strings.Lines(leaf.Detail) {
+			line, ok := strings.CutPrefix(line, "    holdfast ")
+			if !ok && !strings.HasPrefix(line, "    source <(holdfast ") {
+				continue
+			}
+			examples++
+			if !ok {
+				continue
+			}
+			line, _, _ = strings.Cut(strings.ReplaceAll(line, " > ", " | "), " | ") // what follows is for the shell
+			var args []string
+			for _, w := range word.FindAllString(line, -1) {
+				args = append(args, strings.Trim(w, `'"`))
+			}
+			var fresh grammar
+			p, err := newProgram(nil, io.Discard, io.Discard).parser(&fresh)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Parse(args); err != nil {
+				t.Errorf("%s: the example %q is not understood: %v", leaf.FullPath(), line, err)
+			}
+		}
+		if examples == 0 {
+			t.Errorf("%s has no example in its help", leaf.FullPath())
+		}
+	}
+}
+
+// A setting means the same wherever it stands, also below a command.
+func TestVerbsAgreeOnSettings(t *testing.T) {
+	var g grammar
+	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := settings(k.Model.Node)
+	for _, leaf := range k.Model.Leaves(false) {
+		for _, f := range leaf.Flags {
+			other := known[f.Name]
+			switch {
+			case other == nil && f.Tag.Get("setting") != "-":
+				t.Errorf("%s --%s is no setting", leaf.FullPath(), f.Name)
+			case other == nil:
+			case !isSetting(f) || other.Target.Type() != f.Target.Type() || other.Default != f.Default || other.Enum != f.Enum || other.Help != f.Help:
+				t.Errorf("%s --%s is another than elsewhere", leaf.FullPath(), f.Name)
+			}
+		}
+	}
+	for _, name := range []string{"url", "key", "workspace", "output", "rate-limit"} {
+		if known[name] == nil {
+			t.Errorf("there is no setting %s", name)
+		}
+	}
+}
+
+// running starts a command, and returns its first line and what ends it.
+func running(t *testing.T, args ...string) (line string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	lines := make(chan string, 1)
+	var once sync.Once
+	var errs bytes.Buffer
+	p := newProgram(nil, onReady(func(s string) error { once.Do(func() { lines <- s }); return nil }), &errs)
+	ended := make(chan int, 1)
+	go func() { ended <- p.run(ctx, args) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("%v ended with %d:\n%s", args, code, errs.String())
+		}
+	})
+	t.Cleanup(stop)
+	select {
+	case line = <-lines:
+	case code := <-ended:
+		ended <- code
+		stop()
+		t.Fatalf("%v said nothing", args)
+	}
+	return strings.TrimSpace(line), stop
+}
+
+// The feed is followed over a server and in this process alike; to be stopped is its
+// end.
+func TestEventsAreFollowed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	do := func(args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := newProgram(nil, &out, &errs).run(t.Context(), args); code != 0 {
+			t.Fatalf("%v ended with %d: %s", args, code, errs.String())
+		}
+	}
+	do("migrate")
+	do("streams", "append", "s", "one", "--data", `{"a":"b"}`)
+	line, stop := running(t, "events", "--follow", "-o", "json")
+	if !strings.Contains(line, `"name":"one","data":{"a":"b"}`) {
+		t.Errorf("followed %s", line)
+	}
+	stop()
+	url, _ := running(t, "dev", "--listen", "127.0.0.1:0")
+	url = strings.TrimPrefix(url, "holdfast ready url=")
+	line, stop = running(t, "events", "--follow", "--url", url)
+	if !strings.Contains(line, `  s  0  one  {"a":"b"}`) {
+		t.Errorf("followed %s", line)
+	}
+	stop()
+}
+
+// A key that says nothing of its own asks as fast as --rate-limit allows. However slow
+// this machine is, some request comes before its turn.
+func TestServeLimitsKeys(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var key, errs bytes.Buffer
+	if code := newProgram(nil, &key, &errs).run(t.Context(), []string{"keys", "create", "--role", "read"}); code != 0 {
+		t.Fatal(errs.String())
+	}
+	url, _ := running(t, "serve", "--listen", "127.0.0.1:0", "--rate-limit", "1")
+	c, err := client.New(strings.TrimPrefix(url, "holdfast ready url="), client.Options{Key: strings.TrimSpace(key.String()), Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 1000 {
+		_, err = c.ListReactionsPage(t.Context(), client.Page{})
+		if errors.Is(err, fault.Of(fault.RateLimited)) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("a thousand requests were answered")
+}
+
+// A handler that breaks off does not look whole, and one that is left ends.
+func TestInMemory(t *testing.T) {
+	left := make(chan struct{})
+	c := &http.Client{Transport: inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch r.URL.Path {
+		case "/echo":
+			w.Header().Set("X-Method", r.Method)
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write(body)
+		case "/panic":
+			_, _ = io.WriteString(w, "half")
+			panic(http.ErrAbortHandler)
+		case "/wait":
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			close(left)
+		}
+	})}}
+	resp, err := c.Post("http://x/echo", "text/plain", strings.NewReader("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || string(body) != "hello" || resp.StatusCode != 201 || resp.Header.Get("X-Method") != "POST" {
+		t.Errorf("echoed %q, %v, %v", body, resp, err)
+	}
+	if resp, err = c.Get("http://x/nothing"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("nothing is %v, %v", resp, err)
+	}
+	resp.Body.Close()
+	if resp, err = c.Get("http://x/panic"); err != nil {
+		t.Fatal(err)
+	}
+	if body, err = io.ReadAll(resp.Body); err == nil || string(body) != "half" {
+		t.Errorf("half of an answer is %q, %v", body, err)
+	}
+	resp.Body.Close()
+	if resp, err = c.Get("http://x/wait"); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	<-left
+}
+
+func TestCompletionKnowsTheGrammar(t *testing.T) {
+	var g grammar
+	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := completions(k.Model.Node, "")
+	for _, leaf := range k.Model.Leaves(true) {
+		path := strings.TrimPrefix(pathOf(leaf), "holdfast ")
+		at := slices.IndexFunc(all, func(c completion) bool { return c.after == path })
+		if at < 0 || !slices.Contains(all[at].words(), "--log-level") {
+			t.Errorf("%q is not completed", path)
+		}
+	}
+}
+
+func pathOf(n *kong.Node) string {
+	if n.Parent == nil {
+		return n.Name
+	}
+	return pathOf(n.Parent) + " " + n.Name
+}

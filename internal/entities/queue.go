@@ -1,0 +1,56 @@
+package entities
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Own is the queue of a lifecycle's operations that a node takes up which has the
+// lifecycle.
+func Own(lifecycle string) string { return "l:" + lifecycle }
+
+// Workers is the queue of a handler's workers.
+func Workers(workspace, handler string) string { return "h:" + workspace + ":" + handler }
+
+// QueueTopic is what is woken when something comes into a queue of workers.
+func QueueTopic(queue string) string { return "queue/" + queue }
+
+// QueueArgs hands a held operation on.
+type QueueArgs struct {
+	Ticket
+	Queue string // "" is the lifecycle's own
+	Stage string
+	Claim string // the claim status
+}
+
+var queueVerb = store.NewVerb(store.Decl{Name: "entities.queue", Marks: store.HistoryMarks},
+	func(a QueueArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
+	func(a QueueArgs, args *store.Args) {
+		args.Text(a.Lifecycle)
+		args.Text(a.ID)
+		args.Text(a.Operation)
+		args.Int(a.Epoch)
+		args.MaybeText(a.Queue)
+		args.Text(a.Stage)
+		args.Text(a.Claim)
+	}, scanClaim).
+	Told(func(a QueueArgs, m store.Mark) result { return told(m) }).
+	Emitting(func(a QueueArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventQueued) }).
+	Waking(func(a QueueArgs) []string {
+		if a.Queue == "" {
+			return []string{Topic(a.Lifecycle)}
+		}
+		return []string{QueueTopic(a.Queue)}
+	})
+
+// Queue hands an operation that is held on to who takes up a queue, or returns
+// [fault.LeaseLost].
+func Queue(ctx context.Context, d store.Doer, at store.Place, a QueueArgs) (Entity, error) {
+	r, err := queueVerb.DoAt(store.InWorkspace(ctx, at.Workspace), d, at, a)
+	e := named(r.entity, a.Lifecycle, a.ID)
+	if err == nil && !r.applied {
+		err = lost(a.Ticket)
+	}
+	return e, err
+}

@@ -1,0 +1,144 @@
+// Package handlers knows the handlers that are not functions of a program: URLs that
+// are called, and workers that ask for tasks. A handler is declared in a workspace, under the name that configs use.
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Handler is a handler as it is declared.
+type Handler struct {
+	Name   string
+	Kind   string // http or worker
+	URL    string
+	Safety string // idempotent, transactional, journaled, opaque; "" is undeclared
+	// OnUnknown is what is done about an effect of which nothing is known: hold,
+	// retry or probe.
+	OnUnknown string
+	Timeout   time.Duration // 0 is the default
+	Secret    string        // sealed
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+type listArgs struct {
+	name, behind string
+	limit        int
+}
+
+type putResult struct{ created bool }
+
+var (
+	putVerb = store.NewVerb(store.Decl{Name: "handlers.put", Repeat: true},
+		func(h Handler) []string { return []string{"handler/" + h.Name} },
+		func(h Handler, args *store.Args) {
+			args.Text(h.Name)
+			args.Text(h.Kind)
+			args.Text(h.URL)
+			args.Text(h.Safety)
+			args.Text(h.OnUnknown)
+			args.Int(h.Timeout.Milliseconds())
+			args.Text(h.Secret)
+		},
+		func(r *putResult, row store.Row) error {
+			var n int64
+			err := row.Scan(&n)
+			r.created = n == 1
+			return err
+		})
+	deleteVerb = store.NewVerb(store.Decl{Name: "handlers.delete", Repeat: true},
+		func(name string) []string { return []string{"handler/" + name} },
+		func(name string, args *store.Args) { args.Text(name) },
+		func(gone *bool, row store.Row) error {
+			var n int64
+			*gone = row.Applied()
+			return row.Scan(&n)
+		})
+	listVerb = store.NewVerb(store.Decl{Name: "handlers.list", Lane: store.Read}, nil,
+		func(a listArgs, args *store.Args) {
+			args.Text(a.name)
+			args.Text(a.behind)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Handler, row store.Row) error {
+			var h Handler
+			var timeout int64
+			err := row.Scan(&h.Name, &h.Kind, &h.URL, &h.Safety, &h.OnUnknown, &timeout, &h.Secret, &h.CreatedAt, &h.UpdatedAt)
+			h.Timeout, h.CreatedAt, h.UpdatedAt = time.Duration(timeout)*time.Millisecond, h.CreatedAt.UTC(), h.UpdatedAt.UTC()
+			*all = append(*all, h)
+			return err
+		})
+)
+
+// Longest is how long a handler may take at the most.
+const Longest = 24 * time.Hour
+
+// Check refuses a handler that is none. Its URL is judged by who calls it.
+func (h Handler) Check() error {
+	if err := strict.Text("handler", h.Name, events.MaxName); err != nil {
+		return err
+	}
+	switch {
+	case h.Kind != "http" && h.Kind != "worker":
+		return fault.New(fault.Validation, "kind is http or worker").With("pointer", "/kind")
+	case h.Kind == "worker" && h.URL != "":
+		return fault.New(fault.Validation, "a worker has no URL: it asks for its tasks").With("pointer", "/url")
+	case h.Timeout < 0 || h.Timeout > Longest:
+		return fault.New(fault.Validation, "timeoutMs is 0 to a day").With("pointer", "/timeoutMs")
+	}
+	switch h.Safety {
+	case "", "idempotent", "transactional", "journaled", "opaque":
+	default:
+		return fault.New(fault.Validation, "safety is idempotent, transactional, journaled or opaque").With("pointer", "/safety")
+	}
+	switch h.OnUnknown {
+	case "hold", "retry", "probe":
+		return nil
+	}
+	return fault.New(fault.Validation, "onUnknown is hold, retry or probe").With("pointer", "/onUnknown")
+}
+
+// Put declares a handler, or declares it anew, in the context's workspace, and says
+// whether there was none. The registry's revision is raised with it, so that every
+// node reads it before it next writes.
+func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error) {
+	if err := h.Check(); err != nil {
+		return false, err
+	}
+	if _, err := store.Raise(ctx, tx); err != nil {
+		return false, err
+	}
+	r, err := putVerb.Do(ctx, tx, h)
+	return r.created, err
+}
+
+// Delete takes a handler away, and says whether there was one.
+func Delete(ctx context.Context, tx *store.Tx, name string) (bool, error) {
+	if _, err := store.Raise(ctx, tx); err != nil {
+		return false, err
+	}
+	return deleteVerb.Do(ctx, tx, name)
+}
+
+// Get returns a handler, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, name string) (Handler, error) {
+	all, err := listVerb.Do(ctx, d, listArgs{name: name, limit: 1})
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no handler %q", name)
+	}
+	if err != nil {
+		return Handler{}, err
+	}
+	return all[0], nil
+}
+
+// List returns handlers in the order of their names, behind one of them.
+func List(ctx context.Context, d store.Doer, behind string, limit int) ([]Handler, error) {
+	return listVerb.Do(ctx, d, listArgs{behind: behind, limit: limit})
+}

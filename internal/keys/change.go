@@ -1,0 +1,146 @@
+package keys
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+type revokeArgs struct{ id, by string }
+
+type replaceArgs struct {
+	id, successor string
+	overlap       time.Duration
+	by            string
+}
+
+var (
+	revokeVerb = store.NewVerb(store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
+		func(a revokeArgs) []string { return []string{row(a.id)} },
+		func(a revokeArgs, args *store.Args) { args.Text(a.id); args.Text(a.by) }, scan).
+		Told(func(a revokeArgs, m store.Mark) result {
+			return result{applied: true, key: Key{ID: a.id, RevokedAt: new(m.At.UTC())}}
+		}).
+		Emitting(func(a revokeArgs) store.Emission {
+			return store.Emission{Stream: Stream(a.id), Names: []string{"revoked"}}
+		})
+	replaceVerb = store.NewVerb(store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
+		func(a replaceArgs) []string { return []string{row(a.id)} },
+		func(a replaceArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.successor)
+			args.Int(millis(a.overlap))
+			args.Text(a.by)
+		}, scan).
+		Told(func(a replaceArgs, _ store.Mark) result {
+			return result{applied: true, key: Key{ID: a.id}, successor: a.successor}
+		}).
+		Emitting(func(a replaceArgs) store.Emission {
+			return store.Emission{Stream: Stream(a.id), Names: []string{"rotated"}}
+		})
+)
+
+// Revoke ends a key of the context's workspace for good, and returns it. To revoke
+// it again changes nothing and has the same answer.
+func Revoke(ctx context.Context, d store.Doer, id, by string) (Key, error) {
+	if !isID(id) {
+		return Key{}, missing(id)
+	}
+	if err := checkActor(by); err != nil {
+		return Key{}, err
+	}
+	r, err := revokeVerb.Do(ctx, d, revokeArgs{id, by})
+	if err == nil && r.key.ID == "" {
+		err = missing(id)
+	}
+	if err == nil && r.key.CreatedAt.IsZero() {
+		return completed(ctx, d, in(ctx, r.key)), nil
+	}
+	return in(ctx, r.key), err
+}
+
+// completed adds what an event does not tell. Where it cannot be read, the key is
+// revoked all the same.
+func completed(ctx context.Context, d store.Doer, k Key) Key {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
+	defer cancel()
+	if now, err := Get(ctx, d, k.ID); err == nil {
+		return now
+	}
+	return k
+}
+
+// updater is a doer that is not in a transaction yet.
+type updater interface {
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+}
+
+// Rotate makes a key with the same rights and the same lifetime, from now on, in
+// place of another, and returns it with its text, which is told this once. The
+// other one expires after the overlap, or when it would have before. A key that is
+// revoked, expired or rotated already is a [fault.Conflict]: of several who rotate
+// it at once one wins.
+func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration, by string) (Key, string, error) {
+	if !isID(id) {
+		return Key{}, "", missing(id)
+	}
+	if err := checkTime("overlap", overlap); err != nil {
+		return Key{}, "", err
+	}
+	if err := checkActor(by); err != nil {
+		return Key{}, "", err
+	}
+	next, secret := newID(), newSecret()
+	var k Key
+	err := within(ctx, d, func(ctx context.Context, d store.Doer) (err error) {
+		k, err = rotate(ctx, d, replaceArgs{id, next, overlap, by}, hash(secret))
+		return err
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, join(next, secret), nil
+}
+
+// within runs f in the transaction that d is, or in one of its own.
+func within(ctx context.Context, d store.Doer, f func(context.Context, store.Doer) error) error {
+	if u, ok := d.(updater); ok {
+		return u.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
+	}
+	return f(ctx, d)
+}
+
+// rotate reads what the new key is to have before it locks the old one. None of
+// that changes but by a rotation, and then the lock tells.
+func rotate(ctx context.Context, d store.Doer, a replaceArgs, hash string) (Key, error) {
+	old, err := Get(ctx, d, a.id)
+	if err != nil {
+		return Key{}, err
+	}
+	r, err := replaceVerb.Do(ctx, d, a)
+	if err != nil {
+		return Key{}, err
+	}
+	if !r.applied {
+		return Key{}, unrotatable(a.id, r)
+	}
+	again := CreateArgs{Name: old.Name, Role: old.Role, Requesters: old.Requesters, Rate: old.Rate, By: a.by}
+	if old.ExpiresAt != nil {
+		again.Lifetime = old.ExpiresAt.Sub(old.CreatedAt)
+	}
+	return create(ctx, d, makeArgs{CreateArgs: again, id: a.successor, hash: hash, predecessor: a.id})
+}
+
+func unrotatable(id string, r result) error {
+	switch {
+	case r.key.ID == "":
+		return missing(id)
+	case r.key.RevokedAt != nil:
+		return fault.New(fault.Conflict, "the API key %q is revoked: make a new one", id)
+	case r.successor != "":
+		return fault.New(fault.Conflict, "the API key %q was rotated already: its successor is %q", id, r.successor).With("successor", r.successor)
+	}
+	return fault.New(fault.Conflict, "the API key %q is expired: make a new one", id)
+}

@@ -1,0 +1,67 @@
+package keys
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Limits of what a caller may give.
+const (
+	MaxRequesters = 100
+	MaxRate       = 1_000_000
+	// MaxTime is the longest lifetime and the longest overlap: ten years.
+	MaxTime = 3653 * 24 * time.Hour
+)
+
+func (a CreateArgs) check() error {
+	if err := strict.Text("name", a.Name, events.MaxName); err != nil {
+		return err
+	}
+	if !a.Role.Valid() {
+		return wrong("role", "the role is %s, %s, %s or %s", Read, Operate, Worker, Admin)
+	}
+	if err := checkRequesters(a.Requesters); err != nil {
+		return err
+	}
+	if a.Rate < 0 || a.Rate > MaxRate {
+		return wrong("rate", "the rate is %d: it is 0, for the server's default, to %d requests a second", a.Rate, MaxRate)
+	}
+	if err := checkTime("lifetime", a.Lifetime); err != nil {
+		return err
+	}
+	return checkActor(a.By)
+}
+
+func checkRequesters(all []string) error {
+	if len(all) > MaxRequesters {
+		return wrong("requesters", "there are %d requesters, and %d are the most", len(all), MaxRequesters)
+	}
+	seen := make(map[string]bool, len(all))
+	for _, name := range all {
+		if err := strict.Text("requesters", name, events.MaxName); err != nil {
+			return err
+		}
+		if seen[name] {
+			return wrong("requesters", "the requester %q is given twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func checkTime(field string, d time.Duration) error {
+	if d < 0 || d > MaxTime {
+		return wrong(field, "the %s is %s: it is 0 to 10 years", field, d)
+	}
+	return nil
+}
+
+// checkActor wants every change of a key to say whose it is.
+func checkActor(by string) error { return strict.Text("by", by, events.MaxName) }
+
+func wrong(field, format string, args ...any) error {
+	return fault.New(fault.Validation, format, args...).With("field", field)
+}

@@ -1,0 +1,258 @@
+// Package keys keeps the API keys of the HTTP door. A key belongs to one workspace,
+// and has a role and the requesters that it may speak for. Its text is shown once,
+// when it is made; what is kept is the SHA-256 of its secret. A [Ring] tells which
+// key a caller presents.
+//
+//	key, text, err := keys.Create(ctx, engine, keys.CreateArgs{Name: "ci", Role: keys.Operate, By: "ann"})
+//
+// Each change writes its event on the key's own stream, whose head is the key's row.
+package keys
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Role says what a key may do.
+type Role string
+
+// The roles.
+const (
+	Read    Role = "read"
+	Operate Role = "operate"
+	Worker  Role = "worker"
+	Admin   Role = "admin"
+)
+
+// Valid says whether there is such a role.
+func (r Role) Valid() bool { return slices.Contains([]Role{Read, Operate, Worker, Admin}, r) }
+
+// Key is what is known of an API key. Its secret is not.
+type Key struct {
+	ID, Workspace string
+	Name          string
+	Role          Role
+	Requesters    []string // that it may speak for; [Everyone] among them is all
+	Rate          int      // requests a second; 0 is the server's default
+	CreatedBy     string
+	CreatedAt     time.Time
+	ExpiresAt     *time.Time // nil for a key without end
+	RevokedAt     *time.Time
+}
+
+// Everyone, among a key's requesters, stands for all of them.
+const Everyone = "*"
+
+// Speaks says whether the key may speak for a requester.
+func (k Key) Speaks(requester string) bool {
+	return slices.Contains(k.Requesters, requester) || slices.Contains(k.Requesters, Everyone)
+}
+
+// clone returns a key that shares nothing with this one.
+func (k Key) clone() Key {
+	k.Requesters = slices.Clone(k.Requesters)
+	if k.ExpiresAt != nil {
+		k.ExpiresAt = new(*k.ExpiresAt)
+	}
+	if k.RevokedAt != nil {
+		k.RevokedAt = new(*k.RevokedAt)
+	}
+	return k
+}
+
+// Stream is the name of the stream that holds a key's history.
+func Stream(id string) string { return "$key/" + id }
+
+// CreateArgs is a new key. One without requesters fires nothing; one without a
+// lifetime has no end.
+type CreateArgs struct {
+	Name       string
+	Role       Role
+	Requesters []string
+	Rate       int
+	Lifetime   time.Duration
+	By         string // who makes it
+}
+
+// result is a key as it is after the command or, where that was refused, as it
+// was found; without an id there is none.
+type result struct {
+	applied   bool
+	key       Key
+	successor string
+}
+
+type makeArgs struct {
+	CreateArgs
+	id, hash    string
+	predecessor string
+}
+
+type listArgs struct {
+	after string
+	limit int
+}
+
+var (
+	createVerb = store.NewVerb(store.Decl{Name: "keys.create", Marks: store.HistoryMarks},
+		func(a makeArgs) []string { return []string{row(a.id)} }, bindMake, scan).Told(toldMake).
+		Emitting(func(a makeArgs) store.Emission {
+			return store.Emission{Stream: Stream(a.id), Names: []string{"created"}}
+		})
+	getVerb = store.NewVerb(store.Decl{Name: "keys.get", Lane: store.Read}, nil,
+		func(id string, args *store.Args) { args.Text(id) }, scan)
+	listVerb = store.NewVerb(store.Decl{Name: "keys.list", Lane: store.Read}, nil,
+		func(a listArgs, args *store.Args) { args.Text(a.after); args.Int(int64(a.limit)) },
+		func(all *[]Key, r store.Row) error {
+			var one result
+			err := scan(&one, r)
+			*all = append(*all, one.key)
+			return err
+		})
+)
+
+func row(id string) string { return "key/" + id }
+
+func bindMake(a makeArgs, args *store.Args) {
+	args.Text(a.id)
+	args.Text(a.Name)
+	args.Text(string(a.Role))
+	args.Text(list(a.Requesters))
+	args.Text(a.hash)
+	args.Int(int64(a.Rate))
+	args.MaybeInt(lifetime(a.Lifetime))
+	args.MaybeText(a.predecessor)
+	args.Text(a.By)
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "[]"
+	}
+	text, _ := json.Marshal(names) // of strings, it does not fail
+	return string(text)
+}
+
+// lifetime is in milliseconds, rounded up: what is short must not become endless.
+func lifetime(d time.Duration) *int64 {
+	if d == 0 {
+		return nil
+	}
+	return new(millis(d))
+}
+
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+func scan(r *result, from store.Row) error {
+	return scanWith(r, from)
+}
+
+// scanWith reads a key, and what a statement answers beside it.
+func scanWith(r *result, from store.Row, more ...any) error {
+	k := &r.key
+	var names []byte
+	var expires, revoked time.Time
+	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &names, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked}, more...)...)
+	if err != nil {
+		return err
+	}
+	r.applied = from.Applied()
+	k.CreatedAt, k.ExpiresAt, k.RevokedAt = k.CreatedAt.UTC(), moment(expires), moment(revoked)
+	if err := json.Unmarshal(names, &k.Requesters); err != nil {
+		return fmt.Errorf("the requesters of the API key %s: %w", k.ID, err)
+	}
+	return nil
+}
+
+// moment returns nil for the epoch, which stands for never.
+func moment(t time.Time) *time.Time {
+	if t.Unix() == 0 {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+func toldMake(a makeArgs, m store.Mark) result {
+	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Rate: a.Rate,
+		CreatedBy: a.By, CreatedAt: m.At.UTC()}
+	if ms := lifetime(a.Lifetime); ms != nil {
+		k.ExpiresAt = new(k.CreatedAt.Add(time.Duration(*ms) * time.Millisecond))
+	}
+	return result{applied: true, key: k}
+}
+
+// Create makes a key in the workspace of the context and returns it with its text,
+// which is told this once.
+func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error) {
+	if err := a.check(); err != nil {
+		return Key{}, "", err
+	}
+	id, secret := newID(), newSecret()
+	k, err := create(ctx, d, makeArgs{CreateArgs: a, id: id, hash: hash(secret)})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, join(id, secret), nil
+}
+
+func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
+	r, err := createVerb.Do(ctx, d, a)
+	if err == nil && !r.applied { // ids are random: this is not expected to be seen
+		err = fault.New(fault.Conflict, "there is an API key %q already: try again", a.id).Repeatable()
+	}
+	return in(ctx, r.key), err
+}
+
+// Get returns a key of the context's workspace, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, id string) (Key, error) {
+	if !isID(id) {
+		return Key{}, missing(id)
+	}
+	r, err := getVerb.Do(ctx, d, id)
+	if err == nil && r.key.ID == "" {
+		err = missing(id)
+	}
+	return in(ctx, r.key), err
+}
+
+// mostListed is the longest list.
+const mostListed = 1000
+
+// List returns keys of the context's workspace by rising id, from the one after
+// another on: also those that are revoked or expired. A limit below 1 is 100.
+func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, error) {
+	if after != "" && !isID(after) {
+		return nil, fault.New(fault.Validation, "after is not the id of an API key: give the last one of the page before").With("field", "after")
+	}
+	if limit < 1 {
+		limit = 100
+	}
+	all, err := listVerb.Do(ctx, d, listArgs{after, min(limit, mostListed)})
+	for i := range all {
+		all[i] = in(ctx, all[i])
+	}
+	return all, err
+}
+
+// in says of a key that a verb has found in which workspace it is.
+func in(ctx context.Context, k Key) Key {
+	if k.ID != "" {
+		k.Workspace = store.WorkspaceOf(ctx)
+	}
+	return k
+}
+
+func missing(id string) *fault.Error {
+	if !isID(id) { // it may be anything, a whole key among it
+		return fault.New(fault.NotFound, "there is no such API key: give its id, the part between hf_ and the next _")
+	}
+	return fault.New(fault.NotFound, "there is no API key %q", id)
+}

@@ -1,0 +1,323 @@
+package keys_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// TestEveryRefusalIsTheSame verifies that a caller cannot tell from it what was
+// wrong.
+func TestEveryRefusalIsTheSame(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		k, text := create(t, hf, plain)
+		other, otherText := create(t, hf, plain)
+		revoked, revokedText := create(t, hf, plain)
+		if _, err := keys.Revoke(t.Context(), hf, revoked.ID, "bob"); err != nil {
+			t.Fatal(err)
+		}
+		short := plain
+		short.Lifetime = time.Minute
+		expired, expiredText := create(t, hf, short)
+		holdfasttest.Advance(t, hf, 2*time.Minute)
+		secret := text[len("hf_")+len(k.ID)+1:]
+		ring, _ := newRing(hf)
+		for range 2 { // read, and remembered
+			for what, text := range map[string]string{
+				"missing":                   "",
+				"not a key":                 "Bearer x",
+				"without its prefix":        text[len("hf_"):],
+				"with more":                 text + "0",
+				"with less":                 text[:len(text)-1],
+				"in capitals":               strings.ToUpper(text),
+				"with a space":              " " + text,
+				"with NUL in its id":        "hf_" + k.ID[:25] + "\x00_" + secret,
+				"not UTF-8":                 text[:len(text)-1] + "\xff",
+				"unknown":                   keys.NewText(),
+				"a wrong secret":            "hf_" + k.ID + "_" + strings.Repeat("0", len(secret)),
+				"another key's secret":      "hf_" + k.ID + "_" + otherText[len(otherText)-len(secret):],
+				"a secret under another id": "hf_" + other.ID + "_" + secret,
+				"expired":                   expiredText,
+				"expired, a wrong secret":   "hf_" + expired.ID + "_" + secret,
+				"revoked":                   revokedText,
+				"revoked, a wrong secret":   "hf_" + revoked.ID + "_" + secret,
+			} {
+				refused(t, ring, text, what)
+			}
+			accepted(t, ring, text)
+			accepted(t, ring, otherText)
+		}
+	})
+}
+
+// TestARevocationIsSeenByOtherRings verifies that a ring goes by what it remembers
+// for its time, and not for longer.
+func TestARevocationIsSeenByOtherRings(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		k, text := create(t, hf, plain)
+		first, clock1 := newRing(hf)
+		second, clock2 := newRing(hf)
+		accepted(t, first, text)
+		accepted(t, second, text)
+		if _, err := keys.Revoke(t.Context(), hf, k.ID, "bob"); err != nil {
+			t.Fatal(err)
+		}
+		clock1.move(keys.Remembered)
+		refused(t, first, text, "revoked, past the ring's memory")
+		clock2.move(keys.Remembered - 1)
+		accepted(t, second, text) // it has not asked: this is what the memory is for
+		clock2.move(1)
+		refused(t, second, text, "revoked, past the other ring's memory")
+	})
+}
+
+// TestAClockThatIsPutBackProlongsNothing verifies that what was read in the future
+// is not gone by.
+func TestAClockThatIsPutBackProlongsNothing(t *testing.T) {
+	hf := holdfasttest.Open(t)
+	k, text := create(t, hf, plain)
+	ring, hand := newRing(hf)
+	accepted(t, ring, text)
+	if _, err := keys.Revoke(t.Context(), hf, k.ID, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	hand.move(-time.Hour)
+	refused(t, ring, text, "revoked")
+}
+
+// TestExpiryIsOfTheDatabasesTime verifies that a key expires when the database says
+// so, whatever the node's clock does, and that a ring remembers it no longer than
+// it is good.
+func TestExpiryIsOfTheDatabasesTime(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		a := plain
+		a.Lifetime = time.Hour
+		_, text := create(t, hf, a)
+		ring, hand := newRing(hf)
+		accepted(t, ring, text)
+		hand.move(48 * time.Hour)
+		accepted(t, ring, text)
+		holdfasttest.Advance(t, hf, time.Hour-900*time.Millisecond)
+		hand.move(keys.Remembered)
+		if _, err := ring.Verify(t.Context(), text); err != nil { // it had less to go than the machine took
+			hasCode(t, err, fault.Auth)
+		}
+		holdfasttest.Advance(t, hf, time.Second)
+		hand.move(900 * time.Millisecond) // it would be remembered for longer
+		refused(t, ring, text, "expired")
+	})
+}
+
+// TestUnknownIDsFillNoMemory verifies that those who guess ids fill no memory, and
+// push out none of the keys that are known.
+func TestUnknownIDsFillNoMemory(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		_, text := create(t, hf, plain)
+		ring, _ := newRing(hf)
+		accepted(t, ring, text)
+		for range 10_000 {
+			refused(t, ring, keys.NewText(), "unknown")
+			if _, unknown, asked := ring.Sizes(); unknown > keys.MostUnknown || asked > 1 {
+				t.Fatalf("%d unknown ids are remembered, and %d asked for", unknown, asked)
+			}
+		}
+		if known, _, asked := ring.Sizes(); known != 1 || asked != 0 {
+			t.Errorf("%d keys are remembered, and %d asked for", known, asked)
+		}
+	})
+}
+
+// counted is a doer that counts what is asked of it, says so, and holds it up.
+type counted struct {
+	holdfast.Doer
+	asked atomic.Int64
+	begun chan struct{}
+	gate  chan struct{}
+}
+
+func (c *counted) Do(ctx context.Context, cmd holdfast.Command) error {
+	if c.asked.Add(1) == 1 {
+		close(c.begun)
+	}
+	<-c.gate
+	return c.Doer.Do(ctx, cmd)
+}
+
+// TestOfThoseWhoAskAtOnceOneReads verifies that one read serves all, and that a
+// caller who leaves takes nobody along.
+func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		k, text := create(t, hf, plain)
+		c := &counted{Doer: hf, begun: make(chan struct{}), gate: make(chan struct{})}
+		ring, _ := newRing(c)
+		leaving, leave := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := ring.Verify(leaving, text); err == nil || fault.CodeOf(err) == fault.Auth {
+				t.Errorf("who left was answered: %v", err)
+			}
+		})
+		<-c.begun
+		leave()
+		group.Wait()
+		for range 16 {
+			group.Go(func() { same(t, "verified", accepted(t, ring, text), k) })
+		}
+		close(c.gate)
+		group.Wait()
+		if n := c.asked.Load(); n != 1 {
+			t.Errorf("%d have read", n)
+		}
+	})
+}
+
+// TestNobodyWaitsForAnOldAnswer verifies that who comes when a question is as old as
+// an answer may be asks anew: a revocation may lie in between.
+func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		_, text := create(t, hf, plain)
+		c := &counted{Doer: hf, begun: make(chan struct{}), gate: make(chan struct{})}
+		ring, hand := newRing(c)
+		var group sync.WaitGroup
+		group.Go(func() { accepted(t, ring, text) })
+		<-c.begun
+		hand.move(keys.Remembered)
+		close(c.gate)
+		accepted(t, ring, text)
+		group.Wait()
+		if n := c.asked.Load(); n != 2 {
+			t.Errorf("%d have read", n)
+		}
+	})
+}
+
+// late is a doer that answers when it is too late.
+type late struct{ holdfast.Doer }
+
+func (late) Do(ctx context.Context, _ holdfast.Command) error {
+	<-ctx.Done()
+	return nil
+}
+
+// TestALateAnswerIsNone verifies that no answer counts that may be as old as a
+// revocation may take.
+func TestALateAnswerIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		_, err := keys.NewRing(late{}).Verify(t.Context(), keys.NewText())
+		hasCode(t, err, fault.Unavailable)
+		if took := time.Since(begun); !fault.IsSafe(err) || took >= 5*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
+// TestADatabaseThatDoesNotAnswerIsNoYes verifies that its failure is told as such,
+// and that what is remembered is then not gone by for longer.
+func TestADatabaseThatDoesNotAnswerIsNoYes(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		_, text := create(t, hf, plain)
+		ring, hand := newRing(hf)
+		accepted(t, ring, text)
+		if err := hf.Close(); err != nil {
+			t.Fatal(err)
+		}
+		hand.move(keys.Remembered)
+		for what, text := range map[string]string{"a good key": text, "an unknown one": keys.NewText()} {
+			k, err := ring.Verify(t.Context(), text)
+			if fault.CodeOf(err) != fault.Unavailable || k.ID != "" {
+				t.Errorf("%s: got %v, %v", what, k, err)
+			}
+		}
+		refused(t, ring, "", "missing") // there is nothing to ask
+	})
+}
+
+// TestNoSecretIsKeptOrTold verifies that neither the secret, nor a part of it, is in
+// the tables, in what the verbs answer, in errors or in the log; and its hash
+// nowhere but in its own table.
+func TestNoSecretIsKeptOrTold(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) holdfast.Database{
+		"sqlite":   func(t *testing.T) holdfast.Database { return sqlite.File(holdfasttest.SQLite(t)) },
+		"postgres": func(t *testing.T) holdfast.Database { return postgres.URL(holdfasttest.PostgreSQL(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			hf, err := holdfast.Open(t.Context(), open(t), holdfast.Config{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, texts := tell(t, hf)
+			table := dump(t, hf, "api_key", "id", "workspace", "name", "role", "requesters", "hash", "rate", "version", "successor", "created_by", "created_at", "expires_at", "revoked_at")
+			told += dump(t, hf, "history", "stream", "name", "data", "actor", "correlation", "causation")
+			if err := hf.Close(); err != nil {
+				t.Fatal(err)
+			}
+			told += log.String()
+			for _, text := range texts {
+				id, secret, _ := strings.Cut(text[len("hf_"):], "_")
+				if !strings.Contains(table, id) || !strings.Contains(told, id) {
+					t.Fatalf("the dumps do not tell of the key %s at all", id)
+				}
+				if hash := keys.Hash(secret); !strings.Contains(table, hash) || strings.Contains(told, hash[:12]) {
+					t.Error("the hash is not in its table, or elsewhere")
+				}
+				for i := 0; i+12 <= len(secret); i++ {
+					if part := secret[i : i+12]; strings.Contains(table+told, part) {
+						t.Errorf("a part of the secret was kept or told: %s", part)
+					}
+				}
+			}
+		})
+	}
+}
+
+// tell does everything that is done with keys and returns all that was told.
+func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
+	t.Helper()
+	k, text := create(t, hf, plain)
+	next, nextText, err := keys.Rotate(t.Context(), hf, k.ID, time.Hour, "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, _ := newRing(hf)
+	var b strings.Builder
+	tells := func(v any, err error) {
+		data, broken := json.Marshal(v)
+		fmt.Fprintf(&b, "%s %+v %#v %v %v\n", data, v, v, err, broken)
+	}
+	for _, text := range []string{text, nextText, text + "x", nextText[:len(nextText)-1] + "0"} {
+		tells(ring.Verify(t.Context(), text))
+		tells(keys.Get(t.Context(), hf, text)) // a mix-up of key and id
+		tells(keys.Revoke(t.Context(), hf, text, "bob"))
+		_, _, err := keys.Rotate(t.Context(), hf, text, 0, "bob")
+		tells(nil, err)
+		tells(keys.List(t.Context(), hf, text, 1))
+	}
+	_, _, err = keys.Rotate(t.Context(), hf, k.ID, 0, "bob")
+	tells(nil, err)
+	tells(keys.Revoke(t.Context(), hf, next.ID, "bob"))
+	tells(keys.Get(t.Context(), hf, k.ID))
+	tells(keys.List(t.Context(), hf, "", 0))
+	tells(history(t, hf, k.ID), nil)
+	tells(history(t, hf, next.ID), nil)
+	_, err = ring.Verify(t.Context(), nextText)
+	tells(nil, err)
+	return b.String(), []string{text, nextText}
+}

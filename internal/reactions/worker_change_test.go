@@ -1,0 +1,162 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+)
+
+// serving runs a worker that has nothing to serve yet.
+func serving(t *testing.T, hf *holdfast.Engine) *reactions.Worker {
+	t.Helper()
+	w := &reactions.Worker{Engine: hf, Hub: hf.Hub(), Log: mute(), Name: "w", Idle: true}
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { w.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		done.Wait()
+	})
+	return w
+}
+
+// telling is a handler that tells what it is given.
+func telling(d reactions.Definition, told chan<- string, wait <-chan struct{}) *reactions.Handler {
+	return &reactions.Handler{Definition: d, Body: func(_ context.Context, v *reactions.Delivery) error {
+		told <- v.Lease.Reaction + " " + v.Event.Name
+		<-wait
+		return nil
+	}}
+}
+
+// TestReactionsAreAddedAndDroppedWhileAWorkerRuns verifies that a worker that runs
+// serves a reaction from when it is added until it is dropped, that what is in hand
+// is then handled to its end, that nothing more is taken, and that the reaction goes
+// on where it was when it is added again.
+func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		w := serving(t, hf)
+		a, b := define("a", "^s"), define("b", "")
+		a.Lease = 300 * time.Millisecond // to be renewed more often than what there was before
+		register(t, hf, a)
+		register(t, hf, b)
+		told, goOn, free := make(chan string, 10), make(chan struct{}), make(chan struct{})
+		close(free)
+		if err := w.Add(telling(a, told, goOn)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Add(telling(a, told, goOn)); fault.CodeOf(err) != fault.Conflict {
+			t.Errorf("added twice: %v", err)
+		}
+		appendTo(t, hf, "s1", "one")
+		expect(t, told, "a one")
+		w.Drop("a")
+		appendTo(t, hf, "s2", "two")
+		if err := w.Add(telling(b, told, free)); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{<-told: true, <-told: true}
+		if !got["b one"] || !got["b two"] {
+			t.Errorf("got %v", got)
+		}
+		close(goOn)
+		standsSo(t, hf, "a", "s1", "is handled to its end", handled(0))
+		if p := positionOf(t, hf, "a", "s2"); p != nil && (p.Watermark != -1 || p.Holder != "") {
+			t.Errorf("a dropped reaction was served: %+v", p)
+		}
+		if err := w.Add(telling(a, told, free)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, told, "a two")
+		standsSo(t, hf, "a", "s2", "is handled", handled(0))
+	})
+}
+
+// TestNothingIsTakenWithoutRoom verifies that nothing is taken for a reaction that has
+// no room, and that it goes on when it has some.
+func TestNothingIsTakenWithoutRoom(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		w := serving(t, hf)
+		a, b := define("a", ""), define("b", "")
+		register(t, hf, a)
+		register(t, hf, b)
+		told, free := make(chan string, 10), make(chan struct{})
+		close(free)
+		var room atomic.Bool
+		full := telling(a, told, free)
+		full.Ready = room.Load
+		if err := errors.Join(w.Add(full), w.Add(telling(b, told, free))); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(t, hf, "s", "one")
+		expect(t, told, "b one")
+		standsSo(t, hf, "b", "s", "is handled", handled(0))
+		if p := positionOf(t, hf, "a", "s"); p != nil && (p.Watermark != -1 || p.Holder != "") {
+			t.Errorf("a stream was taken: %+v", p)
+		}
+		room.Store(true)
+		expect(t, told, "a one")
+		standsSo(t, hf, "a", "s", "is handled", handled(0))
+	})
+}
+
+func expect(t *testing.T, told <-chan string, want string) {
+	t.Helper()
+	if got := <-told; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestAReactionOfATransaction verifies that a reaction which is made and removed in
+// transactions of the caller's is there from their commits on, and not otherwise.
+func TestAReactionOfATransaction(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx, d := context.Background(), define("a", "")
+		d.FromNow = true
+		appendTo(t, hf, "s", "before")
+		enlist := func(then error) error {
+			return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				if err := reactions.Enlist(ctx, tx, d); err != nil {
+					return err
+				}
+				return then
+			})
+		}
+		if err := enlist(fault.New(fault.Conflict, "no")); fault.CodeOf(err) != fault.Conflict {
+			t.Fatal(err)
+		}
+		if all, err := reactions.List(ctx, hf, ""); err != nil || len(all) != 0 {
+			t.Fatalf("rolled back, and there are %v, %v", all, err)
+		}
+		if err := enlist(nil); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(t, hf, "s", "after")
+		same(t, "delivered", drain(t, hf, d), []string{"s 1 after"})
+		eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
+		for _, want := range []bool{true, false} {
+			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				gone, err := reactions.Dismiss(ctx, tx, "a")
+				if gone != want {
+					t.Errorf("removed: %v, want %v", gone, want)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sweep(t, hf)
+		}
+		if all, err := reactions.List(ctx, hf, ""); err != nil || len(all) != 0 {
+			t.Fatalf("there are %v, %v", all, err)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Finish ends a hold with the answer of the request. The answer is JSON, or empty.
+// Finishing again under the epoch that finished, with the same answer, is well;
+// otherwise a hold that has run out or was ended is [fault.LeaseLost].
+func Finish(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte) error {
+	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "done", status: int64(status), answer: string(answer)})
+}
+
+// Answer writes the answer of a request that [Commit] marked under this epoch.
+func Answer(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte) error {
+	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "answer", status: int64(status), answer: string(answer)})
+}
+
+func answered(ctx context.Context, d store.Doer, a endArgs) error {
+	if a.status < 100 || a.status > 999 {
+		return fault.New(fault.Validation, "a status is 100 to 999, not %d", a.status)
+	}
+	if a.answer != "" && (!utf8.ValidString(a.answer) || !json.Valid([]byte(a.answer))) {
+		return fault.New(fault.Validation, "an answer is kept as JSON, and this one is not")
+	}
+	e, err := endVerb.Do(ctx, d, a)
+	if err != nil || e.applied || e.state == string(Done) && e.epoch == a.epoch && e.status == a.status && e.answer == a.answer {
+		return err
+	}
+	return hold.Lost("the request", a.epoch)
+}
+
+// Commit marks a held request as done in the transaction that does it, before its
+// answer is known: from then on nobody carries it out again, and [Answer] may tell
+// what was answered. Until the end of its hold the answer may be on its way; after
+// that it is lost. It is for the first statement of the transaction: the row is
+// then locked, and nobody takes the request over while the rest is written. A
+// request that is marked already is [fault.Conflict]: what it asks for is done.
+func Commit(ctx context.Context, tx *store.Tx, key string, epoch int64) error {
+	e, err := endVerb.Do(ctx, tx, endArgs{key: key, epoch: epoch, how: "commit"})
+	switch {
+	case err != nil || e.applied:
+		return err
+	case e.state == string(Done) && e.epoch == epoch:
+		return fault.New(fault.Conflict, "the request is done already under this epoch: do all that it asks for in one transaction").With("epoch", epoch)
+	}
+	return hold.Lost("the request", epoch)
+}
+
+// Point ends a hold: the answer will be what became of an operation. Pointing
+// again, to the same, under the same epoch is well.
+func Point(ctx context.Context, d store.Doer, key string, epoch int64, operation, subject string) error {
+	if err := strict.Text("operation", operation, events.MaxName); err != nil {
+		return err
+	}
+	a := endArgs{key: key, epoch: epoch, how: "operation", operation: operation, subject: subject}
+	e, err := endVerb.Do(ctx, d, a)
+	if err != nil || e.applied || e.state == string(Operation) && e.epoch == epoch && e.operation == operation && e.subject == subject {
+		return err
+	}
+	return hold.Lost("the request", epoch)
+}
+
+// Repoint points a request to another operation, where the one that it points to
+// was released without effect. It says whether the request points to the new one
+// now; it does not if somebody else was faster, or if its time is over.
+func Repoint(ctx context.Context, d store.Doer, key, fingerprint, from, operation, subject string) (bool, error) {
+	if err := strict.Text("operation", operation, events.MaxName); err != nil {
+		return false, err
+	}
+	p, err := repointVerb.Do(ctx, d, pointArgs{key, fingerprint, from, operation, subject})
+	if err != nil {
+		return false, err
+	}
+	again := p.state == string(Operation) && p.fingerprint == fingerprint && p.operation == operation && p.subject == subject
+	return p.applied || again, nil
+}
+
+// Free forgets a request that was refused and changed nothing, if it is still held
+// under this epoch. Otherwise it does nothing: a holder that lost it changes
+// nothing.
+func Free(ctx context.Context, d store.Doer, key string, epoch int64) error {
+	_, err := freeVerb.Do(ctx, d, epochArgs{key: key, epoch: epoch})
+	return err
+}
+
+// Renew extends a hold, or returns [fault.LeaseLost].
+func Renew(ctx context.Context, d store.Doer, key string, epoch int64, lease time.Duration) (time.Time, error) {
+	if err := checkLease(lease); err != nil {
+		return time.Time{}, err
+	}
+	until, err := renewVerb.Do(ctx, d, epochArgs{key, epoch, lease})
+	if err == nil && len(until) == 0 {
+		err = hold.Lost("the request", epoch)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return until[0], nil
+}
+
+// Get returns a request, or [fault.NotFound], also where its time is over.
+func Get(ctx context.Context, d store.Doer, key string) (Request, error) {
+	if err := CheckKey(key); err != nil {
+		return Request{}, err
+	}
+	all, err := getVerb.Do(ctx, d, key)
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no request under this key")
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	all[0].Key = key
+	return all[0], nil
+}
+
+// Prune forgets requests whose time is over, of all workspaces on a shard, up to a
+// limit, and returns how many. It may run on every node at once.
+func Prune(ctx context.Context, d store.Doer, shard int16, limit int) (int, error) {
+	return pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, limit)
+}
+
+// pruneLimit is how many requests go in one transaction.
+const pruneLimit = 1000
+
+// PruneAll forgets all requests whose time is over.
+func PruneAll(ctx context.Context, d store.Doer) (int, error) {
+	shards, err := store.Shards(ctx, d)
+	n := 0
+	for _, shard := range shards {
+		for {
+			some, failed := Prune(ctx, d, shard, pruneLimit)
+			if n += some; failed != nil {
+				return n, failed
+			}
+			if some < pruneLimit {
+				break
+			}
+		}
+	}
+	return n, err
+}

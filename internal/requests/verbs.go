@@ -1,0 +1,138 @@
+package requests
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+type taken struct {
+	applied bool
+	Request
+}
+
+type endArgs struct {
+	key                string
+	epoch              int64
+	how                string
+	status             int64
+	answer             string
+	operation, subject string
+}
+
+// ended is a request as an end found it, or made it.
+type ended struct {
+	applied                           bool
+	state, operation, subject, answer string
+	epoch, status                     int64
+}
+
+type pointArgs struct{ key, fingerprint, from, operation, subject string }
+
+type pointed struct {
+	applied                                bool
+	state, fingerprint, operation, subject string
+}
+
+type epochArgs struct {
+	key   string
+	epoch int64
+	lease time.Duration
+}
+
+var (
+	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Repeat: true},
+		func(a TakeArgs) []string { return []string{row(a.Key)} },
+		func(a TakeArgs, args *store.Args) {
+			args.Text(a.Key)
+			args.Text(a.Fingerprint)
+			args.Text(a.Holder)
+			args.Int(a.Lease.Milliseconds())
+			args.Int(TTL.Milliseconds())
+		},
+		func(t *taken, r store.Row) error {
+			t.applied = r.Applied()
+			return scan(&t.Request, r)
+		})
+	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
+		func(a endArgs) []string { return []string{row(a.key)} }, bindEnd,
+		func(e *ended, r store.Row) error {
+			e.applied = r.Applied()
+			return r.Scan(&e.state, &e.epoch, &e.operation, &e.subject, &e.status, &e.answer)
+		})
+	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
+		func(a pointArgs) []string { return []string{row(a.key)} },
+		func(a pointArgs, args *store.Args) {
+			args.Text(a.key)
+			args.Text(a.fingerprint)
+			args.Text(a.from)
+			args.Text(a.operation)
+			args.MaybeText(a.subject)
+			args.Int(TTL.Milliseconds())
+		},
+		func(p *pointed, r store.Row) error {
+			p.applied = r.Applied()
+			return r.Scan(&p.state, &p.fingerprint, &p.operation, &p.subject)
+		})
+	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
+		func(a epochArgs) []string { return []string{row(a.key)} },
+		func(a epochArgs, args *store.Args) { args.Text(a.key); args.Int(a.epoch) },
+		func(n *int64, r store.Row) error { return r.Scan(n) })
+	// A renewal goes the short way: behind other work it might come too late.
+	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
+		func(a epochArgs, args *store.Args) {
+			args.Text(a.key)
+			args.Int(a.epoch)
+			args.Int(a.lease.Milliseconds())
+		},
+		func(until *[]time.Time, r store.Row) error {
+			var t time.Time
+			err := r.Scan(&t)
+			*until = append(*until, t.UTC())
+			return err
+		})
+	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
+		func(key string, args *store.Args) { args.Text(key) },
+		func(all *[]Request, r store.Row) error {
+			var q Request
+			err := scan(&q, r)
+			*all = append(*all, q)
+			return err
+		})
+	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(n *int, r store.Row) error {
+			var one int
+			*n++
+			return r.Scan(&one)
+		})
+)
+
+func row(key string) string { return "request/" + key }
+
+func bindEnd(a endArgs, args *store.Args) {
+	args.Text(a.key)
+	args.Int(a.epoch)
+	args.Text(a.how)
+	args.Int(a.status)
+	args.MaybeText(a.answer)
+	args.MaybeText(a.operation)
+	args.MaybeText(a.subject)
+	args.Int(TTL.Milliseconds())
+}
+
+func scan(q *Request, r store.Row) error {
+	var state, answer string
+	var ms int64
+	err := r.Scan(&q.Fingerprint, &state, &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
+	q.State, q.CreatedAt = State(state), q.CreatedAt.UTC()
+	if answer != "" {
+		q.Answer = []byte(answer)
+	}
+	q.Until = q.Until.UTC()
+	if q.State != Held && !q.Answerless() {
+		q.Until, ms = time.Time{}, 0
+	}
+	q.RetryAfter = time.Duration(ms) * time.Millisecond
+	return err
+}

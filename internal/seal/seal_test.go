@@ -1,0 +1,90 @@
+package seal_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+func key(c byte) []byte { return bytes.Repeat([]byte{c}, seal.KeySize) }
+
+func box(t *testing.T, keys ...[]byte) *seal.Box {
+	t.Helper()
+	b, err := seal.New(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestASecretIsOpenedWhereItBelongs(t *testing.T) {
+	b := box(t, key(1))
+	kept, again := b.Seal("s3cret", "a", "bc"), b.Seal("s3cret", "a", "bc")
+	if kept == again || strings.Contains(kept, "s3cret") {
+		t.Errorf("kept as %s and %s", kept, again)
+	}
+	if got, err := b.Open(kept, "a", "bc"); err != nil || got != "s3cret" {
+		t.Errorf("opened %q, %v", got, err)
+	}
+	for _, elsewhere := range [][]string{nil, {"a"}, {"ab", "c"}, {"a", "bc", ""}, {"a", "bd"}} {
+		if got, err := b.Open(kept, elsewhere...); fault.CodeOf(err) != fault.DatabaseDamaged || got != "" {
+			t.Errorf("opened at %q: %q, %v", elsewhere, got, err)
+		}
+	}
+}
+
+// Verifies that no change of a single character goes unnoticed.
+func TestAChangedSecretIsAnError(t *testing.T) {
+	b := box(t, key(1))
+	kept := b.Seal("s3cret")
+	for i := range kept {
+		other := byte('A')
+		if kept[i] == other {
+			other = 'B'
+		}
+		changed := kept[:i] + string(other) + kept[i+1:]
+		if got, err := b.Open(changed); err == nil {
+			t.Errorf("opened %s: %q", changed, got)
+		}
+	}
+	for _, text := range []string{"", ".", "x", kept[:len(kept)-1], kept[:17]} {
+		if got, err := b.Open(text); err == nil {
+			t.Errorf("opened %q: %q", text, got)
+		}
+	}
+}
+
+func TestKeysAreRotated(t *testing.T) {
+	old, both, next := box(t, key(1)), box(t, key(2), key(1)), box(t, key(2))
+	before, after := old.Seal("s"), both.Seal("s")
+	for what, err := range map[string]error{
+		"old by both":   opened(both, before),
+		"new by both":   opened(both, after),
+		"new by new":    opened(next, after),
+		"its own":       opened(old, before),
+		"a second time": opened(both, before),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := opened(next, before); fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("without its key: %v", err)
+	}
+}
+
+func opened(b *seal.Box, kept string) error {
+	_, err := b.Open(kept)
+	return err
+}
+
+func TestKeysAreChecked(t *testing.T) {
+	for _, keys := range [][][]byte{nil, {nil}, {key(1), []byte("short")}, {make([]byte, 33)}} {
+		if _, err := seal.New(keys...); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("%d keys: %v", len(keys), err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Package tokens knows the claims that were taken over HTTP by a token of 128 random
+// bits. Only the token's hash is kept. A token names an operation and its epoch; what
+// it may do is decided by the hold itself, each time.
+package tokens
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Claim is what a token stands for.
+type Claim struct {
+	Lifecycle, Entity, Operation string
+	Epoch                        int64
+	Requester                    string
+}
+
+// Kept is how long a token is known: longer than any claim is held at a stretch, so
+// that who settles again, or too late, is told so.
+const Kept = 7 * 24 * time.Hour
+
+type putArgs struct {
+	hash string
+	Claim
+}
+
+var (
+	putVerb = store.NewVerb(store.Decl{Name: "tokens.put", Repeat: true},
+		func(a putArgs) []string { return []string{"token/" + a.hash} },
+		func(a putArgs, args *store.Args) {
+			args.Text(a.hash)
+			args.Text(a.Lifecycle)
+			args.Text(a.Entity)
+			args.Text(a.Operation)
+			args.Int(a.Epoch)
+			args.Text(a.Requester)
+			args.Int(Kept.Milliseconds())
+		},
+		func(n *int, row store.Row) error { return row.Scan(n) })
+	findVerb = store.NewVerb(store.Decl{Name: "tokens.find", Lane: store.Read}, nil,
+		func(hash string, args *store.Args) { args.Text(hash) },
+		func(all *[]Claim, row store.Row) error {
+			var c Claim
+			err := row.Scan(&c.Lifecycle, &c.Entity, &c.Operation, &c.Epoch, &c.Requester)
+			*all = append(*all, c)
+			return err
+		})
+	pruneVerb = store.NewVerb(store.Decl{Name: "tokens.prune", Lane: store.Work}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(n *int, row store.Row) error {
+			var one int
+			*n++
+			return row.Scan(&one)
+		})
+)
+
+// New makes a token.
+func New() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // it does not fail
+	return "clm_" + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// Put remembers what a token stands for.
+func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
+	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c})
+	return err
+}
+
+// Find returns what a token of the context's workspace stands for.
+func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
+	all, err := findVerb.Do(ctx, d, hash(token))
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no claim with this token")
+	}
+	if err != nil {
+		return Claim{}, err
+	}
+	return all[0], nil
+}
+
+const pruneLimit = 1000
+
+// Prune forgets old tokens.
+func Prune(ctx context.Context, d store.Doer) (n int, err error) {
+	shards, err := store.Shards(ctx, d)
+	for _, shard := range shards {
+		gone, failed := pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, pruneLimit)
+		if n += gone; failed != nil {
+			return n, failed
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,126 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/json"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Ids rise with time, and have nothing in them that would have to be escaped.
+var alphabet = base32.NewEncoding(letters).WithPadding(base32.NoPadding)
+
+const (
+	letters  = "0123456789abcdefghijklmnopqrstuv"
+	idLength = 26
+)
+
+func newID() string {
+	id := store.NewID()
+	return alphabet.EncodeToString(id[:])
+}
+
+func isID(s string) bool { return len(s) == idLength && strings.Trim(s, letters) == "" }
+
+// Served is a webhook as those know it who serve it.
+type Served struct {
+	Workspace, ID string
+	Definition    reactions.Definition
+}
+
+type allArgs struct {
+	workspace, id string
+	limit         int
+}
+
+// Target is where the messages of a webhook go, and the secrets that they are signed
+// with now.
+type Target struct {
+	URL     string
+	Secrets []string
+}
+
+type target struct {
+	found               bool
+	url, secret, former string
+}
+
+var (
+	allVerb = store.NewVerb(store.Decl{Name: "webhooks.all", Lane: store.Read}, nil,
+		func(a allArgs, args *store.Args) {
+			args.Text(a.workspace)
+			args.Text(a.id)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Served, r store.Row) error {
+			var s Served
+			var list []byte
+			var names []string
+			var streams string
+			if err := r.Scan(&s.Workspace, &s.ID, &list, &streams); err != nil {
+				return err
+			}
+			if err := json.Unmarshal(list, &names); err != nil {
+				return err
+			}
+			s.Definition = Definition(s.ID, names, streams)
+			*all = append(*all, s)
+			return nil
+		})
+	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.target", Lane: store.Read}, nil,
+		func(id string, args *store.Args) { args.Text(id) },
+		func(t *target, r store.Row) error {
+			t.found = true
+			return r.Scan(&t.url, &t.secret, &t.former)
+		})
+)
+
+// All returns the webhooks of all workspaces.
+func All(ctx context.Context, d store.Doer) (all []Served, err error) {
+	shards, err := store.Shards(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	for _, shard := range shards {
+		for a := (allArgs{limit: mostListed}); ; {
+			page, err := allVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, page...)
+			if len(page) < a.limit {
+				break
+			}
+			a.workspace, a.id = page[len(page)-1].Workspace, page[len(page)-1].ID
+		}
+	}
+	return all, nil
+}
+
+// Find returns where the messages of a webhook of the context's workspace go, now, or
+// [fault.NotFound] where it is gone.
+func Find(ctx context.Context, d store.Doer, box *seal.Box, id string) (Target, error) {
+	t, err := targetVerb.Do(ctx, d, id)
+	if err == nil && !t.found {
+		err = missing(id)
+	}
+	if err != nil {
+		return Target{}, err
+	}
+	out := Target{URL: t.url}
+	for _, sealed := range []string{t.secret, t.former} {
+		if sealed == "" {
+			continue
+		}
+		secret, err := box.Open(sealed, belongs(store.WorkspaceOf(ctx), id)...)
+		if err != nil {
+			return Target{}, err
+		}
+		out.Secrets = append(out.Secrets, secret)
+	}
+	return out, nil
+}

@@ -1,0 +1,330 @@
+// Package webhooks keeps the webhooks of a workspace: URLs that events are sent to. A
+// webhook is followed by a reaction of its own, [Reaction], which is made and removed
+// with it in one transaction; where it stands, its failures and its repairs are the
+// reaction's. Who sends the messages is the door ([net/http] is not known here).
+//
+// The secrets that messages are signed with are kept sealed ([seal.Box]). Each change
+// writes its event on the webhook's own stream, whose head is the webhook's row.
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Webhook is what is known of a webhook. Its secrets are not.
+type Webhook struct {
+	ID, Name, URL string
+	Events        []string // "*" among them is every one
+	Streams       string   // as [reactions.Definition] has it
+	CreatedBy     string
+	CreatedAt     time.Time
+	RotatedAt     *time.Time // nil for one that has its first secret
+	OverlapUntil  *time.Time // until when messages carry both signatures; it may be over
+
+	version int64
+}
+
+const prefix = "$hook:"
+
+// Reaction is the name of the reaction that follows events for a webhook.
+func Reaction(id string) string { return prefix + id }
+
+// Serves says whether a reaction is a webhook's.
+func Serves(reaction string) bool { return strings.HasPrefix(reaction, prefix) }
+
+// Stream is the name of the stream that holds a webhook's history.
+func Stream(id string) string { return "$webhook/" + id }
+
+// Told says whether a stream is the history of a webhook's reaction. What becomes of
+// webhooks is sent to none: a failure that is told of, which fails, would not end.
+func Told(stream string) bool {
+	return strings.HasPrefix(stream, strings.TrimSuffix(reactions.Stream(prefix, ""), "/"))
+}
+
+// Topic is what those are woken by who serve webhooks, when there are others.
+const Topic = "webhooks"
+
+// Limits.
+const (
+	MaxEvents  = 100
+	MaxOverlap = 30 * 24 * time.Hour
+	mostListed = 1000
+)
+
+// How messages are sent again. Without jitter it is half a day until a stream is
+// blocked: 5, 10, 20 … seconds, and then every hour.
+const (
+	retries = 20
+	first   = 5 * time.Second
+	last    = time.Hour
+	lease   = 30 * time.Second
+)
+
+// Definition is what a webhook's reaction follows, and how it is served.
+func Definition(id string, names []string, streams string) reactions.Definition {
+	o := reactions.DefaultOptions()
+	o.MaxRetries, o.Lease = retries, lease
+	o.Backoff = reactions.Backoff{Kind: "exponential", Base: first, Max: last}
+	return reactions.Definition{Name: Reaction(id), Events: names, Streams: streams, FromNow: true, Options: o}
+}
+
+// CreateArgs is a new webhook.
+type CreateArgs struct {
+	Name    string // "" for none
+	URL     string
+	Events  []string // none is every one
+	Streams string
+	Secret  string
+	By      string
+}
+
+func (a *CreateArgs) check() error {
+	if a.Name != "" {
+		if err := strict.Text("name", a.Name, events.MaxName); err != nil {
+			return err
+		}
+	}
+	if len(a.Events) > MaxEvents {
+		return fault.New(fault.Validation, "there are %d names of events, and %d are the most", len(a.Events), MaxEvents).With("field", "events")
+	}
+	d := Definition("new", a.Events, a.Streams)
+	if err := d.Check(); err != nil {
+		return err
+	}
+	return strict.Text("by", a.By, events.MaxName)
+}
+
+type createArgs struct {
+	CreateArgs
+	id, sealed string
+}
+
+type rotateArgs struct {
+	id      string
+	version int64
+	sealed  string
+	overlap time.Duration
+	by      string
+}
+
+type removeArgs struct{ id, by string }
+
+type result struct {
+	applied bool
+	hook    Webhook
+}
+
+type listArgs struct {
+	after string
+	limit int
+}
+
+var (
+	createVerb = store.NewVerb(store.Decl{Name: "webhooks.create", Marks: store.HistoryMarks},
+		func(a createArgs) []string { return []string{row(a.id)} },
+		func(a createArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.Name)
+			args.Text(a.URL)
+			args.Text(list(a.Events))
+			args.Text(a.Streams)
+			args.Text(a.sealed)
+			args.Text(a.By)
+		}, scan).
+		Told(func(a createArgs, m store.Mark) result {
+			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: every(a.Events), Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At.UTC()}}
+		}).
+		Emitting(func(a createArgs) store.Emission { return emission(a.id, "created") }).
+		Waking(func(createArgs) []string { return []string{Topic} })
+	rotateVerb = store.NewVerb(store.Decl{Name: "webhooks.rotate", Marks: store.HistoryMarks},
+		func(a rotateArgs) []string { return []string{row(a.id)} },
+		func(a rotateArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Int(a.version)
+			args.Text(a.sealed)
+			args.Int(a.overlap.Milliseconds())
+			args.Text(a.by)
+		}, scan).
+		Told(func(a rotateArgs, _ store.Mark) result {
+			return result{true, Webhook{ID: a.id, version: a.version + 1}}
+		}).
+		Emitting(func(a rotateArgs) store.Emission { return emission(a.id, "rotated") })
+	removeVerb = store.NewVerb(store.Decl{Name: "webhooks.remove", Marks: store.HistoryMarks},
+		func(a removeArgs) []string { return []string{row(a.id)} },
+		func(a removeArgs, args *store.Args) { args.Text(a.id); args.Text(a.by) },
+		func(applied *bool, r store.Row) error { *applied = r.Applied(); return nil }).
+		Told(func(removeArgs, store.Mark) bool { return true }).
+		Emitting(func(a removeArgs) store.Emission { return emission(a.id, "removed") }).
+		Waking(func(removeArgs) []string { return []string{Topic} })
+	getVerb = store.NewVerb(store.Decl{Name: "webhooks.get", Lane: store.Read}, nil,
+		func(id string, args *store.Args) { args.Text(id) }, scan)
+	listVerb = store.NewVerb(store.Decl{Name: "webhooks.list", Lane: store.Read}, nil,
+		func(a listArgs, args *store.Args) { args.Text(a.after); args.Int(int64(a.limit)) },
+		func(all *[]Webhook, r store.Row) error {
+			var one result
+			err := scan(&one, r)
+			*all = append(*all, one.hook)
+			return err
+		})
+)
+
+func row(id string) string { return "webhook/" + id }
+
+func emission(id, name string) store.Emission {
+	return store.Emission{Stream: Stream(id), Names: []string{name}}
+}
+
+// every returns the names as they are kept: all of them are "*".
+func every(names []string) []string {
+	if len(names) == 0 || slices.Contains(names, "*") {
+		return []string{"*"}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+func list(names []string) string {
+	text, _ := json.Marshal(every(names)) // of strings, it does not fail
+	return string(text)
+}
+
+func scan(r *result, from store.Row) error {
+	w := &r.hook
+	var names []byte
+	var rotated, until time.Time
+	if err := from.Scan(&w.ID, &w.Name, &w.URL, &names, &w.Streams, &w.version, &w.CreatedBy, &w.CreatedAt, &rotated, &until); err != nil {
+		return err
+	}
+	r.applied = from.Applied()
+	w.CreatedAt, w.RotatedAt, w.OverlapUntil = w.CreatedAt.UTC(), moment(rotated), moment(until)
+	if err := json.Unmarshal(names, &w.Events); err != nil {
+		return fmt.Errorf("the events of the webhook %s: %w", w.ID, err)
+	}
+	return nil
+}
+
+// moment returns nil for the epoch, which stands for never.
+func moment(t time.Time) *time.Time {
+	if t.Unix() == 0 {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// Create makes a webhook in the workspace of the context, and its reaction: events
+// that are appended after that are sent.
+func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Webhook, error) {
+	if err := a.check(); err != nil {
+		return Webhook{}, err
+	}
+	id := newID()
+	made := createArgs{CreateArgs: a, id: id, sealed: box.Seal(a.Secret, belongs(store.WorkspaceOf(ctx), id)...)}
+	var w Webhook
+	err := within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+		r, err := createVerb.Do(ctx, tx, made)
+		if err == nil && !r.applied { // ids are random: this is not expected to be seen
+			err = fault.New(fault.Conflict, "there is a webhook %q already: try again", id).Repeatable()
+		}
+		if err != nil {
+			return err
+		}
+		w = r.hook
+		return reactions.Enlist(ctx, tx, Definition(id, w.Events, w.Streams))
+	})
+	return w, err
+}
+
+// belongs is what a webhook's secret is bound to.
+func belongs(workspace, id string) []string { return []string{"webhook", workspace, id} }
+
+// Rotate gives a webhook of the context's workspace another secret. While the overlap
+// lasts messages are signed with the one before, too. Of several who rotate it at once
+// one wins, and the others get a [fault.Conflict].
+func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string, overlap time.Duration, by string) (Webhook, error) {
+	if overlap < 0 || overlap > MaxOverlap {
+		return Webhook{}, fault.New(fault.Validation, "the overlap is 0 to 30 days, not %s", overlap).With("field", "overlap")
+	}
+	if err := strict.Text("by", by, events.MaxName); err != nil {
+		return Webhook{}, err
+	}
+	w, err := Get(ctx, d, id)
+	if err != nil {
+		return Webhook{}, err
+	}
+	r, err := rotateVerb.Do(ctx, d, rotateArgs{id, w.version, box.Seal(secret, belongs(store.WorkspaceOf(ctx), id)...), overlap, by})
+	switch {
+	case err != nil:
+		return Webhook{}, err
+	case r.hook.ID == "":
+		return Webhook{}, missing(id)
+	case !r.applied:
+		return Webhook{}, fault.New(fault.Conflict, "the webhook %q was changed by somebody else at this moment: look at it, and try again", id)
+	case r.hook.CreatedAt.IsZero(): // it was made from its event, which does not tell all
+		return Get(ctx, d, id)
+	}
+	return r.hook, nil
+}
+
+// Remove removes a webhook of the context's workspace, and its reaction: what it has
+// not sent yet is not sent any more.
+func Remove(ctx context.Context, d store.Doer, id, by string) error {
+	if err := strict.Text("by", by, events.MaxName); err != nil {
+		return err
+	}
+	if !isID(id) {
+		return missing(id)
+	}
+	return within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+		applied, err := removeVerb.Do(ctx, tx, removeArgs{id, by})
+		if err == nil && !applied {
+			err = missing(id)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = reactions.Dismiss(ctx, tx, Reaction(id))
+		return err
+	})
+}
+
+// within runs f in the transaction that d is, or in one of its own.
+func within(ctx context.Context, d store.Doer, f func(context.Context, *store.Tx) error) error {
+	switch x := d.(type) {
+	case *store.Tx:
+		return f(ctx, x)
+	case reactions.Engine:
+		return x.Update(ctx, f)
+	}
+	return fault.New(fault.Internal, "a webhook is changed in a transaction, and a %T has none", d)
+}
+
+// Get returns a webhook of the context's workspace, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, id string) (Webhook, error) {
+	if !isID(id) {
+		return Webhook{}, missing(id)
+	}
+	r, err := getVerb.Do(ctx, d, id)
+	if err == nil && r.hook.ID == "" {
+		err = missing(id)
+	}
+	return r.hook, err
+}
+
+// List returns webhooks of the context's workspace by rising id, from the one after
+// another on.
+func List(ctx context.Context, d store.Doer, after string, limit int) ([]Webhook, error) {
+	return listVerb.Do(ctx, d, listArgs{after, min(max(limit, 1), mostListed)})
+}
+
+func missing(id string) *fault.Error { return fault.New(fault.NotFound, "there is no webhook %q", id) }

@@ -1,0 +1,454 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// A lifecycle can also be put through the API, into one workspace; its handlers are
+// then not functions of a program but URLs, declared in the workspace too. What is
+// written stays the same: a node reads the config and the handlers, makes of them what
+// a program would have brought, and goes by it as long as the registry's revision is
+// the one that it read them at. Whoever changes either raises the revision.
+
+// ErrUnheard is the error of a handler elsewhere whose answer was not heard: it may
+// have acted.
+var ErrUnheard = errors.New("the handler's answer was not heard")
+
+// Remote calls a handler elsewhere.
+type Remote func(context.Context, RemoteCall) (RemoteAnswer, error)
+
+// RemoteCall is what a handler elsewhere is told.
+type RemoteCall struct {
+	Handler handlers.Handler
+	// Kind is action, validation or afterEffect.
+	Kind      string
+	Lifecycle string
+	Entity    Entity[json.RawMessage]
+	Step      string
+	Requester string
+	// Operation is the same for every attempt.
+	Operation string
+	Epoch     int64 // of the hold, for an action
+	Attempt   int
+	Input     json.RawMessage
+}
+
+// RemoteAnswer is what it answers. State is a merge patch of the entity's data.
+type RemoteAnswer struct {
+	State json.RawMessage
+}
+
+// Door has an engine serve lifecycles that are put through the API. Hand it to
+// [holdfast.Open].
+func Door(r Remote) holdfast.Part { return &doorPart{r} }
+
+type doorPart struct{ remote Remote }
+
+// Start is called by [holdfast.Open].
+func (p *doorPart) Start(_ context.Context, e *holdfast.Engine) error {
+	b := boardOf(e)
+	if b.door != nil {
+		return fault.New(fault.Conflict, "an engine has one door")
+	}
+	b.door = &door{board: b, remote: p.remote, sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.start()
+	e.Background(b.door.learn)
+	return nil
+}
+
+type spaced struct{ workspace, name string }
+
+// kept is a lifecycle as it was read at a revision of its registry.
+type kept struct {
+	revision int64
+	site     *site
+}
+
+// door is the lifecycles of an engine that were put through the API.
+type door struct {
+	board  *board
+	remote Remote
+
+	mu     sync.Mutex
+	sites  map[spaced]*kept
+	known  map[string]bool // names, in whatever workspace
+	served map[string]bool // after-effects
+	since  map[int16]int64 // up to when each shard was read
+}
+
+// mostSites is how many lifecycles are remembered.
+const mostSites = 10_000
+
+// site returns a lifecycle of the context's workspace.
+func (d *door) site(ctx context.Context, name string) (*site, error) {
+	e := d.board.engine
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	g, err := e.Registry(ctx, at, false)
+	if err != nil {
+		return nil, err
+	}
+	key := spaced{at.Workspace, name}
+	d.mu.Lock()
+	k := d.sites[key]
+	d.mu.Unlock()
+	if k != nil && k.revision == g.Revision {
+		return k.site, nil
+	}
+	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	if err != nil {
+		return nil, err
+	}
+	if now.revision == 0 || now.origin != "door" {
+		return nil, unknown(name)
+	}
+	s, err := d.build(ctx, []byte(now.config))
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.sites) >= mostSites {
+		clear(d.sites)
+	}
+	d.sites[key] = &kept{g.Revision, s}
+	return s, nil
+}
+
+// build makes of a config and the handlers of the context's workspace what a program
+// would have brought.
+func (d *door) build(ctx context.Context, text []byte) (*site, error) {
+	c, violations := lifecycles.Parse(text)
+	if len(violations) > 0 {
+		return nil, refused(violations)
+	}
+	s := &site{engine: d.board.engine, board: d.board, turn: make(chan struct{}, 1)}
+	s.core = &core{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
+	s.ground = &plain{site: s}
+	for kind, names := range named(c) {
+		for _, name := range names {
+			h, err := handlers.Get(ctx, d.board.engine, name)
+			if fault.CodeOf(err) == fault.NotFound {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			s.handlers[name] = d.handler(kind, c.Workflow, store.WorkspaceOf(ctx), h)
+			if kind == "afterEffect" {
+				s.afters = append(s.afters, afterEffect(c.Workflow, name))
+			}
+		}
+	}
+	return s, nil
+}
+
+// named are the handlers that a config names, by kind.
+func named(c *lifecycles.Config) map[string][]string {
+	all := make(map[string]map[string]bool)
+	for i := range c.Steps {
+		for kind, p := range map[string]lifecycles.Per[string]{"action": c.Steps[i].Action, "validation": c.Steps[i].Validation, "afterEffect": c.Steps[i].AfterEffect} {
+			if all[kind] == nil {
+				all[kind] = make(map[string]bool)
+			}
+			if p.All != nil {
+				all[kind][*p.All] = true
+			}
+			for _, name := range p.By {
+				all[kind][name] = true
+			}
+		}
+	}
+	out := make(map[string][]string)
+	for kind, names := range all {
+		delete(names, "")
+		out[kind] = slices.Sorted(maps.Keys(names))
+	}
+	return out
+}
+
+// handler makes a handler of one that is elsewhere.
+func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *handler {
+	if h.Kind == "worker" {
+		return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name,
+			queue: entities.Workers(workspace, h.Name), unknown: effects.Policy(h.OnUnknown)}
+	}
+	return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name,
+		body: func(ctx context.Context, w *work) error {
+			e, err := public[json.RawMessage](w.entity)
+			if err != nil {
+				return err
+			}
+			a, err := d.remote(ctx, RemoteCall{Handler: h, Kind: kind, Lifecycle: workflow, Entity: e, Step: w.step, Requester: w.requester,
+				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input})
+			if err != nil || len(a.State) == 0 || kind != "action" {
+				return err
+			}
+			w.data, err = strict.Merge(w.entity.Data, a.State)
+			return err
+		}}
+}
+
+// names returns the lifecycles that were put into the context's workspace.
+func (d *door) names(ctx context.Context) ([]string, error) {
+	at, err := d.board.engine.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	all, err := doorsVerb.DoAt(ctx, d.board.engine, at, doorsArgs{limit: mostSites})
+	out := make([]string, len(all))
+	for i, x := range all {
+		out[i] = x.name
+	}
+	return out, err
+}
+
+type doorsArgs struct {
+	since int64
+	limit int
+}
+
+type putThrough struct {
+	workspace, name, config string
+	at                      int64
+}
+
+var doorsVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.Read}, nil,
+	func(a doorsArgs, args *store.Args) { args.Int(a.since); args.Int(int64(a.limit)) },
+	func(all *[]putThrough, row store.Row) error {
+		var p putThrough
+		err := row.Scan(&p.workspace, &p.name, &p.config, &p.at)
+		*all = append(*all, p)
+		return err
+	})
+
+// How often a node looks for lifecycles that others have put, and how far it looks
+// back: a transaction that began earlier may commit later.
+const (
+	learnEvery = 5 * time.Second
+	lookBack   = 60_000
+	learnPage  = 500
+)
+
+// learn finds the lifecycles that were put, on whatever node, until ctx ends: this
+// node resumes their operations, frees what is left of them, and runs their
+// after-effects.
+func (d *door) learn(ctx context.Context) {
+	ticks := time.NewTicker(learnEvery)
+	defer ticks.Stop()
+	for {
+		if err := d.look(ctx); err != nil && ctx.Err() == nil {
+			d.board.engine.Log().Warn("lifecycles that were put through the API could not be read", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+func (d *door) look(ctx context.Context) error {
+	shards, err := store.Shards(ctx, d.board.engine)
+	for _, shard := range shards {
+		d.mu.Lock()
+		since := d.since[shard]
+		d.mu.Unlock()
+		for {
+			page, failed := doorsVerb.DoAt(ctx, d.board.engine, store.Place{Shard: shard}, doorsArgs{max(0, since-lookBack), learnPage})
+			if failed != nil {
+				return errors.Join(err, failed)
+			}
+			last := since
+			for _, p := range page {
+				last = max(last, p.at)
+				err = errors.Join(err, d.meet(p))
+			}
+			d.mu.Lock()
+			d.since[shard] = last
+			d.mu.Unlock()
+			if len(page) < learnPage || last-lookBack <= since { // the rest is of the same time
+				break
+			}
+			since = last
+		}
+	}
+	return err
+}
+
+// meet makes a lifecycle known to the loops of this node.
+func (d *door) meet(p putThrough) error {
+	c, violations := lifecycles.Parse([]byte(p.config))
+	if len(violations) > 0 {
+		return nil // of a later program
+	}
+	d.mu.Lock()
+	d.known[p.name] = true
+	d.mu.Unlock()
+	for _, name := range named(c)["afterEffect"] {
+		if err := d.serve(p.name, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve has the engine serve an after-effect, in whatever workspace it is.
+func (d *door) serve(workflow, name string) error {
+	def := afterEffect(workflow, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.served[def.Name] {
+		return nil
+	}
+	err := d.board.engine.Reactions().Add(&reactions.Handler{Every: true, Definition: def, Body: func(ctx context.Context, x *reactions.Delivery) error {
+		s, err := d.site(ctx, workflow)
+		if err != nil {
+			return err
+		}
+		h := s.handlers[name]
+		if h == nil {
+			return fault.New(fault.Unavailable, "the handler %q is not declared", name)
+		}
+		return s.after(ctx, h, x)
+	}})
+	if err == nil {
+		d.served[def.Name] = true
+	}
+	return err
+}
+
+// putThrough returns the names of the lifecycles that were put, as far as this node
+// knows, without those that the program has itself.
+func (b *board) putThrough() (all []string) {
+	if b.door == nil {
+		return nil
+	}
+	b.door.mu.Lock()
+	defer b.door.mu.Unlock()
+	for name := range b.door.known {
+		if b.site(name) == nil {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sweepDoor frees what crashes left of lifecycles that were put.
+func (b *board) sweepDoor(ctx context.Context, shards []int16) (freed int, err error) {
+	names := b.putThrough()
+	if len(names) == 0 {
+		return 0, nil
+	}
+	for _, shard := range shards {
+		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
+		err = errors.Join(err, failed)
+		for _, l := range lapsed {
+			s, failed := b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle)
+			if failed != nil {
+				err = errors.Join(err, failed)
+				continue
+			}
+			yes, failed := s.free(ctx, l)
+			if yes {
+				freed++
+			}
+			err = errors.Join(err, failed)
+		}
+	}
+	return freed, err
+}
+
+// Put is what became of a config that was put.
+type Put struct {
+	Revision int64
+	Created  bool
+	Warnings []Violation
+}
+
+// PutConfig puts a config into the context's workspace, or, with dryRun, only judges
+// it. The error tells every violation.
+func PutConfig(ctx context.Context, e *holdfast.Engine, name string, config []byte, dryRun bool) (Put, error) {
+	b := boardOf(e)
+	if b.door == nil {
+		return Put{}, fault.New(fault.Conflict, "this program takes no lifecycles through the API")
+	}
+	if b.site(name) != nil {
+		return Put{}, fault.New(fault.Conflict, "there is a lifecycle %q already, which a program has brought", name)
+	}
+	s, warnings, err := b.door.judge(ctx, name, config)
+	if err != nil || dryRun {
+		return Put{Warnings: warnings}, err
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return Put{}, err
+	}
+	before, err := readConfigVerb.DoAt(ctx, e, at, name)
+	if err != nil {
+		return Put{}, err
+	}
+	if err := s.enlist(ctx, true); err != nil {
+		return Put{}, err
+	}
+	if err := b.door.meet(putThrough{name: name, config: string(config)}); err != nil {
+		return Put{}, err
+	}
+	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
+}
+
+// judge holds a config to every rule that can be seen here.
+func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []Violation, error) {
+	c, violations := lifecycles.Parse(config)
+	if len(violations) > 0 {
+		return nil, nil, refused(violations)
+	}
+	s, err := d.build(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := make(map[string]lifecycles.Handler, len(s.handlers))
+	for name, h := range s.handlers {
+		known[name] = h.Handler
+	}
+	violations, warnings := c.Lint(known)
+	if c.Workflow != name {
+		violations = append(violations, Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
+	}
+	if c.Table != nil {
+		violations = append(violations, Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
+	}
+	for _, name := range named(c)["afterEffect"] {
+		if h := s.handlers[name]; h != nil && h.queue != "" {
+			violations = append(violations, Violation{Rule: "afterEffect", Path: "/steps", Message: fmt.Sprintf("the after-effect %q is a worker's: it must be a URL", name)})
+		}
+	}
+	if err := s.covered(); err != nil {
+		violations = append(violations, Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
+	}
+	if len(violations) > 0 {
+		return nil, warnings, refused(violations)
+	}
+	return s, warnings, nil
+}

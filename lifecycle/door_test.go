@@ -1,0 +1,325 @@
+package lifecycle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// parcels is put through the door: what its handlers do is elsewhere.
+const parcels = `{
+  "workflow": "parcel", "owning_module": "shipping", "initial_status": "packed", "status_types": ["packed", "sending", "sent", "lost"], "janitor": {"stuck_after": "5m"},
+  "steps": [
+    {"step_id": 1, "step_key": "send", "status": "packed", "successful_claim_state": ["sending", "packed"], "successful_state": "sent",
+     "action": "Send", "validation": "MaySend", "success_after_effect": "Tell"},
+    {"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}
+  ]
+}`
+
+// far is where the handlers are.
+type far struct {
+	mu     sync.Mutex
+	calls  []lifecycle.RemoteCall
+	answer map[string]func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error)
+	told   chan string
+}
+
+func newFar() *far {
+	return &far{answer: map[string]func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error){}, told: make(chan string, 100)}
+}
+
+func (f *far) call(ctx context.Context, c lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	answer := f.answer[c.Handler.Name]
+	f.mu.Unlock()
+	if c.Kind == "afterEffect" {
+		f.told <- c.Entity.ID
+	}
+	if answer == nil {
+		return lifecycle.RemoteAnswer{}, nil
+	}
+	return answer(c)
+}
+
+func (f *far) count(handler string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		if c.Handler.Name == handler {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *far) set(handler string, answer func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer[handler] = answer
+}
+
+func declare(t *testing.T, ctx context.Context, e *holdfast.Engine, safety string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "http", URL: "https://example.com/" + name, Safety: safety, OnUnknown: "hold"})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// eachDoor runs a test with an engine that has a door, on both databases; other opens
+// another node on the same database.
+func eachDoor(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, db string) {
+		there := newFar()
+		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call)) }
+		f(t, open(), there, open)
+	})
+}
+
+func put(t *testing.T, ctx context.Context, e *holdfast.Engine, config string) lifecycle.Put {
+	t.Helper()
+	p, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(config), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle.Lifecycle[json.RawMessage] {
+	t.Helper()
+	l, err := lifecycle.Named(ctx, e, "parcel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Verifies that a lifecycle that is put is fired as one of a program is: the handlers
+// elsewhere are called, what the action answers is merged into the data, and the
+// after-effect follows, on whichever node.
+func TestALifecycleThatIsPut(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+		ctx := holdfast.InWorkspace(t.Context(), "acme")
+		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
+		if p := put(t, ctx, e, parcels); !p.Created || p.Revision == 0 {
+			t.Errorf("put: %+v", p)
+		}
+		if p := put(t, ctx, e, parcels); p.Created {
+			t.Errorf("put again: %+v", p)
+		}
+		far.set("Send", func(c lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+			if c.Operation == "" || c.Requester != "admin" || c.Step != "send" || string(c.Input) != `{"by":"van"}` || c.Entity.Status != "sending" {
+				t.Errorf("called with %+v", c)
+			}
+			return lifecycle.RemoteAnswer{State: []byte(`{"label":"L1","grams":null}`)}, nil
+		})
+		node := other()
+		l := parcelsOf(t, ctx, node)
+		if _, err := l.CreateAt(ctx, node, "p1", "", []byte(`{"grams":9007199254740993,"to":"x"}`), "me"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Fire(ctx, node, "p1", "send", "admin", lifecycle.Input(map[string]string{"by": "van"}))
+		if err != nil || got.Status != "sent" {
+			t.Fatalf("fired: %+v, %v", got, err)
+		}
+		var data map[string]any
+		if err := json.Unmarshal(got.Data, &data); err != nil || len(data) != 2 || data["label"] != "L1" || data["to"] != "x" {
+			t.Errorf("the data is %s", got.Data)
+		}
+		running(t, e)
+		if id := <-far.told; id != "p1" {
+			t.Errorf("the after-effect was told of %s", id)
+		}
+		if far.count("MaySend") != 1 || far.count("Send") != 1 {
+			t.Errorf("called %d and %d times", far.count("MaySend"), far.count("Send"))
+		}
+	})
+}
+
+// running runs an engine until the test ends.
+func running(t *testing.T, e *holdfast.Engine) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { _ = e.Run(ctx) })
+	t.Cleanup(func() { stop(); done.Wait() })
+}
+
+// Verifies that other workspaces know nothing of it, and that each may have its own
+// under the same name.
+func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+		a, b := holdfast.InWorkspace(t.Context(), "a"), holdfast.InWorkspace(t.Context(), "b")
+		declare(t, a, e, "transactional", "Send", "MaySend", "Tell")
+		put(t, a, e, parcels)
+		if _, err := lifecycle.Named(b, e, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("in another workspace: %v", err)
+		}
+		_, err := lifecycle.PutConfig(b, e, "parcel", []byte(parcels), false)
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Code != fault.Validation || len(f.Violations) == 0 {
+			t.Errorf("handlers of another workspace count: %v", err)
+		}
+		declare(t, b, e, "transactional", "Send", "MaySend", "Tell")
+		put(t, b, e, strings.Replace(parcels, `"sending"`, `"leaving"`, 2))
+		if got := parcelsOf(t, b, e).Statuses(); got[1] != "leaving" {
+			t.Errorf("b has %v", got)
+		}
+		if got := parcelsOf(t, a, e).Statuses(); got[1] != "sending" {
+			t.Errorf("a has %v", got)
+		}
+		if names, err := lifecycle.Names(b, e); err != nil || len(names) != 1 {
+			t.Errorf("b's names are %v, %v", names, err)
+		}
+	})
+}
+
+// Verifies that what is put is held to the rules, all of them at once, and that a
+// config which is only judged changes nothing.
+func TestWhatIsPutIsJudged(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, _ *far, _ func() *holdfast.Engine) {
+		ctx := t.Context()
+		bad := strings.NewReplacer(`"janitor": {"stuck_after": "5m"},`, ``, `"workflow": "parcel"`, `"workflow": "other"`).Replace(parcels)
+		_, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(bad), false)
+		var f *fault.Error
+		if !errors.As(err, &f) {
+			t.Fatal(err)
+		}
+		var rules []string
+		for _, v := range f.Violations {
+			rules = append(rules, v.Rule)
+		}
+		for _, want := range []string{"name", "coverage"} {
+			if !strings.Contains(fmt.Sprint(rules), want) {
+				t.Errorf("the rules that it breaks are %v, without %s", rules, want)
+			}
+		}
+		if len(f.Violations) < 5 { // and three handlers that nobody declared
+			t.Errorf("the violations are %+v", f.Violations)
+		}
+		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
+		if _, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(parcels), true); err != nil {
+			t.Errorf("judged: %v", err)
+		}
+		if _, err := lifecycle.Named(ctx, e, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("it is there: %v", err)
+		}
+		if _, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("half a document: %v", err)
+		}
+	})
+}
+
+// Verifies that a change of a config or of a handler counts on every node from its
+// next write on, and that a config cannot strand anybody.
+func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+		ctx := t.Context()
+		node := other()
+		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell", "Better")
+		put(t, ctx, e, parcels)
+		l := parcelsOf(t, ctx, node)
+		for _, id := range []string{"p1", "p2", "p3"} {
+			if _, err := l.CreateAt(ctx, node, id, "", []byte(`{}`), "me"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.Fire(ctx, node, "p1", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, ctx, e, strings.Replace(parcels, `"action": "Send"`, `"action": "Better"`, 1))
+		// This node may still go by what it remembers, once: the write tells it.
+		if _, err := parcelsOf(t, ctx, node).Fire(ctx, node, "p2", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parcelsOf(t, ctx, node).Fire(ctx, node, "p3", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		if far.count("Better") == 0 {
+			t.Error("the other node goes on by the old config")
+		}
+		_, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
+			`{"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}`, `{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "gone"}`).Replace(parcels)), false)
+		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "strand") {
+			t.Errorf("a config that strands: %v", err)
+		}
+	})
+}
+
+// Verifies that an answer that was not heard is not guessed: the claim of an opaque
+// handler waits for a person, that of a transactional one goes back.
+func TestAnAnswerThatIsNotHeard(t *testing.T) {
+	for safety, want := range map[string]string{"opaque": "sending uncertain", "transactional": "packed", "": "packed"} {
+		t.Run("safety "+safety, func(t *testing.T) {
+			eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+				ctx := t.Context()
+				declare(t, ctx, e, "transactional", "MaySend", "Tell")
+				declare(t, ctx, e, safety, "Send")
+				put(t, ctx, e, parcels)
+				far.set("Send", func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+					return lifecycle.RemoteAnswer{}, fmt.Errorf("cut off: %w", lifecycle.ErrUnheard)
+				})
+				l := parcelsOf(t, ctx, e)
+				if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+					t.Fatal(err)
+				}
+				_, err := l.Fire(ctx, e, "p1", "send", "admin")
+				wantCode(t, err, fault.ActionFailed)
+				now, err := l.Get(ctx, e, "p1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := now.Status
+				if now.Claimed != nil {
+					got += " " + now.Claimed.Phase
+				}
+				if got != want {
+					t.Errorf("it is %s, not %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Verifies that a program and the door do not take each other's lifecycles.
+func TestAProgramAndTheDoorKeepApart(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		there := newFar()
+		own := lifecycle.MustParse[json.RawMessage]([]byte(parcels)).
+			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).
+			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
+			AfterEffect("Tell", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
+		program := holdfasttest.OpenOn(t, databaseAt(db), own, lifecycle.Door(there.call))
+		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call))
+		for _, e := range []*holdfast.Engine{program, server} {
+			declare(t, t.Context(), e, "transactional", "Send", "MaySend", "Tell")
+			_, err := lifecycle.PutConfig(t.Context(), e, "parcel", []byte(parcels), false)
+			wantCode(t, err, fault.Conflict)
+		}
+		if _, err := lifecycle.Named(t.Context(), server, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("the server serves the program's: %v", err)
+		}
+		ctx := holdfast.InWorkspace(t.Context(), "acme")
+		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
+		put(t, ctx, server, parcels)
+		_, err := own.Fire(ctx, program, "p1", "send", "admin")
+		wantCode(t, err, fault.Conflict)
+	})
+}

@@ -1,0 +1,19 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Sweep is one round of the janitor, in this goroutine.
+func Sweep(ctx context.Context, e *holdfast.Engine) error {
+	b := boardOf(e)
+	if b.door != nil {
+		if err := b.door.look(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := b.sweep(ctx)
+	return err
+}

@@ -1,0 +1,310 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// A handler may be elsewhere and ask for what there is to do. Its task is the claim
+// itself: one hold, one epoch, one renewal. Whoever fires the step takes the claim,
+// and hands it on, in the claim status, to the queue of the handler; a worker takes it
+// from there, which adds one to the epoch, and ends it as a body in a program would
+// have: the same statement decides, by the same row. A step whose validation is a
+// worker's too has two stages, and is handed on twice.
+//
+// Between the two there is no moment in which nobody has it and nobody takes it up: it
+// is held, and the janitor puts it back; or it is due, and waits for a worker as long
+// as it takes; or a worker holds it.
+
+// The stages of an operation that workers take up.
+const (
+	stageValidation = "validation"
+	stageAction     = "action"
+)
+
+// handOn is what bodies return where a worker comes next.
+type handOn struct{ stage, queue string }
+
+func (h *handOn) Error() string { return "a worker is to go on: " + h.stage }
+
+// handOn hands the operation on to the workers of a handler.
+func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, error) {
+	e, err := patiently(ctx, func() (entities.Entity, error) {
+		return entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: next.queue, Stage: next.stage, Claim: t.claim})
+	})
+	if err != nil {
+		return e, err
+	}
+	return e, waits(e)
+}
+
+// waits is the error of a step that is not done yet: its operation goes on.
+func waits(e entities.Entity) error {
+	return fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
+}
+
+// Task is what a worker has to do.
+type Task struct {
+	ID      string
+	Epoch   int64
+	Handler string
+	// Kind is validation or action.
+	Kind      string
+	Attempt   int
+	Until     time.Time
+	Operation string
+	Lifecycle string
+	Step      string
+	Requester string
+	Input     json.RawMessage
+	Entity    Entity[json.RawMessage]
+}
+
+// ref is what a task's id says.
+type ref struct{ lifecycle, entity, operation, stage string }
+
+func (r ref) id() string {
+	text, _ := json.Marshal([4]string{r.lifecycle, r.entity, r.operation, r.stage})
+	return "tsk_" + base64.RawURLEncoding.EncodeToString(text)
+}
+
+func refOf(id string) (ref, error) {
+	var parts [4]string
+	none := fault.New(fault.NotFound, "there is no task %q", id)
+	if len(id) < 4 || id[:4] != "tsk_" {
+		return ref{}, none
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(id[4:])
+	if err != nil || json.Unmarshal(raw, &parts) != nil || (parts[3] != stageAction && parts[3] != stageValidation) {
+		return ref{}, none
+	}
+	r := ref{parts[0], parts[1], parts[2], parts[3]}
+	if r.id() != id {
+		return ref{}, none
+	}
+	return r, nil
+}
+
+// TakeTasks takes what there is to do for handlers of the context's workspace, for so
+// long.
+func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
+	if err := strict.Text("worker", worker, events.MaxName); err != nil {
+		return nil, err
+	}
+	if err := entities.CheckLease(lease); err != nil {
+		return nil, err
+	}
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	leases := make(map[string]time.Duration, len(names))
+	for _, name := range names {
+		leases[entities.Workers(at.Workspace, name)] = lease
+	}
+	taken, err := entities.TakeDue(ctx, e, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit})
+	all := make([]Task, 0, len(taken))
+	for _, r := range taken {
+		t, failed := boardOf(e).task(ctx, at, r)
+		if failed != nil { // it runs out, and is taken again
+			e.Log().Warn("a task could not be given out", "lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "error", failed)
+			continue
+		}
+		all = append(all, t)
+	}
+	return all, err
+}
+
+// TaskTopics are what is woken when there is something to do for handlers.
+func TaskTopics(workspace string, names []string) (topics []string) {
+	for _, name := range names {
+		topics = append(topics, entities.QueueTopic(entities.Workers(workspace, name)))
+	}
+	return topics
+}
+
+// task makes a task of an operation that was taken. An opaque body is an effect begun
+// from here on: the worker is about to be told.
+func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed) (Task, error) {
+	s, err := b.find(ctx, r.Lifecycle)
+	if err != nil {
+		return Task{}, err
+	}
+	t, err := s.attemptOf(at, r.Entity, r.Claim.Operation, r.Claim.Epoch)
+	if err != nil {
+		return Task{}, err
+	}
+	h := t.worker(r.Claim.Stage)
+	if h == nil {
+		return Task{}, fault.New(fault.Conflict, "the step %q has no worker any more", r.Claim.Step)
+	}
+	if r.Claim.Stage == stageAction && t.opaque {
+		if _, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, effects.Hold, nil); err != nil {
+			return Task{}, err
+		}
+	}
+	p, err := public[json.RawMessage](r.Entity)
+	return Task{ID: ref{r.Lifecycle, r.ID, r.Claim.Operation, r.Claim.Stage}.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: r.Claim.Stage,
+		Attempt: r.Claim.Failures + r.Claim.Deaths + 1, Until: r.Claim.Until, Operation: r.Claim.Operation, Lifecycle: r.Lifecycle, Step: r.Claim.Step,
+		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: p}, err
+}
+
+// worker is the handler of a stage, if workers have it.
+func (t *attempt) worker(stage string) *handler {
+	p := t.step.Action
+	if stage == stageValidation {
+		p = t.step.Validation
+	}
+	h := t.handler(p, t.entity.Claim.Requester)
+	if h == nil || h.queue == "" {
+		return nil
+	}
+	return h
+}
+
+// taskOf returns the attempt that a task is.
+func taskOf(ctx context.Context, e *holdfast.Engine, id string, epoch int64) (*attempt, ref, entities.Entity, error) {
+	r, err := refOf(id)
+	if err != nil {
+		return nil, r, entities.Entity{}, err
+	}
+	s, err := boardOf(e).find(ctx, r.lifecycle)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	if err != nil {
+		return nil, r, entities.Entity{}, err
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return nil, r, entities.Entity{}, err
+	}
+	now, err := s.ground.get(ctx, r.entity)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	if err != nil {
+		return nil, r, now, err
+	}
+	if now.Claim.Operation != r.operation {
+		return nil, r, now, hold.Lost("the task "+id, epoch)
+	}
+	t, err := s.attemptOf(at, now, r.operation, epoch)
+	return t, r, now, err
+}
+
+// CompleteTask ends a task that is done. State is a merge patch of the entity's data,
+// output is told to who fired the step. Completing again, under the epoch that did,
+// gives the same answer.
+func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
+	t, r, now, err := taskOf(ctx, e, id, epoch)
+	if err != nil {
+		return Entity[json.RawMessage]{}, err
+	}
+	if len(output) > 0 {
+		if err := strict.Check(output); err != nil {
+			return Entity[json.RawMessage]{}, err
+		}
+	}
+	if r.stage == stageValidation {
+		return shown[json.RawMessage](t.validatedElsewhere(ctx, now))
+	}
+	w := &work{requester: t.entity.Claim.Requester, output: output}
+	if len(state) > 0 {
+		if w.data, err = strict.Merge(now.Data, state); err != nil {
+			return Entity[json.RawMessage]{}, err
+		}
+	}
+	return shown[json.RawMessage](t.settle(ctx, w, nil))
+}
+
+// validatedElsewhere goes on behind a validation that a worker has passed.
+func (t *attempt) validatedElsewhere(ctx context.Context, now entities.Entity) (entities.Entity, error) {
+	h := t.handler(t.step.Action, t.entity.Claim.Requester)
+	if h == nil {
+		return t.settle(ctx, &work{requester: t.entity.Claim.Requester}, nil)
+	}
+	e, err := entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: h.queue, Stage: stageAction, Claim: t.claim})
+	if fault.CodeOf(err) == fault.LeaseLost && now.Claim.Phase == entities.Due && now.Claim.Error == "" && now.Claim.Epoch == t.entity.Claim.Epoch {
+		return now, nil // it was handed on before
+	}
+	return e, err
+}
+
+// FailTask ends a task that is not done: invalid refuses the step; retryable says that
+// another attempt may help, if something was begun. Where nothing was begun, the entity
+// goes back.
+func FailTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
+	t, r, now, err := taskOf(ctx, e, id, epoch)
+	if err != nil {
+		return Entity[json.RawMessage]{}, err
+	}
+	if c := now.Claim; c.Epoch == epoch && (c.Phase == entities.Due && c.Error != "" || c.Phase == entities.Uncertain) {
+		return shown[json.RawMessage](now, nil) // it was said before
+	}
+	u := unfinished{err: errors.New(message), outcome: "failed", told: true, park: !retryable}
+	if invalid || r.stage == stageValidation {
+		u.outcome = "invalid"
+		u.err = fault.New(fault.ActionInvalid, "%s", message)
+	}
+	x, err := t.giveBack(ctx, u)
+	if f, ok := errors.AsType[*fault.Error](err); ok && (f.Code == fault.ActionFailed || f.Code == fault.ActionInvalid) && f.Fields["outcome"] != "unreleased" {
+		err = nil // that is what it was told
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Fields["outcome"] == "unreleased" {
+		err = hold.Lost("the task "+id, epoch).Wrap(err)
+	}
+	return shown[json.RawMessage](x, err)
+}
+
+// RenewTask extends the hold of a task.
+func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, lease time.Duration) (time.Time, error) {
+	t, _, _, err := taskOf(ctx, e, id, epoch)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return entities.Renew(ctx, e, t.at, t.entity.Ticket(), lease)
+}
+
+// TaskEffect journals an effect of a task; see [Claim.Effect]. One that an earlier
+// attempt began, and of which nothing is known, is told as begun where the handler says
+// that it may be tried again or asked about; otherwise the operation waits for a person,
+// and the error is [holdfast.ErrConflict].
+func TaskEffect(ctx context.Context, e *holdfast.Engine, id string, epoch int64, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
+	t, r, _, err := taskOf(ctx, e, id, epoch)
+	if err != nil {
+		return Effect{}, err
+	}
+	h := t.worker(r.stage)
+	if h == nil || r.stage != stageAction {
+		return Effect{}, fault.New(fault.Validation, "effects are those of actions")
+	}
+	return t.effect(ctx, h.unknown, name, ordinal, result, notDone)
+}
+
+// attemptOf is an attempt whose body is elsewhere.
+func (s *site) attemptOf(at store.Place, now entities.Entity, operation string, epoch int64) (*attempt, error) {
+	now.Claim.Operation, now.Claim.Epoch = operation, epoch
+	steps, err := s.offered(now.Claim.Step, now.Claim.Requester)
+	if err != nil {
+		return nil, err
+	}
+	step := stepAt(steps, now.Claim.Revert)
+	if step == nil {
+		return nil, fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", now.Claim.Step, now.Claim.Revert)
+	}
+	into, _ := step.Claim.For(now.Claim.Requester)
+	return &attempt{site: s, at: at, entity: now, claim: into.Into, step: step, lease: s.stuckAfter(), opaque: s.opaque(step, now.Claim.Requester)}, nil
+}

@@ -1,0 +1,175 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+const fxTaskConfig = `{
+  "workflow": "job", "owning_module": "fx", "initial_status": "new", "status_types": ["new", "doing", "done"], "janitor": {},
+  "steps": [{"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do", "validation": "May"}]
+}`
+
+// fxTasks is a step that workers do, with a crash anywhere: of the node that hands it
+// on, or of the worker, between any two of its calls.
+type fxTasks struct {
+	mu    sync.Mutex
+	calls map[string]int // of the effect, by workspace and key
+}
+
+func (c *fxTasks) call(ctx context.Context, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[store.WorkspaceOf(ctx)+" "+key]++
+}
+
+func (c *fxTasks) most(ctx context.Context) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, calls := range c.calls {
+		if len(key) > len(store.WorkspaceOf(ctx)) && key[:len(store.WorkspaceOf(ctx))] == store.WorkspaceOf(ctx) {
+			n = max(n, calls)
+		}
+	}
+	return n
+}
+
+func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
+	for _, name := range []string{"Do", "May"} {
+		if _, err := handlers.Get(ctx, hf, name); err == nil {
+			continue
+		}
+		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: "journaled", OnUnknown: "hold"})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l, err := Named(ctx, hf, "job")
+	if fault.CodeOf(err) == fault.NotFound {
+		if _, err = PutConfig(ctx, hf, "job", []byte(fxTaskConfig), false); err == nil {
+			l, err = Named(ctx, hf, "job")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e, err := l.Get(ctx, hf, "x")
+	if fault.CodeOf(err) == fault.NotFound {
+		e, err = l.CreateAt(ctx, hf, "x", "", []byte(`{}`), "me")
+	}
+	if err != nil || e.Version > 0 {
+		return err
+	}
+	_, err = l.Fire(ctx, hf, "x", "do", "admin")
+	if f, ok := err.(*fault.Error); ok && f.Fields["outcome"] == "pending" {
+		return nil
+	}
+	return err
+}
+
+// recover is what the janitor and the workers do, when everything has run out.
+func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
+	b := boardOf(hf)
+	b.door.mu.Lock()
+	b.door.known["job"] = true // the loop of the door would have found it
+	b.door.mu.Unlock()
+	for range 6 {
+		e, err := entities.Get(ctx, hf, "job", "x")
+		if fault.CodeOf(err) == fault.NotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch e.Claim.Phase {
+		case entities.Held:
+			if err := store.Shift(ctx, hf, time.Hour); err != nil {
+				return err
+			}
+			if _, err := b.sweep(ctx); err != nil {
+				return err
+			}
+		case entities.Due:
+			if err := store.Shift(ctx, hf, time.Hour); err != nil {
+				return err
+			}
+			if err := c.work(ctx, hf); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// work is a worker's round.
+func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
+	tasks, err := TakeTasks(ctx, hf, "w", []string{"Do", "May"}, 1, time.Minute)
+	for _, t := range tasks {
+		if t.Kind == stageAction {
+			x, err := TaskEffect(ctx, hf, t.ID, t.Epoch, "card", 0, nil, false)
+			if fault.CodeOf(err) == fault.Conflict {
+				continue // it is parked
+			}
+			if err != nil {
+				return err
+			}
+			if x.State == "begun" {
+				c.call(ctx, x.Key)
+				if _, err := TaskEffect(ctx, hf, t.ID, t.Epoch, "card", 0, []byte("7"), false); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := CompleteTask(ctx, hf, t.ID, t.Epoch, nil, nil); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
+	e, err := entities.Get(ctx, hf, "job", "x")
+	if err != nil {
+		return err
+	}
+	if n := c.most(ctx); n > 1 {
+		return fmt.Errorf("the effect was called %d times", n)
+	}
+	if end := e.Status + " " + string(e.Claim.Phase); !slices.Contains([]string{"done free", "new free", "doing uncertain"}, end) {
+		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
+	}
+	if e.Status == "new" && c.most(ctx) > 0 {
+		return fmt.Errorf("it went back, although the effect was called")
+	}
+	if e.Status == "done" && c.most(ctx) != 1 {
+		return fmt.Errorf("it is done, and the effect was called %d times", c.most(ctx))
+	}
+	return nil
+}
+
+// TestCrashOfATask verifies, at every point and for every fault, what a step comes to
+// whose validation and action are workers': it is done, and its effect was called once;
+// or it went back, and nothing was called; or it waits for a person.
+func TestCrashOfATask(t *testing.T) {
+	c := &fxTasks{calls: make(map[string]int)}
+	parts := func() []holdfast.Part {
+		return []holdfast.Part{Door(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil })}
+	}
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "task", Parts: parts, Do: c.do, Recover: c.recover, Check: c.check})
+}

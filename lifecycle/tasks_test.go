@@ -1,0 +1,287 @@
+package lifecycle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// jobs has one step whose action is a worker's, and one whose validation is too.
+const jobs = `{
+  "workflow": "job", "owning_module": "work", "initial_status": "new", "status_types": ["new", "doing", "checking", "done"], "janitor": {"stuck_after": "5m"},
+  "steps": [
+    {"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do"},
+    {"step_id": 2, "step_key": "check", "status": "new", "successful_claim_state": ["checking", "new"], "successful_state": "done", "action": "Do", "validation": "May"}
+  ]
+}`
+
+type yard struct {
+	t   *testing.T
+	ctx context.Context
+	e   *holdfast.Engine
+	l   *lifecycle.Lifecycle[json.RawMessage]
+}
+
+// eachYard runs a test with workers of a safety, on both databases.
+func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, db string) {
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		ctx := holdfast.InWorkspace(t.Context(), "acme")
+		for name, s := range map[string]string{"Do": safety, "May": "transactional"} {
+			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: s, OnUnknown: unknown})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := lifecycle.PutConfig(ctx, e, "job", []byte(jobs), false); err != nil {
+			t.Fatal(err)
+		}
+		l, err := lifecycle.Named(ctx, e, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.CreateAt(ctx, e, "j", "", []byte(`{"a":1,"b":2}`), "me"); err != nil {
+			t.Fatal(err)
+		}
+		f(&yard{t, ctx, e, l})
+	})
+}
+
+// fire fires a step, which then waits for a worker, and returns its operation.
+func (y *yard) fire(step string) string {
+	y.t.Helper()
+	_, err := y.l.Fire(y.ctx, y.e, "j", step, "admin", lifecycle.Input(7))
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Fields["outcome"] != "pending" {
+		y.t.Fatalf("fired: %v", err)
+	}
+	return f.Fields["operation"].(string)
+}
+
+func (y *yard) take(handlers ...string) []lifecycle.Task {
+	y.t.Helper()
+	all, err := lifecycle.TakeTasks(y.ctx, y.e, "w1", handlers, 10, time.Minute)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return all
+}
+
+// one takes the one task there is.
+func (y *yard) one(handler string) lifecycle.Task {
+	y.t.Helper()
+	all := y.take(handler)
+	if len(all) != 1 {
+		y.t.Fatalf("there are %d tasks for %s", len(all), handler)
+	}
+	return all[0]
+}
+
+func (y *yard) is(status string) {
+	y.t.Helper()
+	e, err := y.l.Get(y.ctx, y.e, "j")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	got := e.Status
+	if e.Claimed != nil {
+		got += " " + e.Claimed.Phase
+	}
+	if got != status {
+		y.t.Fatalf("it is %s, not %s", got, status)
+	}
+}
+
+// Verifies that a worker takes what was fired, once, completes it with data and an
+// output, and is told the same when it completes again; and that nobody else, of
+// another workspace or with another epoch, can.
+func TestAWorkerCompletesAnAction(t *testing.T) {
+	eachYard(t, "transactional", "hold", func(y *yard) {
+		op := y.fire("do")
+		y.is("doing due")
+		if other, err := lifecycle.TakeTasks(t.Context(), y.e, "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
+			t.Errorf("another workspace takes %v, %v", other, err)
+		}
+		if got := y.take("May"); len(got) > 0 {
+			t.Errorf("another handler takes %v", got)
+		}
+		task := y.one("Do")
+		if task.Kind != "action" || task.Operation != op || task.Attempt != 1 || string(task.Input) != "7" || task.Step != "do" || task.Entity.Status != "doing" {
+			t.Errorf("the task is %+v", task)
+		}
+		if again := y.take("Do"); len(again) > 0 {
+			t.Errorf("it is taken twice: %+v", again)
+		}
+		_, err := y.l.Fire(y.ctx, y.e, "j", "do", "admin")
+		wantCode(t, err, fault.ClaimFailed)
+		_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch-1, nil, nil)
+		wantCode(t, err, fault.LeaseLost)
+		if _, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			e, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, []byte(`{"label":"L"}`), []byte(`{"a":null,"c":3}`))
+			if err != nil || e.Status != "done" {
+				t.Fatalf("completed: %+v, %v", e, err)
+			}
+			var data map[string]int
+			if err := json.Unmarshal(e.Data, &data); err != nil || len(data) != 2 || data["c"] != 3 {
+				t.Errorf("the data is %s", e.Data)
+			}
+		}
+		f, err := y.l.FateOf(y.ctx, y.e, "j", op)
+		if err != nil || f.Outcome != "success" || string(f.Output) != `{"label":"L"}` && string(f.Output) != `{"label": "L"}` {
+			t.Errorf("it came to %+v, %v", f, err)
+		}
+		_, err = lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "too late", true, false)
+		wantCode(t, err, fault.LeaseLost)
+		y.is("done")
+	})
+}
+
+// Verifies that a validation by a worker comes before the action by one, that a
+// refusal puts the entity back, and that each is told the same again.
+func TestAWorkerValidates(t *testing.T) {
+	eachYard(t, "transactional", "hold", func(y *yard) {
+		y.fire("check")
+		task := y.one("May")
+		if task.Kind != "validation" {
+			t.Errorf("the task is %+v", task)
+		}
+		for range 2 {
+			if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "not today", true, true); err != nil {
+				t.Fatal(err)
+			}
+			y.is("new")
+		}
+		op := y.fire("check")
+		task = y.one("May")
+		for range 2 {
+			if _, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			y.is("checking due")
+		}
+		if again := y.take("May"); len(again) > 0 {
+			t.Errorf("it is validated twice: %+v", again)
+		}
+		action := y.one("Do")
+		if action.Operation != op || action.Kind != "action" || action.Epoch <= task.Epoch {
+			t.Errorf("the action is %+v", action)
+		}
+		_, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+		wantCode(t, err, fault.LeaseLost)
+		if _, err := lifecycle.CompleteTask(y.ctx, y.e, action.ID, action.Epoch, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		y.is("done")
+	})
+}
+
+// Verifies what a failure comes to: the entity goes back where nothing was begun.
+func TestAWorkerFails(t *testing.T) {
+	eachYard(t, "journaled", "hold", func(y *yard) {
+		y.fire("do")
+		task := y.one("Do")
+		for range 2 {
+			if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "no stamps", true, false); err != nil {
+				t.Fatal(err)
+			}
+			y.is("new")
+		}
+	})
+}
+
+// Verifies that an effect whose outcome is not known is never tried again by itself
+// where the handler says nothing, that it is where the other side honours the key, and
+// that the key is the same then.
+func TestAWorkersEffects(t *testing.T) {
+	for unknown, want := range map[string]string{"hold": "doing uncertain", "retry": "doing held"} {
+		t.Run(unknown, func(t *testing.T) {
+			eachYard(t, "journaled", unknown, func(y *yard) {
+				y.fire("do")
+				task := y.one("Do")
+				first, err := lifecycle.TaskEffect(y.ctx, y.e, task.ID, task.Epoch, "charge", 0, nil, false)
+				if err != nil || first.State != "begun" || first.Key == "" {
+					t.Fatalf("begun: %+v, %v", first, err)
+				}
+				if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "cut off", true, false); err != nil {
+					t.Fatal(err)
+				}
+				y.is("doing due")
+				holdfasttest.Advance(y.t, y.e, time.Hour)
+				next := y.one("Do")
+				if next.Operation != task.Operation || next.Attempt != 2 || next.ID != task.ID || next.Epoch <= task.Epoch {
+					t.Errorf("the second attempt is %+v", next)
+				}
+				_, err = lifecycle.TaskEffect(y.ctx, y.e, task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
+				wantCode(t, err, fault.LeaseLost)
+				again, err := lifecycle.TaskEffect(y.ctx, y.e, next.ID, next.Epoch, "charge", 0, nil, false)
+				y.is(want)
+				if unknown == "hold" {
+					wantCode(t, err, fault.Conflict)
+					return
+				}
+				if err != nil || again.Key != first.Key || again.State != "begun" {
+					t.Fatalf("again: %+v, %v", again, err)
+				}
+				done, err := lifecycle.TaskEffect(y.ctx, y.e, next.ID, next.Epoch, "charge", 0, []byte(`"ch_1"`), false)
+				if err != nil || done.State != "done" {
+					t.Fatalf("done: %+v, %v", done, err)
+				}
+				if _, err := lifecycle.CompleteTask(y.ctx, y.e, next.ID, next.Epoch, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				y.is("done")
+			})
+		})
+	}
+}
+
+// Verifies that a worker which stops past its hold can write nothing more: what it was
+// at goes back, or waits for a person where starting it was an effect.
+func TestAWorkerThatStops(t *testing.T) {
+	for safety, want := range map[string]string{"transactional": "new", "opaque": "doing uncertain"} {
+		t.Run(safety, func(t *testing.T) {
+			eachYard(t, safety, "hold", func(y *yard) {
+				y.fire("do")
+				y.is("doing due")
+				task := y.one("Do")
+				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
+				_, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+				wantCode(t, err, fault.LeaseLost)
+				if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
+					t.Fatal(err)
+				}
+				y.is(want)
+				_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+				wantCode(t, err, fault.LeaseLost)
+				_, err = lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute)
+				wantCode(t, err, fault.LeaseLost)
+			})
+		})
+	}
+}
+
+func TestBadTasks(t *testing.T) {
+	eachYard(t, "transactional", "hold", func(y *yard) {
+		for _, id := range []string{"", "tsk_", "tsk_!!", "tsk_W10", "x", "tsk_WyJhIiwiYiIsImMiLCJkIl0"} {
+			_, err := lifecycle.CompleteTask(y.ctx, y.e, id, 1, nil, nil)
+			wantCode(t, err, fault.NotFound)
+		}
+		_, err := lifecycle.TakeTasks(y.ctx, y.e, "", []string{"Do"}, 1, time.Minute)
+		wantCode(t, err, fault.Validation)
+	})
+}

@@ -1,0 +1,31 @@
+-- Makes webhooks, each with its first event. An id that is taken is refused.
+-- $4 id, $5 name, $6 url, $7 events, a JSON list, $8 streams, $9 secret, sealed, $10 actor
+-- $11 revision, $12 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                         $9::text[], $10::text[], $11::bigint[], $12::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, id, name, url, events, streams, secret, actor, revision, marks, member)
+     WHERE {known}
+), t AS MATERIALIZED (
+    SELECT {now} AS now
+), made AS (
+    INSERT INTO {schema}.webhook
+        (shard, workspace, id, name, url, events, streams, secret, version, created_by, created_at)
+    SELECT m.shard, m.workspace, m.id, m.name, m.url, m.events::json, m.streams, m.secret, 0, m.actor, t.now
+      FROM m, t
+     ORDER BY m.shard, m.workspace, m.id
+    ON CONFLICT (shard, workspace, id) DO NOTHING
+    RETURNING shard, workspace, id, name, url, events, streams, version, created_by, created_at
+), written AS (
+    INSERT INTO {schema}.history
+        (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$webhook/' || m.id, made.version, 'created',
+           json_build_object('name', made.name, 'url', made.url, 'events', made.events, 'streams', made.streams),
+           NULL, NULL, m.actor, made.created_at
+      FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.id
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN made.id IS NULL THEN 0 ELSE 1 END,
+       coalesce(made.id, ''), coalesce(made.name, ''), coalesce(made.url, ''), coalesce(made.events::text, '[]'), coalesce(made.streams, ''),
+       coalesce(made.version, -1), coalesce(made.created_by, ''), coalesce(made.created_at, 'epoch'), 'epoch'::timestamptz, 'epoch'::timestamptz
+  FROM m LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.id

@@ -1,0 +1,58 @@
+package wire
+
+import "encoding/json"
+
+// ClaimTasks asks for what there is to do.
+type ClaimTasks struct {
+	Worker   string   `json:"worker" doc:"Who asks."`
+	Handlers []string `json:"handlers"`
+	Limit    int      `json:"limit,omitempty" doc:"10, if it is not named."`
+	WaitMs   *Millis  `json:"waitMs,omitempty" doc:"How long to wait for something to come; 20000, if it is not named."`
+	LeaseMs  Millis   `json:"leaseMs,omitempty" doc:"How long a task is held without a renewal; 30000, if it is not named."`
+}
+
+// Tasks are what was taken.
+type Tasks struct {
+	Tasks []Task `json:"tasks"`
+}
+
+// Task is what a worker has to do. Every later call names its epoch.
+type Task struct {
+	ID             string          `json:"id"`
+	Epoch          int64           `json:"epoch"`
+	Handler        string          `json:"handler"`
+	Kind           string          `json:"kind" enum:"action,validation"`
+	Input          json.RawMessage `json:"input"`
+	Attempt        int             `json:"attempt"`
+	Until          *Time           `json:"until"`
+	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation's id: the same for every attempt, never reused."`
+	Context        TaskContext     `json:"context"`
+}
+
+// TaskContext is what a task is about.
+type TaskContext struct {
+	StepKey   string `json:"stepKey"`
+	Requester string `json:"requester"`
+	Entity    Entity `json:"entity"`
+}
+
+// CompleteTask ends a task that is done.
+type CompleteTask struct {
+	Epoch  int64           `json:"epoch"`
+	Output json.RawMessage `json:"output,omitempty"`
+	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data."`
+}
+
+// FailTask ends a task that is not done.
+type FailTask struct {
+	Epoch     int64  `json:"epoch"`
+	Message   string `json:"message"`
+	Retryable *bool  `json:"retryable,omitempty" doc:"false: another attempt would not help."`
+	Invalid   bool   `json:"invalid,omitempty" doc:"The step is refused."`
+}
+
+// EndedTask is the entity as it is then.
+type EndedTask struct {
+	Status  string `json:"status"`
+	Version int64  `json:"version"`
+}
