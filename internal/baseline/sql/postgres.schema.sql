@@ -72,11 +72,13 @@ CREATE TABLE {schema}.entity (
     deaths     integer     NOT NULL DEFAULT 0,
     error      text,
     outcome    text        COLLATE "C",
+    queue      text        COLLATE "C",
+    stage      text        COLLATE "C",
     PRIMARY KEY (shard, workspace, lifecycle, id)
 ) WITH (fillfactor = 80);
 
 CREATE INDEX entity_held ON {schema}.entity (shard, until) WHERE holder IS NOT NULL;
-CREATE INDEX entity_due ON {schema}.entity (shard, lifecycle, due_at) WHERE phase = 'due';
+CREATE INDEX entity_due ON {schema}.entity (shard, (coalesce(queue, 'l:' || lifecycle)), due_at) WHERE phase = 'due';
 CREATE UNIQUE INDEX entity_open ON {schema}.entity (shard, workspace, operation) WHERE phase <> 'free';
 
 CREATE TABLE {schema}.scope (

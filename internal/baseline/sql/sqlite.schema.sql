@@ -70,11 +70,13 @@ CREATE TABLE IF NOT EXISTS baseline_entity (
     deaths     INTEGER NOT NULL DEFAULT 0 CHECK (deaths >= 0),
     error      TEXT,
     outcome    TEXT,
+    queue      TEXT,
+    stage      TEXT,
     PRIMARY KEY (shard, workspace, lifecycle, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS baseline_entity_held ON baseline_entity (shard, until) WHERE holder IS NOT NULL;
-CREATE INDEX IF NOT EXISTS baseline_entity_due ON baseline_entity (shard, lifecycle, due_at) WHERE phase = 'due';
+CREATE INDEX IF NOT EXISTS baseline_entity_due ON baseline_entity (shard, coalesce(queue, 'l:' || lifecycle), due_at) WHERE phase = 'due';
 CREATE UNIQUE INDEX IF NOT EXISTS baseline_entity_open ON baseline_entity (shard, workspace, operation) WHERE phase <> 'free';
 
 CREATE TABLE IF NOT EXISTS baseline_scope (
