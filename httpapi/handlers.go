@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -201,11 +202,13 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 		return out, fault.New(fault.Validation, "a worker has no secret: it asks with its API key").With("pointer", "/secret")
 	}
 	if h.Kind == "http" && b.Secret == "" {
-		if _, err := handlers.Get(c.ctx(), c.doer(), in.Name); fault.CodeOf(err) == fault.NotFound {
+		now, err := handlers.Get(c.ctx(), c.doer(), in.Name)
+		if err != nil && fault.CodeOf(err) != fault.NotFound {
+			return out, err
+		}
+		if now.Secret == "" {
 			made = webhook.NewSecret()
 			b.Secret = made
-		} else if err != nil {
-			return out, err
 		}
 	} else if b.Secret != "" {
 		if err := webhook.CheckSecret(b.Secret); err != nil {
@@ -220,6 +223,11 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	var created bool
 	err = c.update(func(ctx context.Context, tx holdfast.Tx) (err error) {
+		if h.Kind != "worker" {
+			if err := unwaited(ctx, tx, in.Name); err != nil {
+				return err
+			}
+		}
 		created, err = handlers.Put(ctx, tx, h)
 		return err
 	})
@@ -234,6 +242,16 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	c.keep = out
 	out.Secret = made
 	return out, err
+}
+
+// unwaited refuses to take workers away that operations wait for: nobody would take
+// them up.
+func unwaited(ctx context.Context, tx holdfast.Tx, name string) error {
+	n, err := entities.Waiting(ctx, tx, entities.Workers(store.WorkspaceOf(ctx), name))
+	if err == nil && n > 0 {
+		err = fault.New(fault.Conflict, "%d operations are in the hands of the workers of %q, or wait for them: let them end first", n, name).With("operations", n)
+	}
+	return err
 }
 
 // update runs f in the request's transaction, or in one of its own.
@@ -255,6 +273,9 @@ func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
 
 func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 	return nil, c.update(func(ctx context.Context, tx holdfast.Tx) error {
+		if err := unwaited(ctx, tx, in.Name); err != nil {
+			return err
+		}
 		gone, err := handlers.Delete(ctx, tx, in.Name)
 		if err == nil && !gone {
 			err = fault.New(fault.NotFound, "there is no handler %q", in.Name)

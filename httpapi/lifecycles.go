@@ -40,7 +40,14 @@ func (a *API) lifecycleRoutes() {
 
 // lifecycle returns a lifecycle by its name.
 func (c *call) lifecycle(name string) (*named, error) {
-	return lifecycle.Named(c.ctx(), c.api.engine, name)
+	if c.found != nil && c.found.Name() == name {
+		return c.found, nil
+	}
+	l, err := lifecycle.Named(c.ctx(), c.api.engine, name)
+	if err == nil {
+		c.found = l
+	}
+	return l, err
 }
 
 func entityOf(name string, e rawEntity) wire.Entity {

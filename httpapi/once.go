@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -56,9 +57,16 @@ func (c *call) fingerprint() string {
 		body = doc
 	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s?%s\n", c.r.Method, c.r.URL.EscapedPath(), c.r.URL.RawQuery)
+	fmt.Fprintf(sum, "%s %s?%s\n", c.r.Method, c.r.URL.EscapedPath(), c.asked())
 	sum.Write(body)
 	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// asked is the query without how long to wait, which is not what is asked for.
+func (c *call) asked() string {
+	q := c.r.URL.Query()
+	q.Del("waitMs")
+	return q.Encode()
 }
 
 // kept does a request that has a key.
@@ -73,6 +81,11 @@ func (c *call) kept() (any, error) {
 }
 
 func (c *call) keptInTx() (answer any, err error) {
+	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.path, "lifecycles/") { // it is looked up outside of the transaction
+		if _, err := c.lifecycle(name); err != nil {
+			return nil, err
+		}
+	}
 	r := c.r
 	defer func() { c.r = r }()
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {

@@ -38,7 +38,7 @@ func (d *door) jobs(h wire.PutHandler) wire.Handler {
 	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
 	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 200, "")
 	d.want(d.ask("GET", "lifecycles/job", nil, nil), 200, "")
-	d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j", Data: []byte(`{"n":9007199254740993}`)}, nil), 201, "")
+	d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j", Data: []byte(`{"n":9007199254740993}`)}, nil, "Idempotency-Key", "made"), 201, "")
 	return made
 }
 
@@ -114,6 +114,11 @@ func TestAFireThatGoesOn(t *testing.T) {
 			return got.Tasks[0]
 		}
 		old := take()
+		if _, resp := fire(); resp.StatusCode != 202 { // also while a worker has it
+			t.Fatalf("answered %d", resp.StatusCode)
+		}
+		d.want(d.ask("DELETE", "handlers/Do", nil, nil), 409, fault.Conflict)
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: "https://example.com/"}, nil), 409, fault.Conflict)
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
 		d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch}, nil), 409, fault.LeaseLost)
 		d.want(d.ask("POST", "tasks/nothing/complete", wire.CompleteTask{Epoch: 1}, nil), 404, fault.NotFound)

@@ -235,8 +235,8 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing bool) (e entities.Entity, err error) {
 	return patiently(ctx, func() (entities.Entity, error) {
 		if nothing {
-			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil); err != nil {
-				return e, err
+			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+				return e, err // a lost hold is found out below, and who ends again is told the same
 			}
 		}
 		return t.ground.end(ctx, t.at, args, t.claim, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -168,6 +169,9 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
 	e, err := t.refreshed(ctx)
 	if err == nil {
 		err = s.ready(ctx)
+	}
+	if err == nil && t.opaque && r.Claim.Stage == stageAction && s.worker(t.step, r.Claim.Requester) == nil { // behind a worker's validation
+		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, effects.Hold, nil)
 	}
 	if err == nil {
 		t.entity = e

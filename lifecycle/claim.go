@@ -67,6 +67,11 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 	if !claimed {
 		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", key, s.config.Workflow, as)
 	}
+	for _, step := range steps {
+		if h := s.handler(step.Validation, as); h != nil && h.queue != "" {
+			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", key)
+		}
+	}
 	if a.lease == 0 {
 		a.lease = s.stuckAfter()
 	}

@@ -40,6 +40,7 @@ type handler struct {
 	// called. unknown is what they do about an effect of which nothing is known.
 	queue   string
 	unknown effects.Policy
+	missing bool // it is named, and nobody has declared it
 }
 
 // body is a handler's code.
@@ -140,6 +141,9 @@ func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
 		return err
 	}
 	if err := errors.Join(s.addAfterEffects(), s.board.add(s)); err != nil {
+		return err
+	}
+	if err := notOf(ctx, e, "door", c.config.Workflow); err != nil {
 		return err
 	}
 	return s.enlistAll(ctx)

@@ -103,7 +103,7 @@ func (d *door) site(ctx context.Context, name string) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.Registry(ctx, at, false)
+	g, err := e.Registry(ctx, at, true) // what is remembered may be of yesterday
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +148,7 @@ func (d *door) build(ctx context.Context, text []byte) (*site, error) {
 		for _, name := range names {
 			h, err := handlers.Get(ctx, d.board.engine, name)
 			if fault.CodeOf(err) == fault.NotFound {
+				s.handlers[name] = undeclared(kind, name)
 				continue
 			}
 			if err != nil {
@@ -160,6 +161,14 @@ func (d *door) build(ctx context.Context, text []byte) (*site, error) {
 		}
 	}
 	return s, nil
+}
+
+// undeclared is a handler that a config names and nobody has declared: a step that
+// needs it is refused.
+func undeclared(kind, name string) *handler {
+	return &handler{Handler: lifecycles.Handler{Kind: kind}, name: name, missing: true, body: func(context.Context, *work) error {
+		return holdfast.NonRetryable(fault.New(fault.Unavailable, "the handler %q is not declared", name))
+	}}
 }
 
 // named are the handlers that a config names, by kind.
@@ -203,8 +212,10 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 			if err != nil || len(a.State) == 0 || kind != "action" {
 				return err
 			}
-			w.data, err = strict.Merge(w.entity.Data, a.State)
-			return err
+			if w.data, err = strict.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
+				return fmt.Errorf("%w: what it answered cannot be used: %w", ErrUnheard, err)
+			}
+			return nil
 		}}
 }
 
@@ -273,23 +284,27 @@ func (d *door) look(ctx context.Context) error {
 		d.mu.Lock()
 		since := d.since[shard]
 		d.mu.Unlock()
+		from, limit := max(0, since-lookBack), learnPage
 		for {
-			page, failed := doorsVerb.DoAt(ctx, d.board.engine, store.Place{Shard: shard}, doorsArgs{max(0, since-lookBack), learnPage})
+			page, failed := doorsVerb.DoAt(ctx, d.board.engine, store.Place{Shard: shard}, doorsArgs{from, limit})
 			if failed != nil {
 				return errors.Join(err, failed)
 			}
-			last := since
+			last := from
 			for _, p := range page {
 				last = max(last, p.at)
 				err = errors.Join(err, d.meet(p))
 			}
 			d.mu.Lock()
-			d.since[shard] = last
+			d.since[shard] = max(d.since[shard], last)
 			d.mu.Unlock()
-			if len(page) < learnPage || last-lookBack <= since { // the rest is of the same time
+			if len(page) < limit {
 				break
 			}
-			since = last
+			if last == from { // all of them at once: a larger page gets past them
+				limit *= 2
+			}
+			from = last
 		}
 	}
 	return err
@@ -326,8 +341,8 @@ func (d *door) serve(workflow, name string) error {
 			return err
 		}
 		h := s.handlers[name]
-		if h == nil {
-			return fault.New(fault.Unavailable, "the handler %q is not declared", name)
+		if h == nil || h.body == nil {
+			return fault.New(fault.Unavailable, "the handler %q is not declared, or is a worker's", name)
 		}
 		return s.after(ctx, h, x)
 	}})
@@ -404,6 +419,9 @@ func PutConfig(ctx context.Context, e *holdfast.Engine, name string, config []by
 	if err != nil {
 		return Put{}, err
 	}
+	if err := notOf(ctx, e, "program", name); err != nil {
+		return Put{}, err
+	}
 	before, err := readConfigVerb.DoAt(ctx, e, at, name)
 	if err != nil {
 		return Put{}, err
@@ -430,7 +448,9 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 	}
 	known := make(map[string]lifecycles.Handler, len(s.handlers))
 	for name, h := range s.handlers {
-		known[name] = h.Handler
+		if !h.missing {
+			known[name] = h.Handler
+		}
 	}
 	violations, warnings := c.Lint(known)
 	if c.Workflow != name {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -316,10 +317,75 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 		if _, err := lifecycle.Named(t.Context(), server, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("the server serves the program's: %v", err)
 		}
-		ctx := holdfast.InWorkspace(t.Context(), "acme")
+		ctx := holdfast.InWorkspace(t.Context(), "acme") // nor under the same name elsewhere
 		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
-		put(t, ctx, server, parcels)
-		_, err := own.Fire(ctx, program, "p1", "send", "admin")
+		_, err := lifecycle.PutConfig(ctx, server, "parcel", []byte(parcels), false)
 		wantCode(t, err, fault.Conflict)
+		other := strings.Replace(parcels, `"workflow": "parcel"`, `"workflow": "letter"`, 1)
+		if _, err := lifecycle.PutConfig(ctx, server, "letter", []byte(other), false); err != nil {
+			t.Fatal(err)
+		}
+		late := lifecycle.MustParse[json.RawMessage]([]byte(other)).
+			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).
+			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
+			AfterEffect("Tell", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
+		_, err = holdfast.Open(t.Context(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, late)
+		wantCode(t, err, fault.Conflict)
+	})
+}
+
+// Verifies that a step whose handler was taken away is refused, and nothing of it is
+// taken for done.
+func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+		ctx := t.Context()
+		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
+		put(t, ctx, e, parcels)
+		l := parcelsOf(t, ctx, e)
+		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"Send", "MaySend"} {
+			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := handlers.Delete(ctx, tx, name)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := parcelsOf(t, ctx, e).Fire(ctx, e, "p1", "send", "admin"); err == nil {
+				t.Errorf("without %s it is done", name)
+			}
+			if now, err := l.Get(ctx, e, "p1"); err != nil || now.Status != "packed" || now.Claimed != nil {
+				t.Errorf("without %s it is %+v, %v", name, now, err)
+			}
+			if n := far.count("Send"); n != 0 {
+				t.Errorf("the action was called %d times", n)
+			}
+			declare(t, ctx, e, "transactional", name)
+		}
+	})
+}
+
+// Verifies that an opaque handler which has acted, and answers what cannot be used, is
+// not taken back.
+func TestAnAnswerThatCannotBeUsed(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+		ctx := t.Context()
+		declare(t, ctx, e, "transactional", "MaySend", "Tell")
+		declare(t, ctx, e, "opaque", "Send")
+		put(t, ctx, e, parcels)
+		far.set("Send", func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+			return lifecycle.RemoteAnswer{State: []byte(`5`)}, nil
+		})
+		l := parcelsOf(t, ctx, e)
+		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := l.Fire(ctx, e, "p1", "send", "admin")
+		wantCode(t, err, fault.ActionFailed)
+		if now, err := l.Get(ctx, e, "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
+			t.Errorf("it is %+v, %v", now, err)
+		}
 	})
 }

@@ -166,10 +166,14 @@ func (s *site) opaque(step *lifecycles.Step, as string) bool {
 	return s.safety(step, as) == lifecycles.Opaque
 }
 
-// byWorker says whether a worker runs the body of a step.
-func (s *site) byWorker(step *lifecycles.Step, as string) bool {
-	h := s.handler(step.Action, as)
-	return h != nil && h.queue != ""
+// handsOn says whether a worker runs the validation or the body of a step.
+func (s *site) handsOn(step *lifecycles.Step, as string) bool {
+	for _, p := range []lifecycles.Per[string]{step.Action, step.Validation} {
+		if h := s.handler(p, as); h != nil && h.queue != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // take takes the claim of one of some steps; an opaque body is an effect begun from
@@ -179,8 +183,8 @@ func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifec
 	if err != nil {
 		return nil, entities.Entity{}, err
 	}
-	opaque := func(step *lifecycles.Step) bool { // a worker's begins when it is taken
-		return s.opaque(step, args.Requester) && !s.byWorker(step, args.Requester)
+	opaque := func(step *lifecycles.Step) bool { // behind a worker, it begins when it is taken up
+		return s.opaque(step, args.Requester) && (args.Manual || !s.handsOn(step, args.Requester))
 	}
 	var also func(context.Context, *store.Tx, entities.Entity) error
 	if a.begin != nil || slices.ContainsFunc(steps, opaque) {
@@ -294,6 +298,9 @@ func (h *handler) call(ctx context.Context, w *work) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
 		defer cancel()
+	}
+	if h.body == nil {
+		return fault.New(fault.Validation, "the handler %q is a worker's, and cannot be called here", h.name)
 	}
 	err := h.body(ctx, w)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {

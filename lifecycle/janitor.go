@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -82,7 +83,15 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 			})
 		}
 	}
-	e, freed, err := s.ground.recover(ctx, l, s.claimOf(l), safety != lifecycles.Opaque, hold.MaxDeaths, note, also)
+	resume := safety != lifecycles.Opaque
+	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
+		journal, err := effects.List(ctx, s.engine, l.Place, l.Operation)
+		if err != nil {
+			return false, err
+		}
+		resume = resume && !slices.ContainsFunc(journal, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Begun })
+	}
+	e, freed, err := s.ground.recover(ctx, l, s.claimOf(l), resume, hold.MaxDeaths, note, also)
 	if freed {
 		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
 			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)

@@ -95,7 +95,8 @@ type Fate struct {
 	// released, which put it back without effect; pending, while it is worked on
 	// or is to be resumed; uncertain, until a person resolves it.
 	Outcome string
-	// Running says of a pending one that somebody works on it at this moment.
+	// Running says of a pending one that somebody works on it at this moment who
+	// has not handed it on.
 	Running bool
 	Message string
 	// Output is what a worker's action told.
@@ -115,9 +116,13 @@ func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, opera
 	if err != nil && fault.CodeOf(err) != fault.NotFound {
 		return Fate{}, err
 	}
+	if operation == "" {
+		return Fate{}, fault.New(fault.NotFound, "an operation has an id")
+	}
 	if c := now.Claim; err == nil && c.Operation == operation && c.Phase != entities.Free {
-		return Fate{Outcome: map[bool]string{true: "uncertain", false: "pending"}[c.Phase == entities.Uncertain], Running: c.Phase == entities.Held,
-			Message: c.Error}, nil
+		queue, _, err := entities.Queued(ctx, e, l.Name(), id)
+		return Fate{Outcome: map[bool]string{true: "uncertain", false: "pending"}[c.Phase == entities.Uncertain], Running: c.Phase == entities.Held && queue == "",
+			Message: c.Error}, err
 	}
 	return fateIn(ctx, e, entities.Stream(l.Name(), id), operation)
 }

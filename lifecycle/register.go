@@ -129,6 +129,33 @@ func (s *site) register(ctx context.Context, replace bool) error {
 	return fault.New(fault.Concurrency, "the config of %q was changed by others each time", s.config.Workflow)
 }
 
+// notOf refuses a name that the other side has, in whatever workspace: operations are
+// taken up and freed by the name of their lifecycle, by whoever has it.
+func notOf(ctx context.Context, e *holdfast.Engine, origin, name string) error {
+	shards, err := store.Shards(ctx, e)
+	for _, shard := range shards {
+		spaces, failed := ofVerb.DoAt(ctx, e, store.Place{Shard: shard}, ofArgs{name, origin})
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		if len(spaces) > 0 {
+			return fault.New(fault.Conflict, "there is a lifecycle %q already, which %s: choose another name", name, brought[origin])
+		}
+	}
+	return err
+}
+
+type ofArgs struct{ name, origin string }
+
+var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, nil,
+	func(a ofArgs, args *store.Args) { args.Text(a.name); args.Text(a.origin) },
+	func(all *[]string, row store.Row) error {
+		var space string
+		err := row.Scan(&space)
+		*all = append(*all, space)
+		return err
+	})
+
 // brought says by whom a config was.
 var brought = map[string]string{"program": "a program has brought", "door": "was put through the API"}
 

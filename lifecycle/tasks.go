@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -47,6 +48,7 @@ func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, er
 	if err != nil {
 		return e, err
 	}
+	e.Claim.Operation = t.entity.Claim.Operation // also where the answer was lost
 	return e, waits(e)
 }
 
@@ -163,11 +165,19 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed) (T
 
 // worker is the handler of a stage, if workers have it.
 func (t *attempt) worker(stage string) *handler {
-	p := t.step.Action
 	if stage == stageValidation {
-		p = t.step.Validation
+		h := t.handler(t.step.Validation, t.entity.Claim.Requester)
+		if h == nil || h.queue == "" {
+			return nil
+		}
+		return h
 	}
-	h := t.handler(p, t.entity.Claim.Requester)
+	return t.site.worker(t.step, t.entity.Claim.Requester)
+}
+
+// worker is the handler of a step's action, if workers have it.
+func (s *site) worker(step *lifecycles.Step, as string) *handler {
+	h := s.handler(step.Action, as)
 	if h == nil || h.queue == "" {
 		return nil
 	}
@@ -201,15 +211,40 @@ func taskOf(ctx context.Context, e *holdfast.Engine, id string, epoch int64) (*a
 	if now.Claim.Operation != r.operation {
 		return nil, r, now, hold.Lost("the task "+id, epoch)
 	}
+	queue, stage, err := entities.Queued(ctx, e, r.lifecycle, r.entity)
+	if err != nil {
+		return nil, r, now, err
+	}
 	t, err := s.attemptOf(at, now, r.operation, epoch)
-	return t, r, now, err
+	if err != nil {
+		return nil, r, now, err
+	}
+	// What was not given out as a task is none, whoever knows its operation; and a
+	// stage that is over can only be told again.
+	h := t.worker(r.stage)
+	if now.Claim.Manual || queue == "" || h == nil || stage == r.stage && queue != h.queue {
+		return nil, r, now, fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	if stage != r.stage {
+		if r.stage == stageValidation && now.Claim.Phase == entities.Due && now.Claim.Error == "" && now.Claim.Epoch == epoch {
+			return t, r, now, errPassed
+		}
+		return nil, r, now, hold.Lost("the task "+id, epoch)
+	}
+	return t, r, now, nil
 }
+
+// errPassed says that a validation was completed before.
+var errPassed = errors.New("the stage is over")
 
 // CompleteTask ends a task that is done. State is a merge patch of the entity's data,
 // output is told to who fired the step. Completing again, under the epoch that did,
 // gives the same answer.
 func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
+	if errors.Is(err, errPassed) {
+		return shown[json.RawMessage](now, nil)
+	}
 	if err != nil {
 		return Entity[json.RawMessage]{}, err
 	}
@@ -219,7 +254,7 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 		}
 	}
 	if r.stage == stageValidation {
-		return shown[json.RawMessage](t.validatedElsewhere(ctx, now))
+		return shown[json.RawMessage](t.validatedElsewhere(ctx))
 	}
 	w := &work{requester: t.entity.Claim.Requester, output: output}
 	if len(state) > 0 {
@@ -231,16 +266,12 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 }
 
 // validatedElsewhere goes on behind a validation that a worker has passed.
-func (t *attempt) validatedElsewhere(ctx context.Context, now entities.Entity) (entities.Entity, error) {
+func (t *attempt) validatedElsewhere(ctx context.Context) (entities.Entity, error) {
 	h := t.handler(t.step.Action, t.entity.Claim.Requester)
 	if h == nil {
 		return t.settle(ctx, &work{requester: t.entity.Claim.Requester}, nil)
 	}
-	e, err := entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: h.queue, Stage: stageAction, Claim: t.claim})
-	if fault.CodeOf(err) == fault.LeaseLost && now.Claim.Phase == entities.Due && now.Claim.Error == "" && now.Claim.Epoch == t.entity.Claim.Epoch {
-		return now, nil // it was handed on before
-	}
-	return e, err
+	return entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: h.queue, Stage: stageAction, Claim: t.claim})
 }
 
 // FailTask ends a task that is not done: invalid refuses the step; retryable says that

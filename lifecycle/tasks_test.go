@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -283,5 +284,86 @@ func TestBadTasks(t *testing.T) {
 		}
 		_, err := lifecycle.TakeTasks(y.ctx, y.e, "", []string{"Do"}, 1, time.Minute)
 		wantCode(t, err, fault.Validation)
+	})
+}
+
+// Verifies that an operation which was not given out as a task cannot be ended as one
+// by who knows its id, and that a validation's worker cannot end the action.
+func TestAForgedTaskIsNone(t *testing.T) {
+	eachYard(t, "transactional", "hold", func(y *yard) {
+		forge := func(operation, stage string) string {
+			text, _ := json.Marshal([4]string{"job", "j", operation, stage})
+			return "tsk_" + base64.RawURLEncoding.EncodeToString(text)
+		}
+		claim, err := y.l.Claim(y.ctx, y.e, "j", "do", "admin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = lifecycle.CompleteTask(y.ctx, y.e, forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
+		wantCode(t, err, fault.NotFound)
+		y.is("doing held")
+		if _, err := claim.Release(y.ctx, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		op := y.fire("check")
+		task := y.one("May")
+		_, err = lifecycle.CompleteTask(y.ctx, y.e, forge(op, "action"), task.Epoch, nil, nil)
+		wantCode(t, err, fault.LeaseLost)
+		y.is("checking held")
+		_, err = y.l.Claim(y.ctx, y.e, "j", "check", "admin")
+		wantCode(t, err, fault.Validation)
+	})
+}
+
+// Verifies that a claim by hand of a step that an opaque worker does begins with it: it
+// does not go back by itself.
+func TestAClaimByHandOfAnOpaqueWorkersStep(t *testing.T) {
+	eachYard(t, "opaque", "hold", func(y *yard) {
+		if _, err := y.l.Claim(y.ctx, y.e, "j", "do", "admin", lifecycle.Lease(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(y.t, y.e, time.Hour)
+		if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
+			t.Fatal(err)
+		}
+		y.is("doing uncertain")
+	})
+}
+
+// Verifies that what an opaque handler began stays so, whatever it is declared as when
+// its worker has died.
+func TestADeclarationDoesNotChangeWhatBegan(t *testing.T) {
+	eachYard(t, "opaque", "hold", func(y *yard) {
+		y.fire("do")
+		task := y.one("Do")
+		err := y.e.Update(y.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "hold"})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(y.t, y.e, time.Hour)
+		if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
+			t.Fatal(err)
+		}
+		y.is("doing uncertain")
+		if again := y.take("Do"); len(again) > 0 {
+			t.Errorf("%s is given out again: %+v", task.ID, again)
+		}
+	})
+}
+
+// Verifies that an opaque worker's word counts, and is told again.
+func TestAnOpaqueWorkerFails(t *testing.T) {
+	eachYard(t, "opaque", "hold", func(y *yard) {
+		y.fire("do")
+		task := y.one("Do")
+		for range 2 {
+			if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "no stamps", true, false); err != nil {
+				t.Fatal(err)
+			}
+			y.is("new")
+		}
 	})
 }

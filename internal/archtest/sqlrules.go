@@ -61,6 +61,7 @@ var Wide = map[string]string{
 	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
 	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
 	"entities.resume":   "one poll resumes the operations of all workspaces on a shard",
+	"lifecycles.of":     "a name belongs to programs or to the door in all workspaces",
 	"lifecycles.doors":  "a node serves what was put through the API into all workspaces on a shard",
 	"lifecycles.behind": "a program that starts brings its config into force in all workspaces on a shard",
 	"attempts.prune":    "one janitor forgets old refusals of all workspaces on a shard",

@@ -54,3 +54,27 @@ func Queue(ctx context.Context, d store.Doer, at store.Place, a QueueArgs) (Enti
 	}
 	return e, err
 }
+
+type queued struct{ queue, stage string }
+
+var (
+	queuedVerb = store.NewVerb(store.Decl{Name: "entities.queued", Lane: store.Read}, nil,
+		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) },
+		func(q *queued, row store.Row) error { return row.Scan(&q.queue, &q.stage) })
+	waitingVerb = store.NewVerb(store.Decl{Name: "entities.waiting", Lane: store.Read}, nil,
+		func(queue string, args *store.Args) { args.Text(queue) },
+		func(n *int64, row store.Row) error { return row.Scan(n) })
+)
+
+// Queued returns the queue and the stage of an entity's operation, the last one it was
+// in: "" for one that was not handed on.
+func Queued(ctx context.Context, d store.Doer, lifecycle, id string) (queue, stage string, err error) {
+	q, err := queuedVerb.Do(ctx, d, [2]string{lifecycle, id})
+	return q.queue, q.stage, err
+}
+
+// Waiting says how many operations wait in a queue, or are held from it, a thousand at
+// the most.
+func Waiting(ctx context.Context, d store.Doer, queue string) (int64, error) {
+	return waitingVerb.Do(ctx, d, queue)
+}
