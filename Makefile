@@ -4,7 +4,7 @@
 GO     ?= go
 PGRUN   = $(GO) run ./internal/pgtest/pgrun --
 PKGS   ?= ./...
-LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks
+LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks ./httpapi
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.
@@ -14,7 +14,7 @@ ifneq ($(C_COMPILER),)
 RACE     := -race
 # Where one goroutine crashes, or goes through a table of cases, it races with nobody:
 # these run later, at their full length.
-ALONE    := TestRandomWalk|TestCrash.*|TestResolve.*|TestEndsWith.*|TestOpaque.*|TestWhateverFails.*|TestUnknownUnder.*|TestTheUser.*
+ALONE    := TestRandomWalk|TestCrash.*|TestResolve.*|TestEndsWith.*|TestOpaque.*|TestWhateverFails.*|TestUnknownUnder.*|TestTheUser.*|TestRequestsMade.*
 LATER    := -skip '^($(ALONE))$$'
 RACE_ENV := CGO_ENABLED=1 CC='$(C_COMPILER)'
 endif
