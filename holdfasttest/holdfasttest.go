@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -80,12 +81,39 @@ func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.
 	})
 }
 
-// SQLite returns the path of a database file that does not exist yet, in the
-// test's temporary folder.
+// SQLite returns the path of a database file of the test's own, with Holdfast's
+// schema in it, in the test's temporary folder.
 func SQLite(t testing.TB) string {
 	t.Helper()
-	return filepath.Join(t.TempDir(), "holdfast.db")
+	schema, err := emptyFile()
+	if err != nil {
+		t.Fatalf("sqlite: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "holdfast.db")
+	if err := os.WriteFile(path, schema, 0o600); err != nil {
+		t.Fatalf("sqlite: %v", err)
+	}
+	return path
 }
+
+// emptyFile is a file that was migrated once, for all tests of the process: a copy
+// costs less than the migrations.
+var emptyFile = sync.OnceValues(func() (file []byte, err error) {
+	folder, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, "holdfast.db")
+	hf, err := holdfast.Open(context.Background(), sqlite.File(path), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if err := hf.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
 
 // PostgreSQL returns the URL of a database of the test's own, with Holdfast's
 // schema in it, which is dropped when the test ends.
