@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tokens"
@@ -37,6 +40,8 @@ func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
 			return err
 		}
 	}
+	s := &servant{caller: c, worker: handlers.Worker(e), served: make(map[handledKey]reactions.Definition)}
+	e.Background(s.learn)
 	return lifecycle.Door(c.call).Start(ctx, e)
 }
 
@@ -55,11 +60,24 @@ type caller struct {
 // maxHandlerAnswer is how much a handler may answer.
 const maxHandlerAnswer = 1 << 20
 
-// call calls a handler, and says of every end what is known. A refusal by the handler
+// call calls a handler for a lifecycle.
+func (c *caller) call(ctx context.Context, x lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+	e := entityOf(x.Lifecycle, x.Entity)
+	call := wire.HandlerCall{Kind: x.Kind, Attempt: x.Attempt, IdempotencyKey: x.Operation, StepKey: x.Step, Requester: x.Requester, Input: x.Input, Entity: &e}
+	if x.Kind == "action" && x.Handler.Safety == "journaled" {
+		call.Token = tokens.New()
+		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
+			return lifecycle.RemoteAnswer{}, err
+		}
+	}
+	return c.send(ctx, x.Handler, call)
+}
+
+// send calls a handler, and says of every end what is known. A refusal by the handler
 // is its word; whatever else keeps its answer from being heard leaves it open whether
 // it has acted, once the call was sent.
-func (c *caller) call(ctx context.Context, x lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
-	r, err := c.request(ctx, x)
+func (c *caller) send(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (lifecycle.RemoteAnswer, error) {
+	r, err := c.request(ctx, h, call)
 	if err != nil {
 		return lifecycle.RemoteAnswer{}, err
 	}
@@ -90,7 +108,7 @@ func judge(a egress.Answer) (lifecycle.RemoteAnswer, error) {
 	}
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return lifecycle.RemoteAnswer{State: told.State}, nil
+		return lifecycle.RemoteAnswer{State: told.State, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
 	case a.Status == http.StatusUnprocessableEntity:
 		return lifecycle.RemoteAnswer{}, holdfast.Invalid(told.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
@@ -102,22 +120,15 @@ func judge(a egress.Answer) (lifecycle.RemoteAnswer, error) {
 }
 
 // request makes the signed request.
-func (c *caller) request(ctx context.Context, x lifecycle.RemoteCall) (*http.Request, error) {
-	call := wire.HandlerCall{Kind: x.Kind, Handler: x.Handler.Name, Attempt: x.Attempt, IdempotencyKey: x.Operation, StepKey: x.Step, Requester: x.Requester,
-		Input: x.Input, Entity: entityOf(x.Lifecycle, x.Entity)}
+func (c *caller) request(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (*http.Request, error) {
+	call.Handler = h.Name
 	if len(call.Input) == 0 {
 		call.Input = raw("null")
-	}
-	if x.Kind == "action" && x.Handler.Safety == "journaled" {
-		call.Token = tokens.New()
-		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
-			return nil, err
-		}
 	}
 	if c.box == nil {
 		return nil, holdfast.NonRetryable(noBox())
 	}
-	secret, err := c.box.Open(x.Handler.Secret, "handler", store.WorkspaceOf(ctx), x.Handler.Name)
+	secret, err := c.box.Open(h.Secret, "handler", store.WorkspaceOf(ctx), h.Name)
 	if err != nil {
 		return nil, holdfast.NonRetryable(err)
 	}
@@ -125,19 +136,23 @@ func (c *caller) request(ctx context.Context, x lifecycle.RemoteCall) (*http.Req
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.Handler.URL, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, holdfast.NonRetryable(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(keyHeader, x.Operation+"/"+x.Kind)
-	id := "op_" + strings.ReplaceAll(x.Operation, "/", "_") + "_" + x.Kind
-	return r, webhook.Sign(r.Header, strings.Map(plainID, id), clock.Now(), body, secret)
+	key := call.IdempotencyKey + "/" + call.Kind
+	if len(key) > 255 || strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 { // names of streams may be long, and of any letters
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	r.Header.Set(keyHeader, key)
+	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, secret)
 }
 
 // plainID leaves in the id of a message what may be in one.
 func plainID(r rune) rune {
-	if r == '.' || r <= ' ' || r > '~' {
+	if r == '.' || r == '/' || r <= ' ' || r > '~' {
 		return '_'
 	}
 	return r
@@ -290,7 +305,42 @@ type putLifecycleIn struct {
 	Body   document
 }
 
+// declare has every name be one of a handler. In dev, one that is not known is declared
+// as one of workers, and told; elsewhere it is returned as it is.
+func (c *call) declare(names []string) (declared, unknown []string, err error) {
+	for _, name := range names {
+		_, err := handlers.Get(c.ctx(), c.api.engine, name)
+		switch {
+		case err == nil:
+			continue
+		case fault.CodeOf(err) != fault.NotFound:
+			return declared, unknown, err
+		case !c.api.declares:
+			unknown = append(unknown, name)
+			continue
+		}
+		h := handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
+		err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := handlers.Put(ctx, tx, h)
+			return err
+		})
+		if err != nil {
+			return declared, unknown, err
+		}
+		c.api.log.Warn("a handler that nobody declared is taken for one of workers, of unknown safety: declare it (PUT handlers/"+name+")", "workspace", c.key.Workspace, "handler", name)
+		declared = append(declared, name)
+	}
+	return declared, unknown, nil
+}
+
 func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
+	var declared []string
+	if c.api.declares && !in.DryRun {
+		var err error
+		if declared, _, err = c.declare(lifecycle.HandlersOf(in.Body.text)); err != nil {
+			return wire.PutLifecycle{}, err
+		}
+	}
 	put, err := lifecycle.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.text, in.DryRun)
 	if err != nil {
 		return wire.PutLifecycle{}, err
@@ -299,6 +349,9 @@ func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
 		c.status = http.StatusCreated
 	}
 	out := wire.PutLifecycle{Name: in.Name, Revision: put.Revision, Warnings: []fault.Violation{}}
+	for _, name := range declared {
+		out.Warnings = append(out.Warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" was not declared, and is taken for one of workers"})
+	}
 	for _, w := range put.Warnings {
 		out.Warnings = append(out.Warnings, fault.Violation{Rule: w.Rule, Path: w.Path, Line: w.Line, Message: w.Message})
 	}

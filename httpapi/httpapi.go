@@ -45,6 +45,9 @@ type Options struct {
 	// workspace that X-Holdfast-Workspace names. It is for development, on a
 	// loopback address.
 	NoKeys bool
+	// Declare takes a handler that nobody has declared for one of workers, when it is
+	// named for the first time, and warns. It is for development.
+	Declare bool
 	// Rate is how many requests a second a key may make that says nothing of
 	// its own; 0 is as many as it likes.
 	Rate int
@@ -72,6 +75,7 @@ type API struct {
 	table    []*route
 	openapi  []byte
 	open     bool
+	declares bool
 	ring     *keys.Ring
 	limits   limits
 	metrics  *metrics
@@ -79,6 +83,7 @@ type API struct {
 	box      *seal.Box // nil without a key
 	policy   egress.Policy
 	hooks    *hooks.Service // nil without a key
+	handled  sync.Map       // reactions that handlers serve, by workspace
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -93,7 +98,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
+	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{})}
 	a.metrics = newMetrics(a)
 	a.metrics.also(a, o.Metrics, o.Log)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
@@ -95,10 +94,20 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 	if err != nil {
 		return wire.Reaction{}, err
 	}
+	if h := d.Options.Handler; h != "" {
+		_, unknown, err := c.declare([]string{h})
+		if err != nil {
+			return wire.Reaction{}, err
+		}
+		if len(unknown) > 0 {
+			return wire.Reaction{}, fault.New(fault.Validation, "there is no handler %q: declare it first, with PUT handlers/%s", h, h).With("pointer", "/handler")
+		}
+	}
 	created, err := reactions.Register(c.ctx(), c.api.engine, d)
 	if err != nil {
 		return wire.Reaction{}, err
 	}
+	c.api.engine.Hub().Wake([]string{handlers.Topic})
 	if created {
 		c.status = http.StatusCreated
 	}
@@ -235,8 +244,11 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	args := reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: x.Name, Lease: lease}}, Holder: b.By, Limit: b.Limit}
-	taken, err := c.takeWithin(args, span(b.WaitMs))
+	var taken []*reactions.Lease
+	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
+		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
+		return len(taken) > 0, err
+	})
 	if err != nil {
 		return wire.Leases{}, err
 	}
@@ -265,24 +277,6 @@ func (c *call) byHand(name string) (reactions.Info, error) {
 // longestWait is how long a long poll waits at the most.
 const longestWait = 50 * time.Second
 
-// takeWithin takes what there is, or waits for something to come.
-func (c *call) takeWithin(a reactions.TakeArgs, wait time.Duration) ([]*reactions.Lease, error) {
-	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
-	defer cancel()
-	name := a.Reactions[0].Name
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		heard, leave := c.api.engine.Hub().Wait(store.MarkTopic(name))
-		taken, err := c.take(a)
-		if err == nil && len(taken) == 0 && ctx.Err() == nil && !c.api.stopping.Load() {
-			c.pause(ctx, heard, pause)
-			leave()
-			continue
-		}
-		leave()
-		return taken, err
-	}
-}
-
 // pause waits until something is heard, or for a while.
 func (c *call) pause(ctx context.Context, heard <-chan struct{}, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
@@ -292,70 +286,6 @@ func (c *call) pause(ctx context.Context, heard <-chan struct{}, d time.Duration
 	case <-c.api.closing:
 	case <-ctx.Done():
 	}
-}
-
-func (c *call) take(a reactions.TakeArgs) ([]*reactions.Lease, error) {
-	at, err := c.api.engine.Place(c.ctx(), store.Read)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := reactions.Gather(c.ctx(), c.api.engine, at, []string{a.Reactions[0].Name}); err != nil {
-		return nil, err
-	}
-	for {
-		taken, err := c.takeSome(a)
-		if err != nil || len(taken) == 0 {
-			return nil, err
-		}
-		x, err := reactions.Get(c.ctx(), c.api.engine, a.Reactions[0].Name)
-		if err != nil {
-			return nil, err
-		}
-		if err := reactions.Fill(c.ctx(), c.api.engine, x.Source(), taken, func(*reactions.Lease) []string { return wanted(x) }, leaseEvents); err != nil {
-			return nil, err
-		}
-		if taken, err = c.withEvents(taken); err != nil || len(taken) > 0 {
-			return taken, err
-		}
-	}
-}
-
-// withEvents returns the leases that have something to show. The others are
-// acknowledged here: nobody could say what he has handled of nothing.
-func (c *call) withEvents(taken []*reactions.Lease) ([]*reactions.Lease, error) {
-	var some []*reactions.Lease
-	var ends []reactions.End
-	for _, l := range taken {
-		if len(l.Events) > 0 {
-			some = append(some, l)
-		} else {
-			ends = append(ends, reactions.End{Lease: l, Done: l.Handled()})
-		}
-	}
-	_, err := reactions.Record(c.ctx(), c.api.engine, ends)
-	return some, err
-}
-
-// takeSome takes as many streams as are asked for. One of them may be a stream on
-// which somebody has died.
-func (c *call) takeSome(a reactions.TakeArgs) ([]*reactions.Lease, error) {
-	limit := a.Limit
-	a.Limit, a.Suspects = 0, 1
-	suspects, err := reactions.Take(c.ctx(), c.api.engine, a)
-	if err != nil || len(suspects) == limit {
-		return suspects, err
-	}
-	a.Limit, a.Suspects = limit-len(suspects), 0
-	others, err := reactions.Take(c.ctx(), c.api.engine, a)
-	return append(suspects, others...), err
-}
-
-// wanted are the names of events that a reaction wants, none for all.
-func wanted(x reactions.Info) []string {
-	if slices.Contains(x.Events, "*") {
-		return nil
-	}
-	return x.Events
 }
 
 // leaseEvents is how many events a lease shows at the most.
@@ -385,7 +315,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		if err := c.isThere(a.Stream, a.Version); err != nil {
 			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
-		ends[i] = reactions.End{Lease: leaseOf(at, in.Name, a.Stream, a.Epoch), Done: a.Version}
+		ends[i] = reactions.End{Lease: reactions.ByHand(at, in.Name, a.Stream, a.Epoch), Done: a.Version}
 	}
 	done, err := reactions.Record(c.ctx(), c.doer(), ends)
 	if err != nil {
@@ -417,10 +347,6 @@ func (c *call) isThere(name string, version int64) error {
 	return err
 }
 
-func leaseOf(at store.Place, reaction, name string, epoch int64) *reactions.Lease {
-	return &reactions.Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: name, Watermark: -1, Hold: hold.Hold{Epoch: epoch}}
-}
-
 type failIn struct {
 	Name string `path:"name"`
 	Body wire.FailLease
@@ -440,45 +366,8 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	}
 	b := in.Body
 	retryable := b.Retryable == nil || *b.Retryable
-	return reactionFailure(c, x, leaseOf(at, in.Name, b.Stream, b.Epoch), b.Message, retryable)
-}
-
-// reactionFailure counts a failure, and blocks or skips past the retries.
-func reactionFailure(c *call, x reactions.Info, l *reactions.Lease, message string, retryable bool) (wire.FailedLease, error) {
-	var out wire.FailedLease
-	found, _, err := reactions.Query(c.ctx(), c.doer(), reactions.Filter{Reaction: l.Reaction, Streams: []string{l.Stream}}, reactions.Position{}, 1)
-	if err != nil {
-		return out, err
-	}
-	lost := hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
-	if len(found) == 0 {
-		return out, lost
-	}
-	p := found[0]
-	l.Watermark, l.Due, l.Failures = p.Watermark, p.Due, p.Failures
-	if err := reactions.Fill(c.ctx(), c.doer(), x.Source(), []*reactions.Lease{l}, func(*reactions.Lease) []string { return wanted(x) }, 1); err != nil {
-		return out, err
-	}
-	failing := p.Watermark + 1
-	if len(l.Events) > 0 {
-		failing = l.Events[0].Version
-	}
-	if failures := p.Failures + 1; !retryable || failures > x.Options.MaxRetries {
-		block := x.Options.BlockOnError || !retryable
-		if err := reactions.Stop(c.ctx(), c.doer(), l, p.Watermark, failing, message, failures, block); err != nil {
-			return out, err
-		}
-		return wire.FailedLease{Blocked: block, Retry: failures}, nil
-	}
-	ended, err := reactions.RecordOne(c.ctx(), c.doer(), reactions.End{Lease: l, Done: p.Watermark, Error: message, Failing: failing,
-		Delay: x.Options.Backoff.Pause(p.Failures + 1)})
-	switch {
-	case err != nil:
-		return out, err
-	case !ended.Recorded:
-		return out, lost
-	}
-	return wire.FailedLease{Retry: ended.Failures, NotBefore: wire.At(ended.DueAt)}, nil
+	f, err := reactions.Fail(c.ctx(), c.doer(), x, reactions.ByHand(at, in.Name, b.Stream, b.Epoch), -1, b.Message, retryable)
+	return wire.FailedLease{Blocked: f.Blocked, Retry: f.Failures, NotBefore: wire.At(f.NotBefore)}, err
 }
 
 type renewIn struct {
@@ -502,19 +391,8 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	l := leaseOf(at, in.Name, in.Body.Stream, in.Body.Epoch)
-	yes, err := reactions.Renew(c.ctx(), c.doer(), []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return lease })
-	if err == nil && !yes[0] {
-		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
-	}
-	if err != nil {
-		return wire.Renewed{}, err
-	}
-	found, _, err := reactions.Query(c.ctx(), c.doer(), reactions.Filter{Reaction: in.Name, Streams: []string{in.Body.Stream}}, reactions.Position{}, 1)
-	if err != nil || len(found) == 0 {
-		return wire.Renewed{}, errors.Join(err)
-	}
-	return wire.Renewed{Until: wire.At(found[0].Until)}, nil
+	until, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease)
+	return wire.Renewed{Until: wire.At(until)}, err
 }
 
 type repairIn struct {

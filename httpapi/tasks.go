@@ -7,7 +7,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -42,16 +46,72 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if b.WaitMs != nil {
 		wait = span(*b.WaitMs)
 	}
-	var taken []lifecycle.Task
-	err := c.await(wait, lifecycle.TaskTopics(c.key.Workspace, b.Handlers), func() (found bool, err error) {
-		taken, err = lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit, lease)
-		return len(taken) > 0, err
-	})
-	out := wire.Tasks{Tasks: make([]wire.Task, len(taken))}
-	for i, t := range taken {
-		out.Tasks[i] = taskOf(t)
+	out := wire.Tasks{Tasks: []wire.Task{}}
+	if c.api.declares {
+		if _, _, err := c.declare(b.Handlers); err != nil {
+			return out, err
+		}
 	}
+	topics := lifecycle.TaskTopics(c.key.Workspace, b.Handlers)
+	served, err := c.servedBy(b.Handlers)
+	if err != nil {
+		return out, err
+	}
+	for _, x := range served {
+		topics = append(topics, store.MarkTopic(x.Name))
+	}
+	err = c.await(wait, topics, func() (bool, error) {
+		taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit, lease)
+		for _, t := range taken {
+			out.Tasks = append(out.Tasks, taskOf(t))
+		}
+		if err == nil && len(taken) < b.Limit {
+			err = c.takeEvents(&out, b, lease)
+		}
+		if len(out.Tasks) > 0 { // they are held: who asked is to know
+			err = nil
+		}
+		return len(out.Tasks) > 0, err
+	})
 	return out, err
+}
+
+// takeEvents takes events of reactions, and after-effects, that the handlers serve.
+func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	served, err := c.servedBy(b.Handlers)
+	if err != nil {
+		return err
+	}
+	names := make(map[string]reactions.Info, len(served))
+	for _, x := range served {
+		names[x.Name] = x
+	}
+	taken, err := reactions.TakeTasks(c.ctx(), c.api.engine, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
+		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
+			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
+				return lifecycle.WantsAfter(x.Options.Handler, e)
+			}
+			return true, nil
+		}})
+	for _, t := range taken {
+		if !lifecycle.IsAfter(t.Reaction) {
+			out.Tasks = append(out.Tasks, eventTask(t))
+			continue
+		}
+		x, err := lifecycle.AfterTask(c.ctx(), c.api.engine, t)
+		if err != nil { // it runs out, and is taken again
+			c.api.log.Warn("an after-effect could not be given out", "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", err)
+			continue
+		}
+		out.Tasks = append(out.Tasks, taskOf(x))
+	}
+	return err
+}
+
+func eventTask(t reactions.Task) wire.Task {
+	e := toldEvent(t.Event)
+	return wire.Task{ID: t.ID(), Epoch: t.Lease.Epoch, Handler: t.Reaction.Options.Handler, Kind: "reaction", Input: t.Event.Data, Attempt: t.Lease.Attempt(),
+		Until: wire.At(t.Lease.Until), IdempotencyKey: t.Lease.Operation(t.Event.Version), Context: wire.TaskContext{Reaction: t.Reaction.Name, Event: &e}}
 }
 
 // await looks until something is found, or for so long, or until the server stops.
@@ -72,8 +132,9 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 }
 
 func taskOf(t lifecycle.Task) wire.Task {
+	e := entityOf(t.Lifecycle, t.Entity)
 	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: t.Input, Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
-		Context: wire.TaskContext{StepKey: t.Step, Requester: t.Requester, Entity: entityOf(t.Lifecycle, t.Entity)}}
+		Context: wire.TaskContext{StepKey: t.Step, Requester: t.Requester, Entity: &e}}
 	if len(w.Input) == 0 {
 		w.Input = raw("null")
 	}
@@ -86,6 +147,13 @@ type completeTaskIn struct {
 }
 
 func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
+	if reactions.IsTask(in.ID) {
+		if len(in.Body.State) > 0 {
+			return wire.EndedTask{}, fault.New(fault.Validation, "only an action has a state").With("pointer", "/state")
+		}
+		version, err := reactions.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch)
+		return wire.EndedTask{Status: "acked", Version: version}, err
+	}
 	e, err := lifecycle.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, in.Body.Output, in.Body.State)
 	return endedTask(e), err
 }
@@ -101,7 +169,19 @@ type failTaskIn struct {
 
 func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
 	b := in.Body
-	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, b.Retryable == nil || *b.Retryable, b.Invalid)
+	retryable := b.Retryable == nil || *b.Retryable
+	if reactions.IsTask(in.ID) {
+		if b.Message == "" { // without one it would be no failure
+			return wire.EndedTask{}, fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
+		}
+		version, f, err := reactions.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable && !b.Invalid)
+		out := wire.EndedTask{Status: "failed", Version: version, NotBefore: wire.At(f.NotBefore)}
+		if f.Blocked {
+			out.Status = "blocked"
+		}
+		return out, err
+	}
+	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable, b.Invalid)
 	return endedTask(e), err
 }
 
@@ -114,6 +194,13 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 	lease := hold.Lease
 	if in.Body.LeaseMs != 0 {
 		lease = span(in.Body.LeaseMs)
+	}
+	if reactions.IsTask(in.ID) {
+		if err := entities.CheckLease(lease); err != nil {
+			return wire.Renewed{}, err
+		}
+		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
+		return wire.Renewed{Until: wire.At(until)}, err
 	}
 	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
 	return wire.Renewed{Until: wire.At(until)}, err
@@ -128,6 +215,9 @@ func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
 	b := in.Body
 	if err := checkEffect(b); err != nil {
 		return wire.EffectState{}, err
+	}
+	if reactions.IsTask(in.ID) {
+		return wire.EffectState{}, fault.New(fault.Validation, "effects are those of actions: what handles an event is repeated, under the same idempotencyKey, until it is acknowledged")
 	}
 	x, err := lifecycle.TaskEffect(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Name, b.Ordinal, b.Result, b.NotDone)
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err

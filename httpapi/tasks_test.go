@@ -133,6 +133,23 @@ type remote struct {
 	status int
 	body   string
 	wrong  error
+	heard  chan struct{} // of each call, if it is there
+}
+
+// next waits for a call, and returns the last one.
+func (r *remote) next(t *testing.T) wire.HandlerCall {
+	t.Helper()
+	select {
+	case <-r.heard:
+	case <-time.After(time.Minute):
+		t.Fatal("no call came")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wrong != nil {
+		t.Fatal(r.wrong)
+	}
+	return r.calls[len(r.calls)-1]
 }
 
 func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -151,6 +168,9 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.wrong = err
 	}
 	r.calls = append(r.calls, c)
+	if r.heard != nil {
+		r.heard <- struct{}{}
+	}
 	if r.status == 0 { // it breaks off
 		panic(http.ErrAbortHandler)
 	}

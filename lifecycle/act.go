@@ -39,6 +39,7 @@ type work struct {
 	data      []byte
 	own       bool // the entity is a row of the user's own
 	started   bool // the action has begun
+	doubtful  bool // an earlier attempt of it may have acted
 	stage     string
 	output    []byte
 	commits   []func(context.Context, *store.Tx) error

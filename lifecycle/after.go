@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -34,9 +36,11 @@ func (s *site) addAfterEffects() error {
 	return nil
 }
 
+const afterPrefix = "$after:"
+
 // afterEffect is the reaction that an after-effect is.
 func afterEffect(workflow, name string) reactions.Definition {
-	return reactions.Definition{Name: "$after:" + workflow + ":" + name, Events: []string{entities.After(name)},
+	return reactions.Definition{Name: afterPrefix + workflow + ":" + name, Events: []string{entities.After(name)},
 		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: reactions.DefaultOptions()}
 }
 
@@ -61,29 +65,56 @@ type told struct {
 	Note      *told           `json:"note"`
 }
 
-// after runs an after-effect, if it is that of the event's step and requester.
-func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) error {
+// toldOf reads what an event of a lifecycle's history says of its step.
+func toldOf(x events.Event) (told, error) {
 	var t told
-	if err := json.Unmarshal(d.Event.Data, &t); err != nil {
-		return fault.NonRetryable(err)
+	if err := json.Unmarshal(x.Data, &t); err != nil {
+		return t, fault.NonRetryable(err)
 	}
 	if t.Note != nil && t.Step == "" {
 		t = *t.Note
 	} else if t.Note != nil {
 		t.After = t.Note.After
 	}
-	if t.After != h.name { // it is another's, or nobody's
-		return nil
+	if string(t.Input) == "null" {
+		t.Input = nil
 	}
-	id := d.Event.Stream[len(entities.Stream(s.config.Workflow, "")):]
-	e, err := s.ground.get(ctx, id)
-	if err != nil {
+	return t, nil
+}
+
+// IsAfter says whether a reaction is an after-effect whose handler is elsewhere.
+func IsAfter(x reactions.Info) bool {
+	return strings.HasPrefix(x.Name, afterPrefix) && x.Options.Handler != ""
+}
+
+// WantsAfter says whether an event is one that an after-effect follows.
+func WantsAfter(handler string, x events.Event) (bool, error) {
+	t, err := toldOf(x)
+	return t.After == handler, err
+}
+
+// workflowOf is the lifecycle of an after-effect whose handler is elsewhere.
+func workflowOf(x reactions.Info) string {
+	return strings.TrimSuffix(strings.TrimPrefix(x.Name, afterPrefix), ":"+x.Options.Handler)
+}
+
+// told returns what there is to do behind an event, if it is for the handler.
+func (s *site) told(ctx context.Context, handler string, x events.Event) (*work, bool, error) {
+	t, err := toldOf(x)
+	if err != nil || t.After != handler { // it is another's, or nobody's
+		return nil, false, err
+	}
+	e, err := s.ground.get(ctx, x.Stream[len(entities.Stream(s.config.Workflow, "")):])
+	return &work{entity: e, step: t.Step, requester: t.Requester, operation: t.Operation, input: t.Input}, true, err
+}
+
+// after runs an after-effect, if it is that of the event's step and requester.
+func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) error {
+	w, ours, err := s.told(ctx, h.name, d.Event)
+	if err != nil || !ours {
 		return err
 	}
-	w := &work{entity: e, step: t.Step, requester: t.Requester, operation: t.Operation, attempt: d.Attempt}
-	if string(t.Input) != "null" {
-		w.input = t.Input
-	}
+	w.attempt = d.Attempt
 	if err := h.call(ctx, w); err != nil {
 		return err
 	}

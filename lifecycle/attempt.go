@@ -27,13 +27,14 @@ import (
 // cannot go back, whoever thinks that it may.
 type attempt struct {
 	*site
-	at     store.Place
-	entity entities.Entity // as the body sees it
-	claim  string          // the claim status
-	step   *lifecycles.Step
-	lease  time.Duration
-	meta   events.Meta
-	opaque bool // the body as a whole is an effect
+	at      store.Place
+	entity  entities.Entity // as the body sees it
+	claim   string          // the claim status
+	step    *lifecycles.Step
+	lease   time.Duration
+	meta    events.Meta
+	opaque  bool // the body as a whole is an effect
+	resumed bool // an earlier attempt was left
 }
 
 // How often an operation is resumed whose body failed after an effect began, and
@@ -70,7 +71,7 @@ func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	c := t.entity.Claim
 	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input,
-		own: t.config.Table != nil, stage: c.Stage}
+		own: t.config.Table != nil, stage: c.Stage, doubtful: t.opaque && c.Begun > 0 && t.resumed}
 	j := &effects.Journal{Doer: t.engine, At: t.at, Ticket: t.entity.Ticket()}
 	err, cause := t.work(effects.With(ctx, j), w)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
@@ -212,7 +213,7 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycles.Undeclared {
 		args.Note = []byte(`{"outcomeUnknown":true}`)
 	}
-	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told) {
+	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
 		args.How = entities.Park
 	}
 	e, ended := t.end(ctx, args, t.opaque && u.told)

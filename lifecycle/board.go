@@ -154,7 +154,7 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
 		log.Warn("an operation could not be resumed", "error", err)
 		return
 	}
-	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked))}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked)), resumed: true}
 	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
 		t.step = stepAt(steps, r.Claim.Revert)
 	}
@@ -170,8 +170,9 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
 	if err == nil {
 		err = s.ready(ctx)
 	}
-	if err == nil && t.opaque && r.Claim.Stage == stageAction && s.worker(t.step, r.Claim.Requester) == nil { // behind a worker's validation
-		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, effects.Hold, nil)
+	if err == nil && t.opaque && s.worker(t.step, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.handsOn(t.step, r.Claim.Requester)) {
+		// behind a worker's validation, or where a person has said that it did not happen
+		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, s.unknown(t.step, r.Claim.Requester), nil)
 	}
 	if err == nil {
 		t.entity = e

@@ -180,9 +180,14 @@ func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E]
 // Effect journals an effect of the body, which runs elsewhere: with neither a result
 // nor notDone, that it is about to be tried. It returns the effect as it stands then,
 // with the key to try it under. While it is begun and nothing more is known, the claim
-// cannot go back; should it run out, it waits for a person.
+// cannot go back; should it run out, it waits for a person, unless its handler says that
+// it may be tried again or asked about.
 func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	return c.t.effect(ctx, effects.Hold, name, ordinal, result, notDone)
+	policy := effects.Hold
+	if !c.t.entity.Claim.Manual {
+		policy = c.t.unknown(c.t.step, c.t.entity.Claim.Requester)
+	}
+	return c.t.effect(ctx, policy, name, ordinal, result, notDone)
 }
 
 // effect journals an effect of a body elsewhere.

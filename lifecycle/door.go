@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -37,7 +39,8 @@ type Remote func(context.Context, RemoteCall) (RemoteAnswer, error)
 // RemoteCall is what a handler elsewhere is told.
 type RemoteCall struct {
 	Handler handlers.Handler
-	// Kind is action, validation or afterEffect.
+	// Kind is action, validation, afterEffect or, where it is asked whether it has
+	// acted, probe.
 	Kind      string
 	Lifecycle string
 	Entity    Entity[json.RawMessage]
@@ -53,6 +56,8 @@ type RemoteCall struct {
 // RemoteAnswer is what it answers. State is a merge patch of the entity's data.
 type RemoteAnswer struct {
 	State json.RawMessage
+	// Told says that the answer to a probe is there, which is Happened.
+	Told, Happened bool
 }
 
 // Door has an engine serve lifecycles that are put through the API. Hand it to
@@ -67,7 +72,7 @@ func (p *doorPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if b.door != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
 	}
-	b.door = &door{board: b, remote: p.remote, sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), urls: make(map[string]bool), sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
 	return nil
@@ -85,8 +90,10 @@ type kept struct {
 type door struct {
 	board  *board
 	remote Remote
+	worker *reactions.Worker // serves after-effects that are URLs
 
 	mu     sync.Mutex
+	urls   map[string]bool // handlers that are URLs, in whatever workspace
 	sites  map[spaced]*kept
 	known  map[string]bool // names, in whatever workspace
 	served map[string]bool // after-effects
@@ -156,7 +163,7 @@ func (d *door) build(ctx context.Context, text []byte) (*site, error) {
 			}
 			s.handlers[name] = d.handler(kind, c.Workflow, store.WorkspaceOf(ctx), h)
 			if kind == "afterEffect" {
-				s.afters = append(s.afters, afterEffect(c.Workflow, name))
+				s.afters = append(s.afters, afterElsewhere(c.Workflow, name))
 			}
 		}
 	}
@@ -201,14 +208,23 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 		return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name,
 			queue: entities.Workers(workspace, h.Name), unknown: effects.Policy(h.OnUnknown)}
 	}
-	return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name,
+	return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown),
 		body: func(ctx context.Context, w *work) error {
 			e, err := public[json.RawMessage](w.entity)
 			if err != nil {
 				return err
 			}
-			a, err := d.remote(ctx, RemoteCall{Handler: h, Kind: kind, Lifecycle: workflow, Entity: e, Step: w.step, Requester: w.requester,
-				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input})
+			call := RemoteCall{Handler: h, Kind: kind, Lifecycle: workflow, Entity: e, Step: w.step, Requester: w.requester,
+				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}
+			var a RemoteAnswer
+			if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
+				if a, err = d.probe(ctx, call); err != nil {
+					return err
+				}
+			}
+			if !a.Happened {
+				a, err = d.remote(ctx, call)
+			}
 			if err != nil || len(a.State) == 0 || kind != "action" {
 				return err
 			}
@@ -217,6 +233,20 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 			}
 			return nil
 		}}
+}
+
+// probe asks a handler whether it has acted, on an earlier attempt. Whatever is no
+// answer to that leaves it open.
+func (d *door) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error) {
+	call.Kind = kindProbe
+	a, err := d.remote(ctx, call)
+	if err == nil && !a.Told {
+		err = errors.New("it did not say whether it has acted (happened)")
+	}
+	if err != nil {
+		err = fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", call.Handler.Name, err).Wrap(ErrUnheard)
+	}
+	return a, err
 }
 
 // names returns the lifecycles that were put into the context's workspace.
@@ -266,6 +296,8 @@ const (
 func (d *door) learn(ctx context.Context) {
 	ticks := time.NewTicker(learnEvery)
 	defer ticks.Stop()
+	woken, end := d.board.engine.Hub().Wait(handlers.Topic)
+	defer end()
 	for {
 		if err := d.look(ctx); err != nil && ctx.Err() == nil {
 			d.board.engine.Log().Warn("lifecycles that were put through the API could not be read", "error", err)
@@ -273,12 +305,20 @@ func (d *door) learn(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-woken:
 		case <-ticks.C:
 		}
 	}
 }
 
 func (d *door) look(ctx context.Context) error {
+	urls, err := handlers.URLs(ctx, d.board.engine)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.urls = urls
+	d.mu.Unlock()
 	shards, err := store.Shards(ctx, d.board.engine)
 	for _, shard := range shards {
 		d.mu.Lock()
@@ -327,27 +367,53 @@ func (d *door) meet(p putThrough) error {
 	return nil
 }
 
-// serve has the engine serve an after-effect, in whatever workspace it is.
-func (d *door) serve(workflow, name string) error {
+// afterElsewhere is the reaction that an after-effect is whose handler is elsewhere.
+func afterElsewhere(workflow, name string) reactions.Definition {
 	def := afterEffect(workflow, name)
+	def.Options.Handler = name
+	return def
+}
+
+// serve has the node serve an after-effect where its handler is a URL, in whatever
+// workspace it is. Workers ask for theirs.
+func (d *door) serve(workflow, name string) error {
+	def := afterElsewhere(workflow, name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.served[def.Name] {
 		return nil
 	}
-	err := d.board.engine.Reactions().Add(&reactions.Handler{Every: true, Definition: def, Body: func(ctx context.Context, x *reactions.Delivery) error {
-		s, err := d.site(ctx, workflow)
-		if err != nil {
-			return err
-		}
-		h := s.handlers[name]
-		if h == nil || h.body == nil {
-			return fault.New(fault.Unavailable, "the handler %q is not declared, or is a worker's", name)
-		}
-		return s.after(ctx, h, x)
-	}})
+	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * handlers.Longest,
+		Ready: func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.urls[name]
+		},
+		Body: func(ctx context.Context, x *reactions.Delivery) error {
+			s, err := d.site(ctx, workflow)
+			if err != nil {
+				return err
+			}
+			h := s.handlers[name]
+			if h == nil || h.body == nil { // it was declared anew, just now
+				return &reactions.Later{}
+			}
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
+			defer cancel()
+			return Counted(s.after(ctx, h, x))
+		}}
+	err := d.worker.Add(h)
 	if err == nil {
 		d.served[def.Name] = true
+	}
+	return err
+}
+
+// Counted makes a failure of a call whose answer was not heard: it is known to have
+// been tried, and counts.
+func Counted(err error) error {
+	if errors.Is(err, ErrUnheard) {
+		return fault.New(fault.ActionFailed, "%s", err)
 	}
 	return err
 }
@@ -436,6 +502,19 @@ func PutConfig(ctx context.Context, e *holdfast.Engine, name string, config []by
 	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
 }
 
+// HandlersOf returns the handlers that a config names, or none if it is no config.
+func HandlersOf(config []byte) (names []string) {
+	c, violations := lifecycles.Parse(config)
+	if len(violations) > 0 {
+		return nil
+	}
+	for _, some := range named(c) {
+		names = append(names, some...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // judge holds a config to every rule that can be seen here.
 func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []Violation, error) {
 	c, violations := lifecycles.Parse(config)
@@ -458,11 +537,6 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 	}
 	if c.Table != nil {
 		violations = append(violations, Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
-	}
-	for _, name := range named(c)["afterEffect"] {
-		if h := s.handlers[name]; h != nil && h.queue != "" {
-			violations = append(violations, Violation{Rule: "afterEffect", Path: "/steps", Message: fmt.Sprintf("the after-effect %q is a worker's: it must be a URL", name)})
-		}
 	}
 	if err := s.covered(); err != nil {
 		violations = append(violations, Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})

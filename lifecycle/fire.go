@@ -166,6 +166,15 @@ func (s *site) opaque(step *lifecycles.Step, as string) bool {
 	return s.safety(step, as) == lifecycles.Opaque
 }
 
+// unknown is what is done about the body of a step, where it is an effect by itself and
+// nothing is known of it.
+func (s *site) unknown(step *lifecycles.Step, as string) effects.Policy {
+	if h := s.handler(step.Action, as); h != nil && h.unknown != "" {
+		return h.unknown
+	}
+	return effects.Hold
+}
+
 // handsOn says whether a worker runs the validation or the body of a step.
 func (s *site) handsOn(step *lifecycles.Step, as string) bool {
 	for _, p := range []lifecycles.Per[string]{step.Action, step.Validation} {
@@ -194,10 +203,15 @@ func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifec
 					return err
 				}
 			}
-			if !opaque(stepAt(steps, e.Claim.Revert)) {
+			step := stepAt(steps, e.Claim.Revert)
+			if !opaque(step) {
 				return nil
 			}
-			_, err := effects.Begin(ctx, tx, at, e.Ticket(), effects.Body, 0, effects.Hold, nil)
+			policy := s.unknown(step, args.Requester)
+			if args.Manual { // nobody resumes it
+				policy = effects.Hold
+			}
+			_, err := effects.Begin(ctx, tx, at, e.Ticket(), effects.Body, 0, policy, nil)
 			return err
 		}
 	}

@@ -83,13 +83,15 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 			})
 		}
 	}
-	resume := safety != lifecycles.Opaque
+	resume := safety != lifecycles.Opaque || s.unknownOf(l) != effects.Hold
 	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
 		journal, err := effects.List(ctx, s.engine, l.Place, l.Operation)
 		if err != nil {
 			return false, err
 		}
-		resume = resume && !slices.ContainsFunc(journal, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Begun })
+		resume = resume && !slices.ContainsFunc(journal, func(x effects.Entry) bool {
+			return x.Name == effects.Body && x.State == effects.Begun && x.Policy == effects.Hold
+		})
 	}
 	e, freed, err := s.ground.recover(ctx, l, s.claimOf(l), resume, hold.MaxDeaths, note, also)
 	if freed {
@@ -112,13 +114,25 @@ func (s *site) claimOf(l entities.Lapsed) string {
 
 // safetyOf is what the body of a claim promised.
 func (s *site) safetyOf(l entities.Lapsed) lifecycles.Safety {
+	if step := s.stepOf(l); step != nil {
+		return s.safety(step, l.Requester)
+	}
+	return lifecycles.Undeclared
+}
+
+// unknownOf is what is done about the body of a claim, where it is an effect by itself.
+func (s *site) unknownOf(l entities.Lapsed) effects.Policy {
+	if step := s.stepOf(l); step != nil {
+		return s.unknown(step, l.Requester)
+	}
+	return effects.Hold
+}
+
+// stepOf is the step of a claim, or nil where the config has none any more.
+func (s *site) stepOf(l entities.Lapsed) *lifecycles.Step {
 	steps, err := s.offered(l.Step, l.Requester)
 	if err != nil {
-		return lifecycles.Undeclared
+		return nil
 	}
-	step := stepAt(steps, l.Revert)
-	if step == nil {
-		return lifecycles.Undeclared
-	}
-	return s.safety(step, l.Requester)
+	return stepAt(steps, l.Revert)
 }

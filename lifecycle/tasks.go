@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -33,6 +33,9 @@ import (
 const (
 	stageValidation = "validation"
 	stageAction     = "action"
+	// kindProbe is the kind of a task at the stage of the action, of which nothing is
+	// known: whether it has happened is to be found out first.
+	kindProbe = "probe"
 )
 
 // handOn is what bodies return where a worker comes next.
@@ -62,7 +65,7 @@ type Task struct {
 	ID      string
 	Epoch   int64
 	Handler string
-	// Kind is validation or action.
+	// Kind is validation, action, probe or afterEffect.
 	Kind      string
 	Attempt   int
 	Until     time.Time
@@ -75,26 +78,29 @@ type Task struct {
 }
 
 // ref is what a task's id says.
-type ref struct{ lifecycle, entity, operation, stage string }
+type ref struct {
+	lifecycle, entity, operation, stage string
+	probe                               bool
+}
+
+const taskPrefix = "tsk_"
 
 func (r ref) id() string {
-	text, _ := json.Marshal([4]string{r.lifecycle, r.entity, r.operation, r.stage})
-	return "tsk_" + base64.RawURLEncoding.EncodeToString(text)
+	kind := r.stage
+	if r.probe {
+		kind = kindProbe
+	}
+	return hold.ID(taskPrefix, r.lifecycle, r.entity, r.operation, kind)
 }
 
 func refOf(id string) (ref, error) {
-	var parts [4]string
-	none := fault.New(fault.NotFound, "there is no task %q", id)
-	if len(id) < 4 || id[:4] != "tsk_" {
-		return ref{}, none
+	parts, ok := hold.Parts(taskPrefix, id, 4)
+	if !ok || parts[3] != stageAction && parts[3] != stageValidation && parts[3] != kindProbe {
+		return ref{}, fault.New(fault.NotFound, "there is no task %q", id)
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(id[4:])
-	if err != nil || json.Unmarshal(raw, &parts) != nil || (parts[3] != stageAction && parts[3] != stageValidation) {
-		return ref{}, none
-	}
-	r := ref{parts[0], parts[1], parts[2], parts[3]}
-	if r.id() != id {
-		return ref{}, none
+	r := ref{lifecycle: parts[0], entity: parts[1], operation: parts[2], stage: parts[3]}
+	if r.probe = r.stage == kindProbe; r.probe {
+		r.stage = stageAction
 	}
 	return r, nil
 }
@@ -129,6 +135,23 @@ func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []s
 	return all, err
 }
 
+// AfterTask is the task that a delivery of an after-effect is to a worker. The
+// operation is the delivery's, not the step's: it acts in its own right.
+func AfterTask(ctx context.Context, e *holdfast.Engine, x reactions.Task) (Task, error) {
+	workflow := workflowOf(x.Reaction)
+	s, err := boardOf(e).find(ctx, workflow)
+	if err != nil {
+		return Task{}, err
+	}
+	w, _, err := s.told(ctx, x.Reaction.Options.Handler, x.Event)
+	if err != nil {
+		return Task{}, err
+	}
+	p, err := public[json.RawMessage](w.entity)
+	return Task{ID: x.ID(), Epoch: x.Lease.Epoch, Handler: x.Reaction.Options.Handler, Kind: "afterEffect", Attempt: x.Lease.Attempt(), Until: x.Lease.Until,
+		Operation: x.Lease.Operation(x.Event.Version), Lifecycle: workflow, Step: w.step, Requester: w.requester, Input: w.input, Entity: p}, err
+}
+
 // TaskTopics are what is woken when there is something to do for handlers.
 func TaskTopics(workspace string, names []string) (topics []string) {
 	for _, name := range names {
@@ -152,13 +175,18 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed) (T
 	if h == nil {
 		return Task{}, fault.New(fault.Conflict, "the step %q has no worker any more", r.Claim.Step)
 	}
+	name := ref{lifecycle: r.Lifecycle, entity: r.ID, operation: r.Claim.Operation, stage: r.Claim.Stage}
+	kind := r.Claim.Stage
 	if r.Claim.Stage == stageAction && t.opaque {
-		if _, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, effects.Hold, nil); err != nil {
+		if name.probe = r.Claim.Begun > 0 && h.unknown == effects.Probe; name.probe {
+			kind = kindProbe
+		}
+		if _, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil); err != nil {
 			return Task{}, err
 		}
 	}
 	p, err := public[json.RawMessage](r.Entity)
-	return Task{ID: ref{r.Lifecycle, r.ID, r.Claim.Operation, r.Claim.Stage}.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: r.Claim.Stage,
+	return Task{ID: name.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: kind,
 		Attempt: r.Claim.Failures + r.Claim.Deaths + 1, Until: r.Claim.Until, Operation: r.Claim.Operation, Lifecycle: r.Lifecycle, Step: r.Claim.Step,
 		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: p}, err
 }
@@ -256,6 +284,16 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 	if r.stage == stageValidation {
 		return shown[json.RawMessage](t.validatedElsewhere(ctx))
 	}
+	if r.probe {
+		happened, result, err := probed(output)
+		if err != nil {
+			return Entity[json.RawMessage]{}, err
+		}
+		if !happened {
+			return shown[json.RawMessage](t.notHappened(ctx, now))
+		}
+		output = result
+	}
 	w := &work{requester: t.entity.Claim.Requester, output: output}
 	if len(state) > 0 {
 		if w.data, err = strict.Merge(now.Data, state); err != nil {
@@ -263,6 +301,38 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 		}
 	}
 	return shown[json.RawMessage](t.settle(ctx, w, nil))
+}
+
+// probed reads what a worker has found out.
+func probed(output json.RawMessage) (happened bool, result json.RawMessage, err error) {
+	var found struct {
+		Happened *bool           `json:"happened"`
+		Result   json.RawMessage `json:"result"`
+	}
+	if len(output) == 0 || json.Unmarshal(output, &found) != nil || found.Happened == nil {
+		return false, nil, fault.New(fault.Validation, `the output of a probe says whether it has happened: {"happened": true, "result": …} or {"happened": false}`).With("pointer", "/output")
+	}
+	return *found.Happened, found.Result, nil
+}
+
+// notHappened goes on behind a probe which says that the body has not acted: it is due,
+// and the next who takes it up begins anew.
+func (t *attempt) notHappened(ctx context.Context, now entities.Entity) (e entities.Entity, err error) {
+	if now.Claim.Phase == entities.Due && now.Claim.Begun == 0 { // it was said before
+		return now, nil
+	}
+	err = t.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil)
+		if err == nil && state != effects.NotDone {
+			err = fault.New(fault.Conflict, "of the body of the operation %s it is known already that it is %s", t.entity.Claim.Operation, state)
+		}
+		if err != nil {
+			return err
+		}
+		e, err = entities.Queue(ctx, tx, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: t.worker(stageAction).queue, Stage: stageAction, Claim: t.claim})
+		return err
+	})
+	return e, err
 }
 
 // validatedElsewhere goes on behind a validation that a worker has passed.
@@ -289,6 +359,9 @@ func FailTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, m
 	if invalid || r.stage == stageValidation {
 		u.outcome = "invalid"
 		u.err = fault.New(fault.ActionInvalid, "%s", message)
+	}
+	if r.probe { // it could not be found out: nothing more is known than before
+		u.outcome, u.told = "unheard", false
 	}
 	x, err := t.giveBack(ctx, u)
 	if f, ok := errors.AsType[*fault.Error](err); ok && (f.Code == fault.ActionFailed || f.Code == fault.ActionInvalid) && f.Fields["outcome"] != "unreleased" {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -365,5 +366,89 @@ func TestAnOpaqueWorkerFails(t *testing.T) {
 			}
 			y.is("new")
 		}
+	})
+}
+
+// lapse lets the hold of a worker run out, and the janitor find it.
+func (y *yard) lapse() {
+	y.t.Helper()
+	holdfasttest.Advance(y.t, y.e, 2*time.Minute)
+	y.e.Round(y.ctx)
+}
+
+// Verifies that a worker of a handler that acts unjournaled, and can be asked, is asked
+// whether it has acted after it was lost: if not, it is done anew; if it has, the step
+// is settled with what it says, once.
+func TestAWorkerIsAsked(t *testing.T) {
+	eachYard(t, "opaque", "probe", func(y *yard) {
+		op := y.fire("do")
+		first := y.one("Do")
+		if first.Kind != "action" {
+			t.Fatalf("the task is %+v", first)
+		}
+		y.lapse()
+		y.is("doing due")
+		asked := y.one("Do")
+		if asked.Kind != "probe" || asked.Operation != op || asked.Epoch <= first.Epoch {
+			t.Fatalf("the task is %+v", asked)
+		}
+		_, err := lifecycle.CompleteTask(y.ctx, y.e, first.ID, first.Epoch, nil, nil)
+		wantCode(t, err, fault.LeaseLost)
+		for _, bad := range []string{``, `{}`, `{"happened":"yes"}`, `[]`} {
+			_, err := lifecycle.CompleteTask(y.ctx, y.e, asked.ID, asked.Epoch, []byte(bad), nil)
+			wantCode(t, err, fault.Validation)
+		}
+		for range 2 {
+			if _, err := lifecycle.CompleteTask(y.ctx, y.e, asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
+				t.Fatal(err)
+			}
+			y.is("doing due")
+		}
+
+		second := y.one("Do")
+		if second.Kind != "action" || second.Operation != op {
+			t.Fatalf("the task is %+v", second)
+		}
+		y.lapse()
+		asked = y.one("Do")
+		if asked.Kind != "probe" {
+			t.Fatalf("the task is %+v", asked)
+		}
+		if _, err := lifecycle.FailTask(y.ctx, y.e, asked.ID, asked.Epoch, "the other side is down", true, false); err != nil {
+			t.Fatal(err)
+		}
+		y.is("doing due") // and it is not forgotten that it may have happened
+		y.lapse()
+		asked = y.one("Do")
+		if asked.Kind != "probe" {
+			t.Fatalf("the task is %+v", asked)
+		}
+		for range 2 {
+			e, err := lifecycle.CompleteTask(y.ctx, y.e, asked.ID, asked.Epoch, []byte(`{"happened":true,"result":{"ref":"r1"}}`), []byte(`{"paid":true}`))
+			if err != nil || e.Status != "done" || !strings.Contains(string(e.Data), `"paid"`) {
+				t.Errorf("it is %+v %s, %v", e, e.Data, err)
+			}
+		}
+		y.is("done")
+	})
+}
+
+// Verifies that what acts unjournaled is done again where its handler says that the
+// other side honours the key, and that it waits for a person after too many deaths.
+func TestAWorkerTriesAgain(t *testing.T) {
+	eachYard(t, "opaque", "retry", func(y *yard) {
+		op := y.fire("do")
+		for i := range 5 {
+			task := y.one("Do")
+			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
+				t.Fatalf("the task is %+v", task)
+			}
+			y.lapse()
+		}
+		y.is("doing uncertain")
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "$body"}}, "", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		y.is("new")
 	})
 }

@@ -27,14 +27,16 @@ type Handler struct {
 
 // HandlerCall is what a handler over HTTP is sent.
 type HandlerCall struct {
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,probe"`
 	Handler        string          `json:"handler"`
 	Attempt        int             `json:"attempt"`
 	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation's id: the same for every attempt."`
-	StepKey        string          `json:"stepKey"`
-	Requester      string          `json:"requester"`
-	Input          json.RawMessage `json:"input"`
-	Entity         Entity          `json:"entity"`
+	StepKey        string          `json:"stepKey,omitempty"`
+	Requester      string          `json:"requester,omitempty"`
+	Input          json.RawMessage `json:"input" doc:"Of the step; of a reaction, the event's data."`
+	Entity         *Entity         `json:"entity,omitempty"`
+	Reaction       string          `json:"reaction,omitempty"`
+	Event          *Event          `json:"event,omitempty"`
 	Token          string          `json:"token,omitempty" doc:"For a journaled action: effects are journaled at claims/{token}/effects."`
 }
 
@@ -43,4 +45,6 @@ type HandlerCall struct {
 type HandlerAnswer struct {
 	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, for an action."`
 	Message string          `json:"message,omitempty"`
+	// Happened answers a probe.
+	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call has acted."`
 }

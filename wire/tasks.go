@@ -21,7 +21,7 @@ type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
 	Handler        string          `json:"handler"`
-	Kind           string          `json:"kind" enum:"action,validation"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,probe"`
 	Input          json.RawMessage `json:"input"`
 	Attempt        int             `json:"attempt"`
 	Until          *Time           `json:"until"`
@@ -31,9 +31,11 @@ type Task struct {
 
 // TaskContext is what a task is about.
 type TaskContext struct {
-	StepKey   string `json:"stepKey"`
-	Requester string `json:"requester"`
-	Entity    Entity `json:"entity"`
+	StepKey   string  `json:"stepKey,omitempty"`
+	Requester string  `json:"requester,omitempty"`
+	Entity    *Entity `json:"entity,omitempty"`
+	Reaction  string  `json:"reaction,omitempty"`
+	Event     *Event  `json:"event,omitempty"`
 }
 
 // CompleteTask ends a task that is done.
@@ -51,8 +53,10 @@ type FailTask struct {
 	Invalid   bool   `json:"invalid,omitempty" doc:"The step is refused."`
 }
 
-// EndedTask is the entity as it is then.
+// EndedTask is what has become of it: the entity as it is then; or, for an event, the
+// version that was acknowledged or has failed.
 type EndedTask struct {
-	Status  string `json:"status"`
-	Version int64  `json:"version"`
+	Status    string `json:"status" doc:"Of the entity; for an event acked, failed or blocked."`
+	Version   int64  `json:"version"`
+	NotBefore *Time  `json:"notBefore,omitempty" doc:"When an event that failed is tried again."`
 }

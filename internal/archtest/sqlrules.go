@@ -68,8 +68,10 @@ var Wide = map[string]string{
 	"requests.prune":    "one janitor forgets requests whose time is over, of all workspaces on a shard",
 	"attempts.note":     "refusals in several workspaces are noted together",
 
-	"tokens.prune": "one janitor forgets old tokens of all workspaces on a shard",
-	"webhooks.all": "a node serves the webhooks of all workspaces on a shard",
+	"tokens.prune":      "one janitor forgets old tokens of all workspaces on a shard",
+	"handlers.urls":     "a node serves the after-effects of all workspaces on a shard",
+	"reactions.handled": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
+	"webhooks.all":      "a node serves the webhooks of all workspaces on a shard",
 
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",

@@ -26,7 +26,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, api: httpapi.Options{NoKeys: true}}
+	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, api: httpapi.Options{NoKeys: true, Declare: true}}
 	if c.SecretKey == "" { // it protects nothing here, like all of dev
 		key := sha256.Sum256([]byte("holdfast dev"))
 		s.SecretKey = hex.EncodeToString(key[:])

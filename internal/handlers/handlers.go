@@ -51,7 +51,7 @@ var (
 			err := row.Scan(&n)
 			r.created = n == 1
 			return err
-		})
+		}).Waking(func(Handler) []string { return []string{Topic} })
 	deleteVerb = store.NewVerb(store.Decl{Name: "handlers.delete", Repeat: true},
 		func(name string) []string { return []string{"handler/" + name} },
 		func(name string, args *store.Args) { args.Text(name) },

@@ -197,7 +197,8 @@ func (o Options) json() string {
 }
 
 // same says whether two definitions follow the same.
-func (d *Definition) same(o *Definition) bool {
+// Same says whether two definitions follow the same.
+func (d *Definition) Same(o *Definition) bool {
 	return d.eventsJSON() == o.eventsJSON() && d.Streams == o.Streams
 }
 
@@ -341,8 +342,16 @@ func scanTexts(all *[]string, row store.Row) error {
 
 func scanInfo(all *[]Info, row store.Row) error {
 	var i Info
+	err := i.scan(row)
+	*all = append(*all, i)
+	return err
+}
+
+// scan reads a reaction, behind other columns.
+func (i *Info) scan(row store.Row, before ...any) error {
 	var source, names, options string
-	if err := row.Scan(&i.Name, &source, &names, &i.Streams, &options, &i.base, &i.state, &i.waits, &i.CreatedAt, &i.UpdatedAt); err != nil {
+	columns := append(before, &i.Name, &source, &names, &i.Streams, &options, &i.base, &i.state, &i.waits, &i.CreatedAt, &i.UpdatedAt)
+	if err := row.Scan(columns...); err != nil {
 		return err
 	}
 	if err := json.Unmarshal([]byte(names), &i.Events); err != nil {
@@ -354,7 +363,6 @@ func scanInfo(all *[]Info, row store.Row) error {
 	i.FromNow = i.Options.FromNow
 	i.Settled = i.state == "live"
 	i.CreatedAt, i.UpdatedAt = i.CreatedAt.UTC(), i.UpdatedAt.UTC()
-	*all = append(*all, i)
 	return nil
 }
 
@@ -375,4 +383,51 @@ func Get(ctx context.Context, d store.Doer, name string) (Info, error) {
 		return Info{}, fault.New(fault.NotFound, "there is no reaction %q", name)
 	}
 	return all[0], nil
+}
+
+// Handled is a reaction that is served by a handler, and where.
+type Handled struct {
+	Workspace string
+	Info
+}
+
+type handledArgs struct {
+	kind, workspace, name string
+	limit                 int
+}
+
+var handledVerb = store.NewVerb(store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
+	func(a handledArgs, args *store.Args) {
+		args.Text(a.kind)
+		args.Text(a.workspace)
+		args.Text(a.name)
+		args.Int(int64(a.limit))
+	},
+	func(all *[]Handled, row store.Row) error {
+		var h Handled
+		err := h.scan(row, &h.Workspace)
+		*all = append(*all, h)
+		return err
+	})
+
+// AllHandled returns the reactions of all workspaces whose handlers are of a kind.
+func AllHandled(ctx context.Context, d store.Doer, kind string) (all []Handled, err error) {
+	shards, err := store.Shards(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	for _, shard := range shards {
+		for a := (handledArgs{kind: kind, limit: page}); ; {
+			some, err := handledVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
+			if len(some) < a.limit {
+				break
+			}
+			a.workspace, a.name = some[len(some)-1].Workspace, some[len(some)-1].Name
+		}
+	}
+	return all, nil
 }

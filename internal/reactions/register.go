@@ -64,13 +64,12 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 		if err := clear(ctx, e, at, d.Name); err != nil {
 			return false, err
 		}
-	case len(old) == 1 && old[0].same(&d):
+	case len(old) == 1 && old[0].Same(&d):
 		d.Options.FromNow = old[0].Options.FromNow // that is over
 		if old[0].Options == d.Options {
 			return false, nil
 		}
-		_, err := tuneVerb.Do(ctx, e, d)
-		return false, err
+		return false, tune(ctx, e, old[0], d)
 	case len(old) == 1 && old[0].Source() != d.Source():
 		return false, fault.New(fault.Conflict,
 			"the reaction %q follows users' streams or histories, and cannot go over to the others: remove it first, or choose another name", d.Name)
@@ -80,6 +79,22 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 		return err
 	})
 	return created, err
+}
+
+// tune changes how a reaction is served. Who serves it is what nodes remember of the
+// registry.
+func tune(ctx context.Context, e Engine, old Info, d Definition) error {
+	if old.Options.Handler == d.Options.Handler {
+		_, err := tuneVerb.Do(ctx, e, d)
+		return err
+	}
+	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := store.Raise(ctx, tx); err != nil {
+			return err
+		}
+		_, err := tuneVerb.Do(ctx, tx, d)
+		return err
+	})
 }
 
 // put writes a reaction and looks for what concerns it. REQUIRES: a transaction

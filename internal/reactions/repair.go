@@ -61,19 +61,7 @@ var (
 			args.Text(a.afterStream)
 			args.Int(int64(a.limit))
 		},
-		func(all *[]Position, row store.Row) error {
-			var p Position
-			var source string
-			err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Blocked, &p.Error,
-				&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation)
-			p.Own = source == string(store.HistoryMarks)
-			p.Until, p.DueAt = p.Until.UTC(), p.DueAt.UTC()
-			if p.Holder == "" {
-				p.Until = time.Time{}
-			}
-			*all = append(*all, p)
-			return err
-		})
+		scanPosition)
 	repairVerb = store.NewVerb(store.Decl{Name: "reactions.repair", Group: true, Marks: store.HistoryMarks},
 		func(a repairArgs) []string { return []string{key(a.reaction, a.stream)} },
 		func(a repairArgs, args *store.Args) {
@@ -94,6 +82,20 @@ var (
 	fenceVerb = store.NewVerb(store.Decl{Name: "reactions.fence", Lane: store.Work}, nil,
 		func(name string, args *store.Args) { args.Text(name) }, scanTexts)
 )
+
+func scanPosition(all *[]Position, row store.Row) error {
+	var p Position
+	var source string
+	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Blocked, &p.Error,
+		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation)
+	p.Own = source == string(store.HistoryMarks)
+	p.Until, p.DueAt = p.Until.UTC(), p.DueAt.UTC()
+	if p.Holder == "" {
+		p.Until = time.Time{}
+	}
+	*all = append(*all, p)
+	return err
+}
 
 // repairs names the event of each repair.
 var repairs = map[string]string{"unblock": "unblocked", "reset": "reset", "skip": "skipped"}

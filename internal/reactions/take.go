@@ -62,6 +62,11 @@ type Wanted struct {
 	// As is how the one who serves it knows the reaction. Where it is
 	// registered in another way, nothing is taken; nil takes it as it is.
 	As *Definition
+	// Workspace is the only one that it is served in; "" is every one.
+	Workspace string
+	// Handler and Kind are what it must be served by, in the workspace: nothing is
+	// taken where its handler is another, or of another kind. "" takes it as it is.
+	Handler, Kind string
 }
 
 // TakeArgs asks for streams on which there is something to do: in the context's
@@ -166,11 +171,17 @@ type acked struct {
 var (
 	takeVerb = store.NewVerb(store.Decl{Name: "reactions.take", Lane: store.Work}, nil,
 		func(a TakeArgs, args *store.Args) {
-			list := make([][4]any, len(a.Reactions))
+			list := make([][7]any, len(a.Reactions))
 			for i, w := range a.Reactions {
-				list[i] = [4]any{w.Name, w.Lease.Milliseconds(), nil, nil}
+				list[i] = [7]any{w.Name, w.Lease.Milliseconds()}
 				if w.As != nil {
 					list[i][2], list[i][3] = json.RawMessage(w.As.eventsJSON()), w.As.Streams
+				}
+				if w.Workspace != "" {
+					list[i][4] = w.Workspace
+				}
+				if w.Handler != "" {
+					list[i][5], list[i][6] = w.Handler, w.Kind
 				}
 			}
 			args.Text(text(list))
@@ -389,8 +400,8 @@ func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mess
 	return err
 }
 
-// Renew extends holds on one shard, all by the same lease, and says of each
-// whether it is still held.
+// Renew extends holds on one shard, and says of each whether it is still held; until
+// when is then noted in the lease.
 func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]bool, error) {
 	items := make([]item, len(leases))
 	for i, l := range leases {
@@ -398,13 +409,15 @@ func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease
 		items[i].Lease = lease(l).Milliseconds()
 	}
 	rows, err := renewVerb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, items)
-	extended := make(map[follows]bool, len(rows))
+	extended := make(map[follows]time.Time, len(rows))
 	for _, r := range rows {
-		extended[r.follows] = true
+		extended[r.follows] = r.until
 	}
 	held := make([]bool, len(leases))
 	for i, l := range leases {
-		held[i] = extended[l.row()]
+		if until, yes := extended[l.row()]; yes {
+			l.Until, held[i] = until, true
+		}
 	}
 	return held, err
 }

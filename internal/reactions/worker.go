@@ -1,6 +1,7 @@
 package reactions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,12 @@ import (
 // Handler is the code of a reaction.
 type Handler struct {
 	Definition
+	// Workspace is the only one that it is served in; "" is every one where it is
+	// registered in this way.
+	Workspace string
+	// Kind is that of the handler that the definition names, where it names one: it is
+	// served where the handler is of this kind.
+	Kind string
 	// Workspaces are where it is registered when a program starts.
 	Workspaces []string
 	// Body handles one event. Its context ends when the hold is lost.
@@ -98,7 +105,7 @@ type Worker struct {
 	Idle bool
 
 	mu       sync.Mutex
-	handlers map[string]*Handler
+	handlers map[served]*Handler
 	changed  bool          // the poller listens for others than these
 	tuned    chan struct{} // tells who renews that they are others
 	held     map[*Lease]*grip
@@ -111,6 +118,9 @@ type Worker struct {
 	counts sync.Map
 	aside  sync.WaitGroup // ends that nobody waits for
 }
+
+// served names what is served: a reaction, in a workspace or in all.
+type served struct{ workspace, name string }
 
 // grip is a lease in hand, with how to tell its body that it is lost. since is
 // when it was taken or, once its body has begun, when that began with the event
@@ -152,23 +162,24 @@ func (w *Worker) Add(h *Handler) error {
 		h.pattern = pattern
 	}
 	w.mu.Lock()
-	if w.handlers[h.Name] != nil {
+	key := served{h.Workspace, h.Name}
+	if w.handlers[key] != nil {
 		w.mu.Unlock()
 		return fault.New(fault.Conflict, "two reactions are named %q", h.Name)
 	}
 	if w.handlers == nil {
-		w.handlers = make(map[string]*Handler)
+		w.handlers = make(map[served]*Handler)
 	}
-	w.handlers[h.Name] = h
+	w.handlers[key] = h
 	w.change()
 	return nil
 }
 
 // Drop ends the serving of a reaction, which stays registered. Nothing more is taken
 // for it; what is in hand is handled to its end.
-func (w *Worker) Drop(name string) {
+func (w *Worker) Drop(workspace, name string) {
 	w.mu.Lock()
-	delete(w.handlers, name)
+	delete(w.handlers, served{workspace, name})
 	w.change()
 }
 
@@ -196,8 +207,8 @@ func (w *Worker) topics() []string {
 	defer w.mu.Unlock()
 	w.changed = false
 	topics := []string{w.topic()}
-	for name := range w.handlers {
-		topics = append(topics, store.MarkTopic(name))
+	for key := range w.handlers {
+		topics = append(topics, store.MarkTopic(key.name))
 	}
 	return topics
 }
@@ -353,16 +364,20 @@ func (w *Worker) parallel() int {
 func (w *Worker) wanted() (names []string, wanted []Wanted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, h := range w.handlers {
+	for key, h := range w.handlers {
 		if h.Ready == nil || h.Ready() {
-			names = append(names, name)
+			names = append(names, key.name)
+			wanted = append(wanted, Wanted{Name: key.name, Lease: h.Lease, As: &h.Definition, Workspace: key.workspace})
+			if h.Kind != "" {
+				wanted[len(wanted)-1].Handler, wanted[len(wanted)-1].Kind = h.Options.Handler, h.Kind
+			}
 		}
 	}
+	slices.SortFunc(wanted, func(a, b Wanted) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Workspace, b.Workspace))
+	})
 	slices.Sort(names)
-	for _, n := range names {
-		wanted = append(wanted, Wanted{n, w.handlers[n].Lease, &w.handlers[n].Definition})
-	}
-	return names, wanted
+	return slices.Compact(names), wanted
 }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }
@@ -373,7 +388,10 @@ func (w *Worker) grip(leases []*Lease) []*Lease {
 	var dropped []*Lease
 	w.mu.Lock()
 	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
-		if l.by = w.handlers[l.Reaction]; l.by == nil {
+		if l.by = w.handlers[served{l.Workspace, l.Reaction}]; l.by == nil {
+			l.by = w.handlers[served{name: l.Reaction}]
+		}
+		if l.by == nil {
 			dropped = append(dropped, l)
 			return true
 		}

@@ -58,7 +58,7 @@ func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
 		}
 		appendTo(t, hf, "s1", "one")
 		expect(t, told, "a one")
-		w.Drop("a")
+		w.Drop("", "a")
 		appendTo(t, hf, "s2", "two")
 		if err := w.Add(telling(b, told, free)); err != nil {
 			t.Fatal(err)

@@ -4,8 +4,10 @@
 -- the others: whoever they kill then has nothing else in hand that could be
 -- blamed. Rows are found again by their place, as in tasks.take. Who knows another
 -- definition of a reaction than the one registered takes nothing of it.
+-- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
--- lease in ms, events or null, streams], $4 holder, $5 limit, $6 limit of streams on which somebody died
+-- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
+-- $4 holder, $5 limit, $6 limit of streams on which somebody died
 WITH due AS MATERIALIZED (
     SELECT c.shard, c.workspace, c.place, c.lease
       FROM (SELECT d.shard, d.workspace, d.place, d.lease, part.room, row_number() OVER (PARTITION BY part.suspect ORDER BY d.rank) AS nth
@@ -16,10 +18,15 @@ WITH due AS MATERIALIZED (
              FROM {schema}.follow f
             WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
               AND f.reaction = q.item ->> 0 AND (f.deaths > 0) = part.suspect
+              AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               AND EXISTS (SELECT 1 FROM {schema}.reaction r
                            WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
-                             AND (jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)))
+                             AND (jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3))
+                             AND (q.item ->> 5 IS NULL
+                                  OR (r.options ->> 'handler' = q.item ->> 5
+                                      AND EXISTS (SELECT 1 FROM {schema}.handler h
+                                                   WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.name = q.item ->> 5 AND h.kind = q.item ->> 6))))
             ORDER BY f.rank
             LIMIT part.room
               FOR UPDATE SKIP LOCKED) AS d

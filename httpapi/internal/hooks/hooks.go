@@ -45,12 +45,12 @@ type Service struct {
 	policy egress.Policy
 	log    *slog.Logger
 	worker *reactions.Worker
-	served map[string]bool // reactions; only the loop that learns knows them
+	served map[string]string // the workspaces of reactions; only the loop that learns knows them
 }
 
 // New makes a service.
 func New(engine *holdfast.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
-	return &Service{Client: policy.Client(), engine: engine, box: box, policy: policy, log: log, served: make(map[string]bool),
+	return &Service{Client: policy.Client(), engine: engine, box: box, policy: policy, log: log, served: make(map[string]string),
 		worker: &reactions.Worker{Engine: engine, Hub: engine.Hub(), Log: log, Name: engine.Node(), Parallel: parallel, Idle: true}}
 }
 
@@ -88,18 +88,18 @@ func (s *Service) learn(ctx context.Context) error {
 	for _, x := range all {
 		name := x.Definition.Name
 		there[name] = true
-		if s.served[name] {
+		if s.served[name] != "" {
 			continue
 		}
 		if err := s.worker.Add(s.handler(x)); err != nil {
 			s.log.Warn("a webhook cannot be served", "workspace", x.Workspace, "webhook", x.ID, "error", err)
 			continue
 		}
-		s.served[name] = true
+		s.served[name] = x.Workspace
 	}
-	for name := range s.served {
+	for name, workspace := range s.served {
 		if !there[name] {
-			s.worker.Drop(name)
+			s.worker.Drop(workspace, name)
 			delete(s.served, name)
 		}
 	}
@@ -108,6 +108,6 @@ func (s *Service) learn(ctx context.Context) error {
 
 func (s *Service) handler(x webhooks.Served) *reactions.Handler {
 	g := &gate{now: clock.Now}
-	return &reactions.Handler{Definition: x.Definition, Timeout: bodyWithin, Ready: g.open,
+	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Timeout: bodyWithin, Ready: g.open,
 		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, g, x.ID, d) }}
 }

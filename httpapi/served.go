@@ -1,0 +1,155 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// servant serves the reactions, in all workspaces, whose handlers are URLs.
+type servant struct {
+	*caller
+	worker *reactions.Worker
+	served map[handledKey]reactions.Definition // only the loop that learns knows them
+}
+
+type handledKey struct{ workspace, reaction string }
+
+// learnHandled is how often a node looks for reactions that others have put.
+const learnHandled = 5 * time.Second
+
+// learn keeps to what is registered, until ctx ends.
+func (s *servant) learn(ctx context.Context) {
+	woken, end := s.engine.Hub().Wait(handlers.Topic)
+	defer end()
+	tick := time.NewTicker(learnHandled)
+	defer tick.Stop()
+	for {
+		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+			s.engine.Log().Warn("looking for reactions that handlers serve failed", "error", err)
+		}
+		select {
+		case <-woken:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look begins to serve what is new, and leaves what is gone or another's.
+func (s *servant) look(ctx context.Context) error {
+	all, err := reactions.AllHandled(ctx, s.engine, "http")
+	if err != nil {
+		return err
+	}
+	there := make(map[handledKey]bool, len(all))
+	for _, x := range all {
+		if reactions.Reserved(x.Name) { // after-effects are their lifecycles'
+			continue
+		}
+		key := handledKey{x.Workspace, x.Name}
+		there[key] = true
+		was, served := s.served[key]
+		if served && was.Options == x.Options && was.Same(&x.Definition) {
+			continue
+		}
+		if served {
+			s.worker.Drop(key.workspace, key.reaction)
+		}
+		if err := s.worker.Add(s.handler(x)); err != nil {
+			s.engine.Log().Warn("a reaction cannot be served", "workspace", x.Workspace, "reaction", x.Name, "error", err)
+			delete(s.served, key)
+			continue
+		}
+		s.served[key] = x.Definition
+	}
+	for key := range s.served {
+		if !there[key] {
+			s.worker.Drop(key.workspace, key.reaction)
+			delete(s.served, key)
+		}
+	}
+	return nil
+}
+
+func (s *servant) handler(x reactions.Handled) *reactions.Handler {
+	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Kind: "http", Timeout: 2 * handlers.Longest,
+		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, x.Options.Handler, d) }}
+}
+
+// deliver has the handler told of one event.
+func (s *servant) deliver(ctx context.Context, name string, d *reactions.Delivery) error {
+	h, err := handlers.Get(ctx, s.engine, name)
+	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was taken
+		return &reactions.Later{}
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
+	defer cancel()
+	e := toldEvent(d.Event)
+	_, err = s.send(ctx, h, wire.HandlerCall{Kind: "reaction", Attempt: d.Attempt, IdempotencyKey: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
+		Reaction: d.Lease.Reaction, Event: &e})
+	return lifecycle.Counted(err)
+}
+
+// toldEvent is an event as a handler is told of it: its place in the feed is not
+// known yet, as like as not.
+func toldEvent(e events.Event) wire.Event {
+	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
+}
+
+// handled are the reactions of a workspace that handlers serve, as its registry had
+// them at a revision.
+type handled struct {
+	revision int64
+	all      []reactions.Info
+}
+
+// servedBy returns the reactions of the call's workspace that some handlers serve.
+func (c *call) servedBy(names []string) (some []reactions.Info, err error) {
+	e := c.api.engine
+	at, err := e.Place(c.ctx(), store.Read)
+	if err != nil {
+		return nil, err
+	}
+	g, err := e.Registry(c.ctx(), at, true)
+	if err != nil {
+		return nil, err
+	}
+	known, _ := c.api.handled.Load(at.Workspace)
+	now, ok := known.(handled)
+	if !ok || now.revision != g.Revision {
+		now = handled{revision: g.Revision}
+		all, err := reactions.List(c.ctx(), e, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range all {
+			if x.Options.Handler != "" {
+				now.all = append(now.all, x)
+			}
+		}
+		c.api.handled.Store(at.Workspace, now)
+	}
+	for _, x := range now.all {
+		for _, name := range names {
+			if x.Options.Handler == name {
+				some = append(some, x)
+				break
+			}
+		}
+	}
+	return some, nil
+}

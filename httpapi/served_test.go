@@ -1,0 +1,251 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// tellConfig has a step with an after-effect, which is done elsewhere.
+const tellConfig = `{
+  "workflow": "note", "owning_module": "work", "initial_status": "new", "status_types": ["new", "sent"],
+  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "success_after_effect": "Tell"}]
+}`
+
+func (d *door) claim(handler string, wait int) []wire.Task {
+	d.t.Helper()
+	var got wire.Tasks
+	ms := wire.Millis(wait)
+	d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{handler}, LeaseMs: 60_000, WaitMs: &ms}, &got), 200, "")
+	return got.Tasks
+}
+
+func (d *door) one(handler string) wire.Task {
+	d.t.Helper()
+	got := d.claim(handler, 20_000)
+	if len(got) != 1 {
+		d.t.Fatalf("took %+v", got)
+	}
+	return got[0]
+}
+
+// Verifies that a worker is given the events of a reaction, one at a time and in order,
+// that completing acknowledges, also when it is said again, that a failure is counted
+// once, and that who is past his hold is refused.
+func TestAWorkerHandlesEvents(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 400, fault.Validation)
+		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+		retries := 1
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail", MaxRetries: &retries,
+			Backoff: &wire.Backoff{Kind: "fixed", BaseMs: 1, MaxMs: 1}}, nil), 201, "")
+		d.want(d.ask("POST", "streams/o%2F1/events", `{"events":[{"name":"made"},{"name":"paid","data":{"n":9007199254740993}},{"name":"paid"},{"name":"paid"}]}`, nil), 201, "")
+
+		first := d.one("Mail")
+		if first.Kind != "reaction" || first.Context.Event.Version != 1 || string(first.Input) != `{"n":9007199254740993}` || first.Attempt != 1 ||
+			first.Context.Reaction != "mail" || first.IdempotencyKey != "mail/o/1/1/0" {
+			t.Errorf("took %+v %+v", first, first.Context.Event)
+		}
+		if more := d.claim("Mail", 0); len(more) != 0 { // a stream is in one hand
+			t.Errorf("took %+v as well", more)
+		}
+		d.want(d.ask("POST", "tasks/"+first.ID+"/renew", wire.Renew{Epoch: first.Epoch, LeaseMs: 120_000}, nil), 200, "")
+		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch + 1}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", `{"epoch":1,"state":{}}`, nil), 400, fault.Validation)
+		d.want(d.ask("POST", "tasks/"+first.ID+"/effects", wire.EffectCall{Epoch: first.Epoch, Name: "x"}, nil), 400, fault.Validation)
+		for range 2 {
+			var ended wire.EndedTask
+			d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch, Output: []byte(`1`)}, &ended), 200, "")
+			if ended.Status != "acked" || ended.Version != 1 {
+				t.Errorf("ended %+v", ended)
+			}
+		}
+
+		second := d.one("Mail")
+		if second.Context.Event.Version != 2 {
+			t.Errorf("took %+v", second.Context.Event)
+		}
+		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "tasks/"+second.ID+"/fail", wire.FailTask{Epoch: second.Epoch}, nil), 400, fault.Validation)
+		for range 2 {
+			var ended wire.EndedTask
+			d.want(d.ask("POST", "tasks/"+second.ID+"/fail", wire.FailTask{Epoch: second.Epoch, Message: "no mail today"}, &ended), 200, "")
+			if ended.Status != "failed" || ended.Version != 2 || ended.NotBefore == nil {
+				t.Errorf("ended %+v", ended)
+			}
+		}
+		again := d.one("Mail")
+		if again.ID != second.ID || again.Epoch <= second.Epoch || again.Attempt != 2 || again.IdempotencyKey != second.IdempotencyKey {
+			t.Errorf("took %+v after %+v", again, second)
+		}
+		holdfasttest.Advance(t, d.engine, 2*time.Minute)
+		d.want(d.ask("POST", "tasks/"+again.ID+"/complete", wire.CompleteTask{Epoch: again.Epoch}, nil), 409, fault.LeaseLost)
+		d.engine.Round(t.Context()) // the janitor frees it
+
+		last := d.one("Mail")
+		for range 2 {
+			var ended wire.EndedTask
+			d.want(d.ask("POST", "tasks/"+last.ID+"/fail", wire.FailTask{Epoch: last.Epoch, Message: "never again"}, &ended), 200, "")
+			if ended.Status != "blocked" {
+				t.Errorf("ended %+v", ended)
+			}
+		}
+		if more := d.claim("Mail", 0); len(more) != 0 {
+			t.Errorf("took %+v of a blocked stream", more)
+		}
+		d.want(d.ask("POST", "reactions/mail/skip", `{}`, nil), 200, "")
+		if third := d.one("Mail"); third.Context.Event.Version != 3 {
+			t.Errorf("took %+v", third.Context.Event)
+		}
+		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, nil), 409, fault.Conflict)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a worker is given after-effects, each once, and that those of another
+// workspace and of a URL are not its.
+func TestAWorkerDoesAfterEffects(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.running()
+		far := &remote{status: 200, heard: make(chan struct{}, 100)}
+		srv := httptest.NewServer(far)
+		t.Cleanup(srv.Close)
+		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
+		var made wire.Handler
+		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "http", URL: srv.URL}, &made, "X-Holdfast-Workspace", "other"), 201, "")
+		far.secret = made.Secret
+		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil, "X-Holdfast-Workspace", "other"), 201, "")
+		for i := range 3 {
+			for _, where := range []string{"default", "other"} {
+				id := fmt.Sprint("n", i)
+				d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil, "X-Holdfast-Workspace", where), 201, "")
+				d.want(d.ask("POST", "lifecycles/note/entities/"+id+"/steps/send", wire.Fire{Requester: "admin", Input: []byte(`{"to":7}`)}, nil, "X-Holdfast-Workspace", where), 200, "")
+			}
+		}
+		done := make(map[string]string)
+		for len(done) < 3 {
+			for _, x := range d.claim("Tell", 20_000) {
+				if x.Kind != "afterEffect" || x.Context.StepKey != "send" || string(x.Input) != `{"to":7}` || x.Context.Entity.Status != "sent" || done[x.Context.Entity.ID] != "" {
+					t.Fatalf("took %+v", x)
+				}
+				done[x.Context.Entity.ID] = x.IdempotencyKey
+				d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
+			}
+		}
+		if done["n0"] == done["n1"] {
+			t.Errorf("two have the key %q", done["n0"])
+		}
+		if more := d.claim("Tell", 0); len(more) != 0 {
+			t.Errorf("took %+v as well", more)
+		}
+		for range 3 {
+			far.next(t)
+		}
+		far.mu.Lock()
+		defer far.mu.Unlock()
+		for _, c := range far.calls {
+			if far.wrong != nil || c.Kind != "afterEffect" || c.Entity == nil || c.Entity.Status != "sent" {
+				t.Errorf("called with %+v, %v", c, far.wrong)
+			}
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a URL is called for the events of a reaction, in the workspaces where
+// it is one, that an answer which is not heard is a failure, and that a handler can be
+// declared anew as one of workers.
+func TestAURLHandlesEvents(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.running()
+		far := &remote{status: 200, heard: make(chan struct{}, 100)}
+		srv := httptest.NewServer(far)
+		t.Cleanup(srv.Close)
+		var made wire.Handler
+		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "http", URL: srv.URL}, &made), 201, "")
+		far.secret = made.Secret
+		retries := 1
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail", MaxRetries: &retries,
+			Backoff: &wire.Backoff{Kind: "fixed", BaseMs: 1, MaxMs: 1}}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}}, nil, "X-Holdfast-Workspace", "other"), 201, "") // by hand, there
+		for _, where := range []string{"default", "other"} {
+			d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"made"},{"name":"paid","data":{"n":1}}]}`, nil, "X-Holdfast-Workspace", where), 201, "")
+		}
+		if c := far.next(t); c.Kind != "reaction" || c.Reaction != "mail" || c.Event == nil || c.Event.Version != 1 || string(c.Input) != `{"n":1}` || c.Entity != nil {
+			t.Errorf("called with %+v", c)
+		}
+		far.say(500, "")
+		d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
+		far.next(t)
+		if c := far.next(t); c.Attempt != 2 {
+			t.Errorf("called with %+v", c)
+		}
+		if p := d.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "mail"}}, "s", "is blocked", func(p wire.Position) bool { return p.Blocked }); p.Watermark != 1 || p.Error == "" {
+			t.Errorf("stands %+v", p)
+		}
+		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker"}, nil), 200, "")
+		d.want(d.ask("POST", "reactions/mail/unblock", `{}`, nil), 200, "")
+		if x := d.one("Mail"); x.Context.Event.Version != 2 {
+			t.Errorf("took %+v", x.Context.Event)
+		}
+		var leases wire.Leases
+		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, &leases, "X-Holdfast-Workspace", "other"), 200, "")
+		if len(leases.Leases) != 1 {
+			t.Errorf("took %+v", leases)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a URL which acts unjournaled, and can be asked, is asked whether it has
+// acted where its answer was not heard.
+func TestAURLIsAsked(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.running()
+		far := &remote{heard: make(chan struct{}, 100)}
+		srv := httptest.NewServer(far)
+		t.Cleanup(srv.Close)
+		far.secret = d.jobs(wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "opaque", OnUnknown: "probe"}).Secret
+		var fired wire.Fired
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, &fired), 202, "")
+		if c := far.next(t); c.Kind != "action" || fired.Outcome != "pending" {
+			t.Errorf("called with %+v, fired %+v", c, fired)
+		}
+		far.say(200, `{}`) // which says nothing
+		d.becomes("j", "due", func(e wire.Entity) bool { return e.Claim.Holder == "" })
+		holdfasttest.Advance(t, d.engine, time.Minute)
+		if c := far.next(t); c.Kind != "probe" {
+			t.Errorf("called with %+v", c)
+		}
+		d.becomes("j", "due again", func(e wire.Entity) bool { return e.Claim.Holder == "" })
+		far.say(200, `{"happened":true,"state":{"ref":7}}`)
+		holdfasttest.Advance(t, d.engine, 10*time.Minute)
+		if c := far.next(t); c.Kind != "probe" || c.IdempotencyKey != fired.Operation {
+			t.Errorf("called with %+v", c)
+		}
+		e := d.becomes("j", "done", func(e wire.Entity) bool { return e.Status == "done" })
+		if len(far.calls) != 3 || !strings.Contains(string(e.Data), `"ref"`) {
+			t.Errorf("it is %s after %d calls", e.Data, len(far.calls))
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// becomes waits until a job is as it should be.
+func (d *door) becomes(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
+	d.t.Helper()
+	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
+		e = wire.Entity{}
+		d.want(d.ask("GET", "lifecycles/job/entities/"+id, nil, &e), 200, "")
+		if so(e) {
+			return e
+		}
+	}
+	d.t.Fatalf("it never is %s: %+v", what, e)
+	return e
+}

@@ -1,0 +1,24 @@
+package hold
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+)
+
+// ID names what is held to somebody elsewhere, by what it consists of.
+func ID(prefix string, parts ...string) string {
+	text, _ := json.Marshal(parts) // of strings, it does not fail
+	return prefix + base64.RawURLEncoding.EncodeToString(text)
+}
+
+// Parts takes an [ID] of so many parts apart. What [ID] would not have made is none.
+func Parts(prefix, id string, n int) ([]string, bool) {
+	rest, ours := strings.CutPrefix(id, prefix)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+	var parts []string
+	if !ours || err != nil || json.Unmarshal(raw, &parts) != nil || len(parts) != n || ID(prefix, parts...) != id {
+		return nil, false
+	}
+	return parts, true
+}

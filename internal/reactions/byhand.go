@@ -1,0 +1,216 @@
+package reactions
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// A reaction may be served by somebody who asks for what there is to do, and says what
+// became of it: by hand, or as the worker of a handler. The hold is the same, and so
+// are the statements that begin and end it.
+
+// Ask asks for streams of reactions of the context's workspace.
+type Ask struct {
+	Reactions []Info
+	// Kind is that of the handler that each of them must have; "" asks for reactions
+	// that have none.
+	Kind   string
+	Holder string
+	Limit  int
+	Lease  time.Duration // 0 is each reaction's own
+	Events int           // of a stream, at the most
+	// Every has every event read, whatever its name, for those reactions.
+	Every func(Info) bool
+	// Wants leaves out events that are read and not meant; nil leaves out none.
+	Wants func(*Lease, events.Event) (bool, error)
+}
+
+// TakeAsked takes streams on which there is something to show. Those on which there is
+// nothing are acknowledged here: nobody could say what he has handled of nothing.
+func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
+	at, err := d.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	args := TakeArgs{Holder: a.Holder}
+	byName := make(map[string]Info, len(a.Reactions))
+	for _, x := range a.Reactions {
+		byName[x.Name] = x
+		names = append(names, x.Name)
+		w := Wanted{Name: x.Name, Lease: x.Options.Lease, Kind: a.Kind}
+		if a.Lease != 0 {
+			w.Lease = a.Lease
+		}
+		if a.Kind != "" {
+			w.Handler = x.Options.Handler
+		}
+		args.Reactions = append(args.Reactions, w)
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	if _, err := Gather(ctx, d, at, names); err != nil {
+		return nil, err
+	}
+	for {
+		taken, err := takeSome(ctx, d, args, a.Limit)
+		if err != nil || len(taken) == 0 {
+			return nil, err
+		}
+		bySource := make(map[store.Marks][]*Lease)
+		for _, l := range taken {
+			x := byName[l.Reaction]
+			bySource[x.Source()] = append(bySource[x.Source()], l)
+		}
+		for source, some := range bySource {
+			err := Fill(ctx, d, source, some, func(l *Lease) []string {
+				if x := byName[l.Reaction]; a.Every == nil || !a.Every(x) {
+					return x.wanted()
+				}
+				return nil
+			}, max(a.Events, 1))
+			if err != nil {
+				return nil, err
+			}
+		}
+		if taken, err = withEvents(ctx, d, a.Wants, taken); err != nil || len(taken) > 0 {
+			return taken, err
+		}
+	}
+}
+
+// wanted are the names of events that a reaction wants, none for all.
+func (d *Definition) wanted() []string {
+	if slices.Contains(d.Events, "*") {
+		return nil
+	}
+	return d.Events
+}
+
+// takeSome takes as many streams as are asked for. One of them may be a stream on
+// which somebody has died.
+func takeSome(ctx context.Context, d store.Doer, a TakeArgs, limit int) ([]*Lease, error) {
+	a.Limit, a.Suspects = 0, 1
+	suspects, err := Take(ctx, d, a)
+	if err != nil || len(suspects) == limit {
+		return suspects, err
+	}
+	a.Limit, a.Suspects = limit-len(suspects), 0
+	others, err := Take(ctx, d, a)
+	return append(suspects, others...), err
+}
+
+func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Event) (bool, error), taken []*Lease) ([]*Lease, error) {
+	var some []*Lease
+	var ends []End
+	for _, l := range taken {
+		handled := l.Handled()
+		if wants != nil {
+			var failed error
+			l.Events = slices.DeleteFunc(l.Events, func(e events.Event) bool {
+				yes, err := wants(l, e)
+				if err != nil {
+					failed = err
+				}
+				return err == nil && !yes
+			})
+			if failed != nil { // it runs out, and is taken again
+				continue
+			}
+		}
+		if len(l.Events) > 0 {
+			some = append(some, l)
+		} else {
+			ends = append(ends, End{Lease: l, Done: handled})
+		}
+	}
+	_, err := Record(ctx, d, ends)
+	return some, err
+}
+
+type oneArgs struct{ reaction, stream string }
+
+var positionVerb = store.NewVerb(store.Decl{Name: "reactions.position", Lane: store.Read}, nil,
+	func(a oneArgs, args *store.Args) { args.Text(a.reaction); args.Text(a.stream) }, scanPosition)
+
+// Stands returns where a reaction stands on a stream of the context's workspace, or
+// [fault.NotFound].
+func Stands(ctx context.Context, d store.Doer, reaction, stream string) (Position, error) {
+	all, err := positionVerb.Do(ctx, d, oneArgs{reaction, stream})
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "the reaction %q has nothing to do with a stream %q", reaction, stream)
+	}
+	if err != nil {
+		return Position{}, err
+	}
+	return all[0], nil
+}
+
+// Failed is what became of a failure that was told.
+type Failed struct {
+	Blocked   bool
+	Failures  int
+	NotBefore time.Time
+}
+
+// Fail counts a failure of the first event behind the watermark, or of the one that is
+// named (-1 for none), and blocks the stream or skips the event past the retries, as a
+// program's worker would. Told again, under the epoch that did, it gives the same
+// answer.
+func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, message string, retryable bool) (Failed, error) {
+	message = hold.Plain(message)
+	lost := hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	p, err := Stands(ctx, d, l.Reaction, l.Stream)
+	switch {
+	case fault.CodeOf(err) == fault.NotFound:
+		return Failed{}, lost
+	case err != nil:
+		return Failed{}, err
+	case p.Epoch != l.Epoch:
+		return Failed{}, lost
+	case p.Holder == "" && p.Error == message && p.Failures > 0: // it was told before
+		f := Failed{Blocked: p.Blocked, Failures: p.Failures}
+		if !p.Blocked {
+			f.NotBefore = p.DueAt
+		}
+		return f, nil
+	}
+	l.Watermark, l.Due, l.Failures = p.Watermark, p.Due, p.Failures
+	if failing < 0 {
+		if err := Fill(ctx, d, x.Source(), []*Lease{l}, func(*Lease) []string { return x.wanted() }, 1); err != nil {
+			return Failed{}, err
+		}
+		failing = p.Watermark + 1
+		if len(l.Events) > 0 {
+			failing = l.Events[0].Version
+		}
+	}
+	if failures := p.Failures + 1; !retryable || failures > x.Options.MaxRetries {
+		block := x.Options.BlockOnError || !retryable
+		err := Stop(ctx, d, l, p.Watermark, failing, message, failures, block)
+		return Failed{Blocked: block, Failures: failures}, err
+	}
+	ended, err := RecordOne(ctx, d, End{Lease: l, Done: p.Watermark, Error: message, Failing: failing, Delay: x.Options.Backoff.Pause(p.Failures + 1)})
+	return Failed{Failures: ended.Failures, NotBefore: ended.DueAt}, err
+}
+
+// ByHand is the lease of who says that he has one: its epoch decides.
+func ByHand(at store.Place, reaction, stream string, epoch int64) *Lease {
+	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Hold: hold.Hold{Epoch: epoch}}
+}
+
+// RenewOne extends one hold, and returns until when, or [fault.LeaseLost].
+func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease time.Duration) (time.Time, error) {
+	yes, err := Renew(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease })
+	if err == nil && !yes[0] {
+		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	}
+	return l.Until, err
+}
