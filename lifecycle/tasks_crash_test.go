@@ -26,6 +26,7 @@ const fxTaskConfig = `{
 type fxTasks struct {
 	mu    sync.Mutex
 	calls map[string]int // of the effect, by workspace and key
+	asked bool           // the action journals nothing, and its worker can be asked
 }
 
 func (c *fxTasks) call(ctx context.Context, key string) {
@@ -51,7 +52,11 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 			continue
 		}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: "journaled", OnUnknown: "hold"})
+			h := handlers.Handler{Name: name, Kind: "worker", Safety: "journaled", OnUnknown: "hold"}
+			if c.asked {
+				h.Safety, h.OnUnknown = "opaque", "probe"
+			}
+			_, err := handlers.Put(ctx, tx, h)
 			return err
 		})
 		if err != nil {
@@ -87,7 +92,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 	b.door.mu.Lock()
 	b.door.known["job"] = true // the loop of the door would have found it
 	b.door.mu.Unlock()
-	for range 6 {
+	for range 10 {
 		e, err := entities.Get(ctx, hf, "job", "x")
 		if fault.CodeOf(err) == fault.NotFound {
 			return nil
@@ -121,6 +126,12 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 	tasks, err := TakeTasks(ctx, hf, "w", []string{"Do", "May"}, 1, time.Minute)
 	for _, t := range tasks {
+		if c.asked {
+			if err := c.unjournaled(ctx, hf, t); err != nil {
+				return err
+			}
+			continue
+		}
 		if t.Kind == stageAction {
 			x, err := TaskEffect(ctx, hf, t.ID, t.Epoch, "card", 0, nil, false)
 			if fault.CodeOf(err) == fault.Conflict {
@@ -143,6 +154,19 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
+// unjournaled does a task whose worker journals nothing: the other side knows.
+func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t Task) error {
+	var output []byte
+	switch t.Kind {
+	case stageAction:
+		c.call(ctx, t.Operation)
+	case kindProbe:
+		output = fmt.Appendf(nil, `{"happened":%t}`, c.most(ctx) > 0)
+	}
+	_, err := CompleteTask(ctx, hf, t.ID, t.Epoch, output, nil)
+	return err
+}
+
 func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 	e, err := entities.Get(ctx, hf, "job", "x")
 	if err != nil {
@@ -153,6 +177,9 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	if end := e.Status + " " + string(e.Claim.Phase); !slices.Contains([]string{"done free", "new free", "doing uncertain"}, end) {
 		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
+	}
+	if c.asked && e.Claim.Phase == entities.Uncertain {
+		return fmt.Errorf("it waits for a person, although its worker could be asked")
 	}
 	if e.Status == "new" && c.most(ctx) > 0 {
 		return fmt.Errorf("it went back, although the effect was called")
@@ -172,4 +199,6 @@ func TestCrashOfATask(t *testing.T) {
 		return []holdfast.Part{Door(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil })}
 	}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "task", Parts: parts, Do: c.do, Recover: c.recover, Check: c.check})
+	asked := &fxTasks{calls: make(map[string]int), asked: true}
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "asked", Parts: parts, Do: asked.do, Recover: asked.recover, Check: asked.check})
 }
