@@ -44,7 +44,7 @@ func findBouncer(ctx context.Context) (string, error) {
 	if path, ok := lookForBouncer(); ok {
 		return path, nil
 	}
-	err := install(ctx, "pgbouncer", func() bool { _, ok := lookForBouncer(); return ok })
+	err := Install(ctx, "pgbouncer", func() bool { _, ok := lookForBouncer(); return ok })
 	if err != nil {
 		return "", fmt.Errorf("no PgBouncer (%w): install the package pgbouncer", err)
 	}

@@ -32,7 +32,7 @@ func findServer(ctx context.Context) (installation, error) {
 	if found, ok := lookForServer(); ok {
 		return found, nil
 	}
-	err := install(ctx, "postgresql", func() bool { _, ok := lookForServer(); return ok })
+	err := Install(ctx, "postgresql", func() bool { _, ok := lookForServer(); return ok })
 	if err != nil {
 		return installation{}, fmt.Errorf("no PostgreSQL %d or newer (%w): "+
 			"install it (Debian: postgresql, Homebrew: postgresql@17) or set %s", oldest, err, EnvURL)

@@ -13,9 +13,9 @@ import (
 // errCannotInstall is returned when this process may not install packages.
 var errCannotInstall = errors.New("not root on a system with apt-get, so not installed by itself")
 
-// install installs a Debian package. Processes that want the same at the same
+// Install installs a Debian package. Processes that want the same at the same
 // time wait for each other, and those that waited find it present.
-func install(ctx context.Context, name string, present func() bool) error {
+func Install(ctx context.Context, name string, present func() bool) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return errCannotInstall
 	}
