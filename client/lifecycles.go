@@ -23,6 +23,15 @@ func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wi
 	return do[wire.Lifecycle](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
 }
 
+// DrawLifecycle draws a lifecycle, as svg ("") or mermaid.
+func (c *Client) DrawLifecycle(ctx context.Context, name, format string, o ...Option) (wire.Diagram, error) {
+	r := newRequest(http.MethodGet, nil, "lifecycles", name, "diagram")
+	if format != "" {
+		r.query.Set("format", format)
+	}
+	return do[wire.Diagram](ctx, c, r, o)
+}
+
 // CreateEntity makes an entity. Without an id and without a key, each call makes
 // another.
 func (c *Client) CreateEntity(ctx context.Context, lifecycle string, in wire.NewEntity, o ...Option) (wire.Entity, error) {

@@ -55,6 +55,16 @@ func (c *Client) ReadEvents(ctx context.Context, after string) iter.Seq2[wire.Ev
 	})
 }
 
+// ReadFeed reads what is told of the workspace, from the oldest on, as far as it goes.
+func (c *Client) ReadFeed(ctx context.Context) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadFeedPage(ctx, p) })
+}
+
+// ReadFeedPage reads a page of what is told of the workspace: histories, and events.
+func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
+	return listed[wire.Event](ctx, c, list(p, "feed"), o)
+}
+
 // ReadEventsPage reads a page of the feed. A cursor may also be the position of an
 // event.
 func (c *Client) ReadEventsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {

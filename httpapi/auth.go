@@ -24,6 +24,9 @@ func (c *call) authenticate() error {
 	if err != nil {
 		return err
 	}
+	if space := c.r.Header.Get(workspaceHeader); space != "" && space != key.Workspace {
+		return fault.New(fault.Forbidden, "the API key is not one of the workspace that %s names", workspaceHeader)
+	}
 	c.key = key
 	c.r = c.r.WithContext(holdfast.InWorkspace(c.r.Context(), key.Workspace))
 	return nil

@@ -49,11 +49,13 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 
 // wantsStream says that the caller asks for a stream of events.
 func (c *call) wantsStream() bool {
-	if c.r.Method != http.MethodGet { // a HEAD has nothing to wait for
-		return false
-	}
+	return c.r.Method == http.MethodGet && c.takes("text/event-stream") // a HEAD has nothing to wait for
+}
+
+// takes says that the caller names a kind of answer that it takes.
+func (c *call) takes(want string) bool {
 	for _, one := range strings.Split(c.r.Header.Get("Accept"), ",") {
-		if kind, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && kind == "text/event-stream" {
+		if kind, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && kind == want {
 			return true
 		}
 	}
@@ -73,6 +75,22 @@ func (c *call) follow(after string) error {
 	if _, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(after), 1); err != nil {
 		return err
 	}
+	return c.send(func(ctx context.Context, give func(message) error) error {
+		return stream.Follow(ctx, c.api.engine, stream.Cursor(after), func(e stream.FeedEvent) error {
+			at := string(e.Position)
+			return give(message{at, e.Name, eventOf(e.Event, &at)})
+		})
+	})
+}
+
+// message is a server-sent event.
+type message struct {
+	id, event string
+	doc       any
+}
+
+// send sends what a source gives, until the caller goes away or the server stops.
+func (c *call) send(source func(context.Context, func(message) error) error) error {
 	out := newLine(c.w)
 	if out == nil {
 		return fault.New(fault.UnsupportedMediaType, "this connection cannot carry a stream of events")
@@ -80,14 +98,14 @@ func (c *call) follow(after string) error {
 	c.done = true
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()
-	beats := make(chan stream.FeedEvent)
+	beats := make(chan message)
 	var failed error // set before ended is closed
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		failed = stream.Follow(ctx, c.api.engine, stream.Cursor(after), func(e stream.FeedEvent) error {
+		failed = source(ctx, func(m message) error {
 			select {
-			case beats <- e:
+			case beats <- m:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -100,9 +118,8 @@ func (c *call) follow(after string) error {
 	for {
 		var err error
 		select {
-		case e := <-beats:
-			at := string(e.Position)
-			err = out.send(at, e.Name, eventOf(e.Event, &at))
+		case m := <-beats:
+			err = out.send(m.id, m.event, m.doc)
 		case <-ticks.C:
 			err = out.comment("still here")
 		case <-ended:

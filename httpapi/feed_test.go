@@ -51,9 +51,20 @@ type listener struct {
 // follow asks for the feed as it grows.
 func (d *door) follow(headers ...string) *listener {
 	d.t.Helper()
+	return d.listen("events", headers...)
+}
+
+// watch asks for the feed of everything, from now on or from where somebody was.
+func (d *door) watch(after string) *listener {
+	d.t.Helper()
+	return d.listen("feed", "Last-Event-ID", after)
+}
+
+func (d *door) listen(path string, headers ...string) *listener {
+	d.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	d.t.Cleanup(stop)
-	r, err := http.NewRequestWithContext(ctx, "GET", d.url+"/api/v1/events", nil)
+	r, err := http.NewRequestWithContext(ctx, "GET", d.url+"/api/v1/"+path, nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

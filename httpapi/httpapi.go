@@ -118,6 +118,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.webhookRoutes()
 	a.handlerRoutes()
 	a.taskRoutes()
+	a.workspaceRoutes()
 	var err error
 	if a.openapi, err = a.document31(); err != nil { // of our own shapes, it does not fail
 		panic(err)

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -28,6 +31,7 @@ func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
 	add(a, route{method: http.MethodGet, path: "lifecycles", id: "listLifecycles", tag: "lifecycles", summary: "List the lifecycles of the workspace.", roles: readers}, listLifecycles)
 	add(a, route{method: http.MethodGet, path: "lifecycles/{name}", id: "getLifecycle", tag: "lifecycles", summary: "Show the config of a lifecycle.", roles: readers}, getLifecycle)
+	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/diagram", id: "drawLifecycle", tag: "lifecycles", summary: "Draw a lifecycle.", roles: readers, drawn: true}, drawLifecycle)
 	add(a, route{method: http.MethodPost, path: "lifecycles/{name}/entities", id: "createEntity", tag: "lifecycles", summary: "Make an entity.",
 		roles: operators, status: http.StatusCreated, once: inTx}, createEntity)
 	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/entities", id: "listEntities", tag: "lifecycles", summary: "List the entities of a lifecycle.", roles: readers}, listEntities)
@@ -120,6 +124,45 @@ func getLifecycle(c *call, in *lifecycleIn) (wire.Lifecycle, error) {
 		return wire.Lifecycle{}, err
 	}
 	return lifecycleOf(l), nil
+}
+
+type drawLifecycleIn struct {
+	Name   string `path:"name"`
+	Format string `query:"format" doc:"svg, if it is not named, or mermaid."`
+}
+
+// drawLifecycle draws a lifecycle: as JSON or, to who takes pictures, as one.
+func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
+	d := wire.Diagram{Format: cmp.Or(in.Format, "svg")}
+	if d.Format != "svg" && d.Format != "mermaid" {
+		return d, fault.New(fault.Validation, "format is svg or mermaid")
+	}
+	l, err := c.lifecycle(in.Name)
+	if err != nil {
+		return d, err
+	}
+	config, violations := lifecycles.Parse(l.Source())
+	if len(violations) > 0 {
+		return d, fault.New(fault.Conflict, "the config cannot be drawn: %s", violations[0].Message)
+	}
+	if d.Format == "mermaid" {
+		d.Diagram = config.Mermaid()
+		return d, nil
+	}
+	d.Diagram = config.SVG()
+	if c.takes("image/svg+xml") || c.takes("text/html") {
+		c.done = true
+		h := c.w.Header()
+		h.Set("Content-Type", "image/svg+xml")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+		c.w.WriteHeader(http.StatusOK)
+		if c.r.Method != http.MethodHead {
+			_, _ = io.WriteString(c.w, d.Diagram) // the client went away: nobody is left to be told
+		}
+	}
+	return d, nil
 }
 
 type createEntityIn struct {

@@ -30,6 +30,7 @@ var allRoles = []keys.Role{keys.Read, keys.Operate, keys.Worker, keys.Admin}
 // exampleBodies are a good body of each route that takes one. A new route has to be
 // added here, or the tests of every route say so.
 var exampleBodies = map[string]any{
+	"createWorkspace":  wire.NewWorkspace{Name: "default"},
 	"appendEvents":     wire.Append{Events: []wire.NewEvent{{Name: "n"}}},
 	"closeStream":      wire.CloseStream{Mode: "archive"},
 	"putReaction":      wire.PutReaction{Events: []string{"*"}},
@@ -169,7 +170,7 @@ func TestWhoMayWhat(t *testing.T) {
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
-		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "putLifecycle": true}
+		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true}
 	for _, r := range d.api.Routes() {
 		want := map[keys.Role]bool{keys.Admin: true}
 		switch {

@@ -74,6 +74,9 @@ func (r *route) operation(schemas huma.Registry, problem *huma.Schema) *huma.Ope
 	if r.stream {
 		ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
 	}
+	if r.drawn {
+		ok.Content["image/svg+xml"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
+	}
 	op.Responses[strconv.Itoa(r.status)] = ok
 	if r.also != 0 {
 		op.Responses[strconv.Itoa(r.also)] = &huma.Response{Description: http.StatusText(r.also), Content: ok.Content}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -58,11 +59,13 @@ func causeOf(err error) error {
 
 // writeJSON writes one document; to a HEAD, its headers alone.
 func writeJSON(w http.ResponseWriter, r *http.Request, status int, kind string, doc any) {
-	body, err := json.Marshal(doc)
-	if err != nil { // a document of ours that JSON cannot say
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)                // it is told what it is, and not to be sniffed at
+	if err := out.Encode(doc); err != nil { // a document of ours that JSON cannot say
 		panic(err)
 	}
-	body = append(body, '\n')
+	body := text.Bytes()
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -26,6 +26,7 @@ type route struct {
 	also             int         // another one of success, 0 for none
 	once             once
 	stream           bool // it may answer with a stream of events
+	drawn            bool // it may answer with a picture
 	in               *input
 	out              reflect.Type
 	serve            func(*call) (any, error)

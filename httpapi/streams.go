@@ -77,6 +77,8 @@ func (a *API) streamRoutes() {
 		roles: operators, once: underHold}, closeStream)
 	add(a, route{method: http.MethodGet, path: "events", id: "readEvents", tag: "streams", summary: "Read the feed over all streams, or follow it (text/event-stream).",
 		roles: readers, stream: true}, readEvents)
+	add(a, route{method: http.MethodGet, path: "feed", id: "readFeed", tag: "streams", summary: "Read what is told of the workspace, or watch it (text/event-stream).",
+		roles: readers, stream: true}, readFeed)
 }
 
 type appendIn struct {

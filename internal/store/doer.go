@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 )
@@ -159,9 +160,8 @@ func (p *Places) known(name string) (int16, bool) {
 // ask asks the database. A reader of a workspace that has no place is sent
 // where it would get one: there is nothing to be found, there or elsewhere.
 func (p *Places) ask(ctx context.Context, d Doer, name string, lane Lane) (at Place, stored bool, err error) {
-	if !workspaceName.MatchString(name) {
-		return at, false, fault.New(fault.Validation,
-			"a workspace's name is 1 to 63 letters, digits, dots, dashes or underscores, and begins with a letter or digit; %q is not", name)
+	if err := CheckWorkspace(name); err != nil {
+		return at, false, err
 	}
 	at = Place{p.propose(name), name}
 	if lane == Write {
@@ -179,6 +179,14 @@ func (p *Places) propose(name string) int16 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return int16(h.Sum32() % uint32(p.shards))
+}
+
+// CheckWorkspace refuses what is no name of a workspace.
+func CheckWorkspace(name string) error {
+	if workspaceName.MatchString(name) {
+		return nil
+	}
+	return fault.New(fault.Validation, "a workspace's name is 1 to 63 letters, digits, dots, dashes or underscores, and begins with a letter or digit; %q is not", name)
 }
 
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
@@ -210,6 +218,41 @@ var shardsVerb = NewVerb(Decl{Name: "workspaces.shards", Lane: Read},
 		*found = append(*found, shard)
 		return err
 	})
+
+// Workspace is a tenant.
+type Workspace struct {
+	Name      string
+	CreatedAt time.Time
+}
+
+type workspacesArgs struct {
+	name, after string
+	limit       int
+}
+
+var workspacesVerb = NewVerb(Decl{Name: "workspaces.list", Lane: Read}, nil,
+	func(a workspacesArgs, args *Args) { args.Text(a.after); args.Int(int64(a.limit)); args.Text(a.name) },
+	func(all *[]Workspace, r Row) error {
+		var w Workspace
+		err := r.Scan(&w.Name, &w.CreatedAt)
+		w.CreatedAt = w.CreatedAt.UTC()
+		*all = append(*all, w)
+		return err
+	})
+
+// WorkspaceNamed returns one of them, or nil.
+func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error) {
+	all, err := workspacesVerb.DoAt(ctx, d, Place{}, workspacesArgs{name: name, limit: 1})
+	if err != nil || len(all) == 0 || name == "" {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// Workspaces returns workspaces in the order of their names, behind one of them.
+func Workspaces(ctx context.Context, d Doer, after string, limit int) ([]Workspace, error) {
+	return workspacesVerb.DoAt(ctx, d, Place{}, workspacesArgs{after: after, limit: limit})
+}
 
 // Shards returns the shards that workspaces live on. They are stored, and may be
 // other than those that this node would give new ones.

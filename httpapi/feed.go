@@ -1,0 +1,197 @@
+package httpapi
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/history"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// The feed of everything is for those who watch a workspace: what its histories tell,
+// and its events as they get their positions. Histories have no position. They are
+// read in the order of their ids, which is nearly that of time, and a while back each
+// time, because a transaction may commit late; so after a break something may be told
+// twice. Whoever must handle each event once registers a reaction.
+
+// lookBack is how long a transaction may take to be told for certain.
+const lookBack = 10 * time.Second
+
+// spot is how far somebody has watched.
+type spot struct {
+	position string // of events
+	id       string // of histories
+	n        int64  // of that id; in a stream, of the message
+}
+
+func (s spot) String() string {
+	return s.position + "\n" + s.id + "\n" + strconv.FormatInt(s.n, 10)
+}
+
+// spotOf reads a cursor of the feed.
+func (c *call) spotOf(after string) (spot, error) {
+	parts := strings.Split(after, "\n")
+	if len(parts) != 3 || len(parts[1]) != len(history.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
+		return spot{}, noCursor()
+	}
+	n, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || n < 0 {
+		return spot{}, noCursor()
+	}
+	return spot{parts[0], parts[1], n}, nil
+}
+
+type readFeedIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
+}
+
+// readFeed reads what is told of the workspace, page by page from the oldest on, or, as
+// a stream of events, from now on.
+func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
+	var none wire.List[wire.Event]
+	live := c.wantsStream()
+	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
+		in.Cursor = last
+	}
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	from := spot{id: history.First}
+	switch {
+	case p.after != "":
+		if from, err = c.spotOf(p.after); err != nil {
+			return none, err
+		}
+	case live:
+		head, err := stream.Head(c.ctx(), c.doer())
+		if err != nil {
+			return none, err
+		}
+		from = spot{position: string(head), id: history.Now()}
+	}
+	if !live {
+		got, last, err := c.told(from, p.limit)
+		if err != nil || len(got) == 0 {
+			return wire.List[wire.Event]{Items: got}, err
+		}
+		return listed(c, got, last.String()), nil
+	}
+	if _, _, err := c.told(from, 1); err != nil { // such as a cursor that is none
+		return none, err
+	}
+	w := &watcher{call: c, from: from, seen: make(map[seenID]bool)}
+	if p.after == "" { // what is there when the answer begins is old
+		if err := w.histories(c.ctx(), func(history.Told) bool { return true }); err != nil {
+			return none, err
+		}
+	}
+	return none, c.send(w.watch)
+}
+
+// told returns what there is behind a spot, and the spot behind that.
+func (c *call) told(from spot, limit int) ([]wire.Event, spot, error) {
+	all := []wire.Event{}
+	old, err := history.Tail(c.ctx(), c.api.engine, from.id, from.n, limit)
+	if err != nil {
+		return nil, from, err
+	}
+	for _, t := range old {
+		from.id, from.n = t.ID, t.N
+		all = append(all, toldEvent(t.Event))
+	}
+	if len(old) == limit {
+		return all, from, nil
+	}
+	page, err := stream.ReadFeed(c.ctx(), c.api.engine, stream.Cursor(from.position), limit-len(old))
+	if err != nil {
+		return nil, from, err
+	}
+	for _, e := range page.Events {
+		at := string(e.Position)
+		all = append(all, eventOf(e.Event, &at))
+		from.position = at
+	}
+	return all, from, nil
+}
+
+// watchPage is how much is read at once.
+const watchPage = 500
+
+// watcher tells somebody of a workspace, as it comes.
+type watcher struct {
+	*call
+	from spot
+	seen map[seenID]bool // of the time that is looked back
+}
+
+type seenID struct {
+	id string
+	n  int64
+}
+
+// histories finds what is new in the histories, until f says that it is enough.
+func (w *watcher) histories(ctx context.Context, f func(history.Told) bool) error {
+	since := history.Back(w.from.id, lookBack)
+	for key := range w.seen {
+		if key.id < since {
+			delete(w.seen, key)
+		}
+	}
+	for at, n, full := since, int64(0), true; full; {
+		some, err := history.Tail(ctx, w.api.engine, at, n, watchPage)
+		if err != nil {
+			return err
+		}
+		for _, t := range some {
+			at, n = t.ID, t.N
+			key := seenID{t.ID, t.N}
+			if w.seen[key] {
+				continue
+			}
+			w.seen[key], w.from.id = true, max(w.from.id, t.ID)
+			if !f(t) {
+				return nil
+			}
+		}
+		full = len(some) == watchPage
+	}
+	return nil
+}
+
+// watch gives what is told of the workspace, as it comes. Who comes back is told again
+// of a while before.
+func (w *watcher) watch(ctx context.Context, give func(message) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	p := wake.Poller{Hub: w.api.engine.Hub(), Topics: []string{feed.Topic(w.key.Workspace)}, Log: w.api.log, Look: func(ctx context.Context) (found bool, err error) {
+		tell := func(e wire.Event) bool {
+			found = true
+			w.from.n++ // so that no two messages have one id
+			if err := give(message{cursorOf(w.route.id, w.from.String()), e.Name, e}); err != nil {
+				stop(err)
+			}
+			return ctx.Err() == nil
+		}
+		if err := w.histories(ctx, func(t history.Told) bool { return tell(toldEvent(t.Event)) }); err != nil {
+			return found, err
+		}
+		page, err := stream.ReadFeed(ctx, w.api.engine, stream.Cursor(w.from.position), watchPage)
+		for _, e := range page.Events {
+			at := string(e.Position)
+			w.from.position = at
+			if !tell(eventOf(e.Event, &at)) {
+				break
+			}
+		}
+		return found, err
+	}}
+	p.Run(ctx)
+	return context.Cause(ctx)
+}

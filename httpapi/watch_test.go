@@ -1,0 +1,136 @@
+package httpapi_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Verifies that who watches a workspace is told what its histories tell and of its
+// events, from now on, and again after a break, and nothing of another workspace; and
+// that the same can be read page by page.
+func TestTheFeedOfEverything(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.running()
+		create := func(id, where string) {
+			t.Helper()
+			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil, "X-Holdfast-Workspace", where), 201, "")
+		}
+		create("before", "default")
+		l := d.watch("")
+		create("i1", "other")
+		create("i1", "default")
+		d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
+		var told []string
+		var last string
+		for range 2 {
+			e := l.next()
+			told, last = append(told, e.data.Stream), e.id
+			if (e.data.Position == nil) != strings.HasPrefix(e.data.Stream, "$") {
+				t.Errorf("told %+v", e.data)
+			}
+		}
+		slices.Sort(told)
+		if !slices.Equal(told, []string{"$entity/invoice/i1", "s"}) {
+			t.Errorf("told of %q", told)
+		}
+		l.stop()
+		create("i2", "default")
+		l = d.watch(last)
+		for e := l.next(); e.data.Stream != "$entity/invoice/i2"; e = l.next() { // the rest may come twice
+			if e.data.Stream != "$entity/invoice/i1" && e.data.Stream != "$entity/invoice/before" {
+				t.Fatalf("told %+v", e.data)
+			}
+		}
+		l.stop()
+
+		told = nil
+		for path := "feed?limit=2"; ; {
+			var page wire.List[wire.Event]
+			d.want(d.ask("GET", path, nil, &page), 200, "")
+			for _, e := range page.Items {
+				told = append(told, e.Stream)
+			}
+			if page.Next == nil {
+				break
+			}
+			path = "feed?limit=2&cursor=" + *page.Next
+		}
+		if slices.Sort(told); !slices.Equal(told, []string{"$entity/invoice/before", "$entity/invoice/i1", "$entity/invoice/i2", "s"}) {
+			t.Errorf("read of %q", told)
+		}
+		d.want(d.ask("GET", "feed?cursor=p7", nil, nil), 400, fault.Validation)
+		d.want(d.ask("GET", "feed", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", "nonsense"), 400, fault.Validation)
+	}, invoices(nil))
+}
+
+func TestALifecycleIsDrawn(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		var got wire.Diagram
+		d.want(d.ask("GET", "lifecycles/invoice/diagram", nil, &got), 200, "")
+		if got.Format != "svg" || !strings.HasPrefix(got.Diagram, "<svg") {
+			t.Errorf("drew %.80q", got)
+		}
+		d.want(d.ask("GET", "lifecycles/invoice/diagram?format=mermaid", nil, &got), 200, "")
+		if !strings.Contains(got.Diagram, "stateDiagram") {
+			t.Errorf("drew %.80q", got)
+		}
+		resp := d.ask("GET", "lifecycles/invoice/diagram", nil, nil, "Accept", "image/avif,image/svg+xml,*/*;q=0.8")
+		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(string(text), "<svg") {
+			t.Errorf("%d %q: %.80q", resp.StatusCode, resp.Header.Get("Content-Type"), text)
+		}
+		d.want(d.ask("GET", "lifecycles/invoice/diagram?format=png", nil, nil), 400, fault.Validation)
+		d.want(d.ask("GET", "lifecycles/nothing/diagram", nil, nil), 404, fault.NotFound)
+	}, invoices(nil))
+}
+
+// Verifies that without keys all workspaces are known, and made, and that a key knows
+// its own alone.
+func TestWorkspaces(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for i, status := range []int{201, 200} {
+			var made wire.Workspace
+			d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "acme"}, &made), status, "")
+			if made.Name != "acme" || made.CreatedAt == nil {
+				t.Errorf("%d: made %+v", i, made)
+			}
+		}
+		d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "a b"}, nil), 400, fault.Validation)
+		d.want(d.ask("POST", "workspaces", wire.NewWorkspace{}, nil), 400, fault.Validation)
+		var names []string
+		for path := "workspaces?limit=1"; ; {
+			var page wire.List[wire.Workspace]
+			d.want(d.ask("GET", path, nil, &page), 200, "")
+			for _, w := range page.Items {
+				names = append(names, w.Name)
+			}
+			if page.Next == nil {
+				break
+			}
+			path = "workspaces?limit=1&cursor=" + *page.Next
+		}
+		if !slices.Contains(names, "acme") || !slices.Contains(names, "default") || !slices.IsSorted(names) {
+			t.Errorf("there are %q", names)
+		}
+
+		locked := newDoor(t, d.engine, httpapi.Options{})
+		_, locked.key = locked.newKey("acme", keys.Admin, 0)
+		var page wire.List[wire.Workspace]
+		locked.want(locked.ask("GET", "workspaces", nil, &page), 200, "")
+		if len(page.Items) != 1 || page.Items[0].Name != "acme" {
+			t.Errorf("a key knows of %+v", page.Items)
+		}
+		locked.want(locked.ask("POST", "workspaces", wire.NewWorkspace{Name: "acme"}, nil), 200, "")
+		locked.want(locked.ask("POST", "workspaces", wire.NewWorkspace{Name: "default"}, nil), 403, fault.Forbidden)
+		locked.want(locked.ask("POST", "workspaces", wire.NewWorkspace{Name: "new"}, nil), 403, fault.Forbidden)
+		locked.want(locked.ask("GET", "streams/s/events", nil, nil, "X-Holdfast-Workspace", "default"), http.StatusForbidden, fault.Forbidden)
+		locked.want(locked.ask("GET", "workspaces", nil, nil, "X-Holdfast-Workspace", "acme"), 200, "")
+	})
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) workspaceRoutes() {
+	add(a, route{method: http.MethodGet, path: "workspaces", id: "listWorkspaces", tag: "workspaces", summary: "List the workspaces: the key's own or, without keys, all.", roles: readers}, listWorkspaces)
+	add(a, route{method: http.MethodPost, path: "workspaces", id: "createWorkspace", tag: "workspaces", summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
+		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: underHold}, createWorkspace)
+}
+
+type listWorkspacesIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+// listWorkspaces lists what the caller may know of: a key knows its own alone.
+func listWorkspaces(c *call, in *listWorkspacesIn) (wire.List[wire.Workspace], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Workspace]{}, err
+	}
+	if !c.api.open {
+		found, err := c.workspace(c.key.Workspace)
+		if err != nil || p.after >= c.key.Workspace {
+			found = nil
+		}
+		return listed(c, found, ""), err
+	}
+	found, err := store.Workspaces(c.ctx(), c.doer(), p.after, p.limit)
+	all := make([]wire.Workspace, len(found))
+	next := ""
+	for i, w := range found {
+		all[i] = wire.Workspace{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}
+		if len(found) == p.limit {
+			next = w.Name
+		}
+	}
+	return listed(c, all, next), err
+}
+
+// workspace returns one workspace, if it is there.
+func (c *call) workspace(name string) ([]wire.Workspace, error) {
+	w, err := store.WorkspaceNamed(c.ctx(), c.doer(), name)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	return []wire.Workspace{{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}}, nil
+}
+
+type createWorkspaceIn struct{ Body wire.NewWorkspace }
+
+func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
+	if !c.api.open && in.Body.Name != c.key.Workspace {
+		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key knows its own workspace alone: make the first key of another one where the database is (holdfast keys create --workspace)")
+	}
+	if err := store.CheckWorkspace(in.Body.Name); err != nil {
+		return wire.Workspace{}, err
+	}
+	was, err := c.workspace(in.Body.Name)
+	if err != nil {
+		return wire.Workspace{}, err
+	}
+	if len(was) == 1 {
+		c.status = http.StatusOK
+		return was[0], nil
+	}
+	if _, err := c.api.engine.Place(holdfast.InWorkspace(c.ctx(), in.Body.Name), store.Write); err != nil {
+		return wire.Workspace{}, err
+	}
+	now, err := c.workspace(in.Body.Name)
+	if err == nil && len(now) == 0 {
+		err = fault.New(fault.Unavailable, "the workspace is not there yet: try again").Repeatable()
+	}
+	if err != nil {
+		return wire.Workspace{}, err
+	}
+	return now[0], nil
+}

@@ -1,0 +1,18 @@
+package wire
+
+// Workspace is a tenant.
+type Workspace struct {
+	Name      string `json:"name"`
+	CreatedAt *Time  `json:"createdAt"`
+}
+
+// NewWorkspace makes a workspace.
+type NewWorkspace struct {
+	Name string `json:"name"`
+}
+
+// Diagram is a lifecycle, drawn.
+type Diagram struct {
+	Format  string `json:"format" enum:"svg,mermaid"`
+	Diagram string `json:"diagram"`
+}
