@@ -322,6 +322,22 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	}
 	o := c.asks(in.Body.Input, in.Body.ExpectedVersion, 0)
 	if begun != nil {
+		acts, err := l.ActsUnclaimed(c.api.engine, in.StepKey, in.Body.Requester)
+		if err != nil {
+			return wire.Fired{}, err
+		}
+		if acts { // the key is what tells others that it has begun
+			held, end, err := c.holdKey(in.Name, in.ID)
+			if again, ok := c.second(l, in.ID, err, firedAs); ok {
+				fired, _ := again.answer.(wire.Fired)
+				return fired, again.err
+			}
+			if err != nil {
+				return wire.Fired{}, err
+			}
+			defer end()
+			begun = held
+		}
 		o = append(o, lifecycle.Beginning(begun))
 	}
 	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, o...)
@@ -422,6 +438,29 @@ func firedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, er
 		c.status = http.StatusAccepted
 	}
 	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: entityOf(l.Name(), e), Output: f.Output}, nil
+}
+
+// holdKey holds the request's key while its step is worked on, and returns what is to be
+// written in the transaction that begins, and ends, the operation. Where nothing was
+// written, the key is freed in the end.
+func (c *call) holdKey(name, id string) (begun func(context.Context, holdfast.Tx, string) error, end func(), err error) {
+	q, mine, err := requests.Take(c.ctx(), c.api.engine, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+	if err == nil && !mine {
+		err = errSecond
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r := c.r
+	k := c.keepKey(q.Epoch)
+	c.r = r.WithContext(k.Start(r.Context()))
+	return func(ctx context.Context, tx holdfast.Tx, operation string) error {
+			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subjectOf(name, id))
+		}, func() {
+			k.Stop()
+			c.r = r
+			c.freeKey(q.Epoch)
+		}, nil
 }
 
 // errSecond says that another has come first under the key.

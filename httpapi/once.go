@@ -115,27 +115,39 @@ func (c *call) keptUnderHold() (any, error) {
 	if !mine {
 		return c.replay(q)
 	}
-	k := &hold.Keeper{Lease: keyLease, Timeout: answerWithin, Renew: func(ctx context.Context) error {
-		_, err := requests.Renew(ctx, c.api.engine, c.idempotency, q.Epoch, keyLease)
-		return err
-	}}
+	k := c.keepKey(q.Epoch)
 	r := c.r
 	c.r = r.WithContext(k.Start(r.Context()))
 	answer, err := c.route.serve(c)
 	k.Stop()
 	c.r = r
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), keyLease)
-	defer cancel()
 	if err != nil {
-		if failed := requests.Free(ctx, c.api.engine, c.idempotency, q.Epoch); failed != nil {
-			c.api.log.Warn("the key of a refused request could not be freed: it is free when its hold has run out", "error", failed)
-		}
+		c.freeKey(q.Epoch)
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), keyLease)
+	defer cancel()
 	if err := requests.Finish(ctx, c.api.engine, c.idempotency, q.Epoch, c.status, c.stored(answer)); err != nil && fault.CodeOf(err) != fault.LeaseLost {
 		c.api.log.Warn("the answer to a request could not be kept: it is done again when it is sent again", "error", err)
 	}
 	return answer, nil
+}
+
+// keepKey keeps the hold of the request's key.
+func (c *call) keepKey(epoch int64) *hold.Keeper {
+	return &hold.Keeper{Lease: keyLease, Timeout: answerWithin, Renew: func(ctx context.Context) error {
+		_, err := requests.Renew(ctx, c.api.engine, c.idempotency, epoch, keyLease)
+		return err
+	}}
+}
+
+// freeKey forgets a request that changed nothing, if its key is still held.
+func (c *call) freeKey(epoch int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), keyLease)
+	defer cancel()
+	if err := requests.Free(ctx, c.api.engine, c.idempotency, epoch); err != nil {
+		c.api.log.Warn("the key of a refused request could not be freed: it is free when its hold has run out", "error", err)
+	}
 }
 
 // storedAnswer is an answer as it is kept.

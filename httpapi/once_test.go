@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -362,4 +363,78 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 			}
 		}
 	}, invoices(nil))
+}
+
+// A step that acts without a claim is done once under its key, however many ask at
+// once: the others are told that it is being worked on, and later how it ended.
+func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
+	const config = `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sent"],
+	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "action": "Send"}]}`
+	test := func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		var calls atomic.Int64
+		begun, goOn := make(chan struct{}, 100), make(chan struct{})
+		var refuses atomic.Bool
+		send := func(ctx context.Context, _ *lifecycle.Act[json.RawMessage]) error {
+			calls.Add(1)
+			begun <- struct{}{}
+			<-goOn
+			if refuses.Load() {
+				return holdfast.Invalid("not today")
+			}
+			return nil
+		}
+		e := open(lifecycle.MustParse[json.RawMessage]([]byte(config)).Action("Send", send))
+		d := newDoor(t, e, httpapi.Options{NoKeys: true})
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "n"}, nil), 201, "")
+		fire := func() *http.Response {
+			return d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k")
+		}
+		before := calls.Load()
+		var all sync.WaitGroup
+		var done, waits atomic.Int64
+		for range 20 {
+			all.Go(func() {
+				switch resp := fire(); resp.StatusCode {
+				case 200:
+					done.Add(1)
+				case 409:
+					waits.Add(1)
+				default:
+					t.Errorf("answered %d", resp.StatusCode)
+				}
+			})
+		}
+		<-begun
+		resp := fire()
+		d.want(resp, 409, fault.KeyInFlight)
+		if resp.Header.Get("Retry-After") == "" {
+			t.Error("it is not said when to come again")
+		}
+		goOn <- struct{}{}
+		all.Wait()
+		resp = fire()
+		d.want(resp, 200, "")
+		if resp.Header.Get(replayedHeader) != "true" || calls.Load() != before+1 || done.Load() < 1 || done.Load()+waits.Load() != 20 {
+			t.Errorf("it ran %d times; %d were answered, %d sent away", calls.Load()-before, done.Load(), waits.Load())
+		}
+
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "m"}, nil), 201, "")
+		refuses.Store(true) // what is refused may be tried again under its key
+		defer refuses.Store(false)
+		for range 2 {
+			all.Go(func() { <-begun; goOn <- struct{}{} })
+			d.want(d.ask("POST", "lifecycles/note/entities/m/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k2"), 422, fault.ActionInvalid)
+			all.Wait()
+		}
+	}
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(p ...holdfast.Part) *holdfast.Engine { return holdfasttest.Open(t, p...) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(p ...holdfast.Part) *holdfast.Engine {
+			return holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)), p...)
+		})
+	})
 }

@@ -105,6 +105,23 @@ type Fate struct {
 	Invalid bool
 }
 
+// ActsUnclaimed says whether a step may run code without a claim: then nothing tells
+// that it has begun.
+func (l *Lifecycle[E]) ActsUnclaimed(e *holdfast.Engine, step, requester string) (bool, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return false, err
+	}
+	steps, err := s.offered(step, requester)
+	if err != nil {
+		return false, nil // it is refused
+	}
+	return slices.ContainsFunc(steps, func(x *lifecycles.Step) bool {
+		_, claimed := x.Claim.For(requester)
+		return !claimed && (s.handler(x.Action, requester) != nil || s.handler(x.Validation, requester) != nil)
+	}), nil
+}
+
 // FateOf returns what became of an operation on an entity, also long after its end,
 // as long as its history is kept: [holdfast.ErrNotFound] if nothing is known of it.
 func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, operation string) (Fate, error) {
