@@ -27,6 +27,9 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
+	if err := stream.OpenFeed(c.ctx(), c.api.engine); err != nil {
+		return none, err
+	}
 	if c.wantsStream() {
 		return none, c.follow(in.Cursor)
 	}

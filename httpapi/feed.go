@@ -63,6 +63,9 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
+	if err := stream.OpenFeed(c.ctx(), c.api.engine); err != nil {
+		return none, err
+	}
 	from := spot{id: history.First}
 	switch {
 	case p.after != "":
@@ -178,6 +181,9 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 				stop(err)
 			}
 			return ctx.Err() == nil
+		}
+		if err := stream.OpenFeed(ctx, w.api.engine); err != nil { // the workspace may be one of later
+			return false, err
 		}
 		if err := w.histories(ctx, func(t history.Told) bool { return tell(toldEvent(t.Event)) }); err != nil {
 			return found, err

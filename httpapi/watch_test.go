@@ -134,3 +134,20 @@ func TestWorkspaces(t *testing.T) {
 		locked.want(locked.ask("GET", "workspaces", nil, nil, "X-Holdfast-Workspace", "acme"), 200, "")
 	})
 }
+
+// Verifies that a workspace has its feed without anybody switching it on, also for who
+// listens before there is anything in it.
+func TestEveryWorkspaceHasItsFeed(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.running()
+		for _, path := range []string{"events", "feed"} {
+			space := "space-" + path
+			l := d.listen(path, "X-Holdfast-Workspace", space)
+			d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"first"}]}`, nil, "X-Holdfast-Workspace", space), 201, "")
+			for e := l.next(); e.event != "first"; e = l.next() {
+				t.Logf("told %+v", e)
+			}
+			l.stop()
+		}
+	})
+}

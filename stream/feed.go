@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -43,9 +46,42 @@ func (p *feedPart) Start(ctx context.Context, e *holdfast.Engine) error {
 			return err
 		}
 	}
+	feedsOf(e).on.Store(true)
 	s := &feed.Sequencer{Doer: e, Hub: e.Hub(), Log: e.Reactions().Log}
 	e.Background(s.Run)
 	return nil
+}
+
+// feeds is what an engine knows of the feeds that it has to do with.
+type feeds struct {
+	on   atomic.Bool // the engine numbers
+	open sync.Map    // workspaces
+}
+
+type feedsKey struct{}
+
+func feedsOf(e *holdfast.Engine) *feeds {
+	return e.Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
+}
+
+// OpenFeed switches the feed on in the context's workspace, if the engine has the part
+// [Feed], and the workspace is there: one that nobody has written to has no events.
+func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
+	f, space := feedsOf(e), store.WorkspaceOf(ctx)
+	if _, known := f.open.Load(space); known || !f.on.Load() {
+		return nil
+	}
+	if there, err := store.WorkspaceNamed(ctx, e, space); err != nil || there == nil {
+		return err
+	}
+	_, err := reactions.Get(ctx, e, feed.Reaction)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = feed.Open(ctx, e)
+	}
+	if err == nil {
+		f.open.Store(space, true)
+	}
+	return err
 }
 
 // Cursor is a place in the feed of a workspace. It may be kept and used at any
@@ -124,6 +160,9 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 	defer stop(nil)
 	p := wake.Poller{Hub: e.Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: e.Reactions().Log,
 		Look: func(ctx context.Context) (bool, error) {
+			if err := OpenFeed(ctx, e); err != nil { // the workspace may be one of later
+				return false, err
+			}
 			page, err := ReadFeed(ctx, e, after, 0)
 			if err != nil && !passing(err) {
 				stop(err)
