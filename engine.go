@@ -43,6 +43,9 @@ type Config struct {
 	// SweepEvery is how often a running engine looks for what a crash left
 	// held; the default is 10 seconds.
 	SweepEvery time.Duration
+	// StuckAfter is how long a claim is held that nobody renews, of a lifecycle
+	// whose config does not say; the default is 5 minutes.
+	StuckAfter time.Duration
 	// KeepHistory is how long the histories of entities, scopes, tasks and
 	// reactions are kept at the least; 0 is for ever, an hour is the shortest.
 	// The last event of each thing stays, and so does what a reaction has
@@ -65,16 +68,17 @@ type Part interface {
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct {
-	log     *slog.Logger
-	port    *store.Port
-	hub     *wake.Hub
-	janitor *hold.Janitor
-	follow  *reactions.Worker
-	loops   []func(context.Context)
-	running atomic.Bool
-	sharing sync.Mutex
-	common  map[any]any
-	shards  struct {
+	log        *slog.Logger
+	port       *store.Port
+	hub        *wake.Hub
+	janitor    *hold.Janitor
+	follow     *reactions.Worker
+	stuckAfter time.Duration
+	loops      []func(context.Context)
+	running    atomic.Bool
+	sharing    sync.Mutex
+	common     map[any]any
+	shards     struct {
 		sync.Mutex
 		known []int16
 		at    time.Time
@@ -98,7 +102,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub()}
+	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
 	e.port.Wake = e.hub.Wake
 	e.janitor = e.newJanitor(c.SweepEvery, c.KeepHistory)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}

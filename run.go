@@ -81,6 +81,9 @@ func (e *Engine) Shared(key any, make func() any) any {
 // Node is the name of this node in what it holds.
 func (e *Engine) Node() string { return e.follow.Name }
 
+// StuckAfter is what [Config] says, or 0. It is for the packages of this module.
+func (e *Engine) StuckAfter() time.Duration { return e.stuckAfter }
+
 // Log is where the engine tells what a person who runs the program should know.
 func (e *Engine) Log() *slog.Logger { return e.log }
 

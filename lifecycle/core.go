@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,19 +239,19 @@ func choices(steps []*lifecycles.Step, requester string) (all map[string]entitie
 }
 
 // lease is how long a claim of a fired step is held without a renewal.
-func (c *core) lease(a *asked) time.Duration {
+func (s *site) lease(a *asked) time.Duration {
 	if a.lease > 0 {
 		return a.lease
 	}
-	return min(hold.Lease, c.stuckAfter())
+	return min(hold.Lease, s.stuckAfter())
 }
 
 // stuckAfter is how long a claim is held that nobody renews.
-func (c *core) stuckAfter() time.Duration {
-	if j := c.config.Janitor; j != nil && j.StuckAfter > 0 {
+func (s *site) stuckAfter() time.Duration {
+	if j := s.config.Janitor; j != nil && j.StuckAfter > 0 {
 		return j.StuckAfter
 	}
-	return stuckAfter
+	return cmp.Or(s.engine.StuckAfter(), stuckAfter)
 }
 
 // stuckAfter is the default of a config's stuck_after.

@@ -373,13 +373,18 @@ func FailTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, m
 	return shown[json.RawMessage](x, err)
 }
 
-// RenewTask extends the hold of a task.
+// RenewTask extends the hold of a task, as long as its handler may take: what hangs is
+// not held for ever.
 func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, lease time.Duration) (time.Time, error) {
-	t, _, _, err := taskOf(ctx, e, id, epoch)
+	t, r, _, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return entities.Renew(ctx, e, t.at, t.entity.Ticket(), lease)
+	longest := timeoutOf(t.step)
+	if h := t.worker(r.stage); h != nil && h.Timeout > 0 {
+		longest = h.Timeout
+	}
+	return entities.RenewWithin(ctx, e, t.at, t.entity.Ticket(), lease, longest)
 }
 
 // TaskEffect journals an effect of a task; see [Claim.Effect]. One that an earlier

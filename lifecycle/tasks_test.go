@@ -452,3 +452,29 @@ func TestAWorkerTriesAgain(t *testing.T) {
 		y.is("new")
 	})
 }
+
+// Verifies that the hold of a worker that hangs is renewed only as long as its handler
+// may take.
+func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
+	eachYard(t, "transactional", "hold", func(y *yard) {
+		y.fire("do")
+		task := y.one("Do")
+		var last time.Time
+		for range 15 { // the default is 15 minutes
+			until, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, 2*time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if until.Before(last) {
+				t.Errorf("a renewal takes it from %s to %s", last, until)
+			}
+			last = until
+			holdfasttest.Advance(y.t, y.e, 59*time.Second)
+		}
+		holdfasttest.Advance(y.t, y.e, 30*time.Second)
+		_, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, 2*time.Minute)
+		wantCode(t, err, fault.LeaseLost)
+		y.e.Round(y.ctx)
+		y.is("new") // nothing was begun
+	})
+}

@@ -55,10 +55,12 @@ type databaseFlags struct {
 }
 
 type serverFlags struct {
-	Listen          string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Where to listen. By default 127.0.0.1:7070; port 0 takes a free one."`
-	ShutdownTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"How long requests in flight may take after a signal to stop. By default 30s."`
-	SecretKey       string        `placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
-	AllowPrivate    string        `placeholder:"NETWORKS" help:"Networks that handlers and webhooks may be on although they are not public, separated by commas, such as 10.1.0.0/16."`
+	Listen            string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Where to listen. By default 127.0.0.1:7070; port 0 takes a free one."`
+	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long requests in flight may take after a signal to stop. By default 30s."`
+	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for what a crash left held. By default 10s; a lifecycle's own janitor may say that it is looked at less often."`
+	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim is held that nobody renews, unless its lifecycle or who claims says otherwise. By default 5m."`
+	SecretKey         string        `placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
+	AllowPrivate      string        `placeholder:"NETWORKS" help:"Networks that handlers and webhooks may be on although they are not public, separated by commas, such as 10.1.0.0/16."`
 }
 
 type devCommand struct {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -96,6 +97,9 @@ func (s server) run(ctx context.Context) error {
 	if s.ShutdownTimeout < 0 {
 		return misuse("--shutdown-timeout is negative")
 	}
+	if s.JanitorEvery <= 0 || s.JanitorStuckAfter <= 0 {
+		return misuse("--janitor-every and --janitor-stuck-after are more than 0")
+	}
 	if err := s.options(); err != nil {
 		return err
 	}
@@ -114,7 +118,7 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: s.sweepEvery},
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), StuckAfter: s.JanitorStuckAfter},
 		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)
 	if err != nil {
 		return unlessStopped(ctx, err)

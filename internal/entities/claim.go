@@ -162,6 +162,7 @@ var (
 			args.Text(a.Operation)
 			args.Int(a.Epoch)
 			args.Int(a.lease.Milliseconds())
+			args.Int(a.longest.Milliseconds())
 		},
 		func(all *[]time.Time, row store.Row) error {
 			var until time.Time
@@ -173,7 +174,7 @@ var (
 
 type renewArgs struct {
 	Ticket
-	lease time.Duration
+	lease, longest time.Duration
 }
 
 // After is the name under which an after-effect is marked: no event has it, but what
@@ -370,10 +371,16 @@ func ClaimFailed(e Entity) *fault.Error {
 
 // Renew extends a hold, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease time.Duration) (time.Time, error) {
+	return RenewWithin(ctx, d, at, t, lease, 0)
+}
+
+// RenewWithin extends the hold of an operation that was resumed, at the most until so
+// long after that; 0 is as [Renew].
+func RenewWithin(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease, longest time.Duration) (time.Time, error) {
 	if err := CheckLease(lease); err != nil {
 		return time.Time{}, err
 	}
-	until, err := renewVerb.DoAt(ctx, d, at, renewArgs{t, lease})
+	until, err := renewVerb.DoAt(ctx, d, at, renewArgs{t, lease, longest})
 	switch {
 	case err != nil:
 		return time.Time{}, err

@@ -1,5 +1,6 @@
 -- Takes operations that are due, each queue's the longest due first.
--- Taking adds one to the epoch. What others are taking is skipped. Rows are found
+-- Taking adds one to the epoch; due_at is then when it was taken. What others are
+-- taking is skipped. Rows are found
 -- again by their place, as in tasks.take.
 -- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms], $4 holder, $5 limit
 WITH due AS MATERIALIZED (
@@ -17,7 +18,7 @@ WITH due AS MATERIALIZED (
      LIMIT $5::bigint
 )
 UPDATE {schema}.entity e
-   SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, until = {now} + due.lease * interval '1 ms'
+   SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, due_at = {now}, until = {now} + due.lease * interval '1 ms'
   FROM due
  WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
 RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
