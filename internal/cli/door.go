@@ -26,6 +26,7 @@ type doorFlags struct {
 	URL       string `name:"url" placeholder:"URL" help:"The server to ask, such as http://127.0.0.1:7070. Without one, --db is opened here."`
 	Key       string `placeholder:"KEY" help:"The API key for the server, hf_…."`
 	Workspace string `placeholder:"NAME" help:"The workspace, where no key says it. By default default."`
+	SecretKey string `hidden:"" placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
 	Output    string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
 
@@ -120,7 +121,11 @@ func (f doorFlags) local(ctx context.Context, p *program, in inProcess) (*door, 
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.New(engine, httpapi.Options{Log: p.log, NoKeys: true})
+	o, err := f.api(p)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	api := httpapi.New(engine, o)
 	c, err := client.New("http://in-process", client.Options{Workspace: f.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
 	if err == nil && in.feed {
 		err = number(ctx, engine)
@@ -150,7 +155,11 @@ func (f doorFlags) engine(ctx context.Context, p *program, in inProcess) (*holdf
 	if err != nil {
 		return nil, err
 	}
-	var parts []holdfast.Part
+	o, err := f.api(p)
+	if err != nil {
+		return nil, err
+	}
+	parts := []holdfast.Part{httpapi.Handlers(o)}
 	if in.feed {
 		o := stream.FeedOptions{}
 		if f.Workspace != "" {
@@ -159,6 +168,13 @@ func (f doorFlags) engine(ctx context.Context, p *program, in inProcess) (*holdf
 		parts = append(parts, stream.Feed(o))
 	}
 	return holdfast.Open(ctx, db, holdfast.Config{Log: p.log, NoMigrate: !in.create}, parts...)
+}
+
+// api is how the API works in this process.
+func (f doorFlags) api(p *program) (o httpapi.Options, err error) {
+	o = httpapi.Options{Log: p.log, NoKeys: true}
+	o.SecretKeys, err = secretKeys(f.SecretKey)
+	return o, err
 }
 
 // number gives all events that are there their place in the feed, so that who reads

@@ -34,6 +34,8 @@ type grammar struct {
 	Diagram diagramCommand `cmd:"" help:"Draw the config of a lifecycle."`
 
 	Keys       keysCommand       `cmd:"" help:"API keys: create, list, show, rotate, revoke."`
+	Lifecycles lifecyclesCommand `cmd:"" help:"Lifecycles that are put through the API: list, put, diagram."`
+	Handlers   handlersCommand   `cmd:"" help:"Code elsewhere, URLs and workers: list, put, delete."`
 	Entities   entitiesCommand   `cmd:"" help:"Entities of lifecycles: create, list, show, history."`
 	Fire       fireCommand       `cmd:"" help:"Do a step of an entity."`
 	Claim      claimCommand      `cmd:"" help:"A claim by hand: take, renew, settle, release."`
@@ -42,6 +44,8 @@ type grammar struct {
 	Streams    streamsCommand    `cmd:"" help:"Streams of events: append, read, close."`
 	Events     eventsCommand     `cmd:"" help:"Read the feed over all streams, or follow it."`
 	Reactions  reactionsCommand  `cmd:"" help:"Reactions: list, show, put, delete, streams, unblock, skip, reset."`
+
+	Webhooks webhooksCommand `cmd:"" help:"URLs that events are sent to: list, create, rotate, delete."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Tell what this program is made of."`

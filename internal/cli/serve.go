@@ -97,8 +97,8 @@ func (s server) run(ctx context.Context) error {
 	if s.ShutdownTimeout < 0 {
 		return misuse("--shutdown-timeout is negative")
 	}
-	if s.JanitorEvery <= 0 || s.JanitorStuckAfter <= 0 {
-		return misuse("--janitor-every and --janitor-stuck-after are more than 0")
+	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
+		return misuse("--janitor-every and --janitor-stuck-after are not negative")
 	}
 	if err := s.options(); err != nil {
 		return err
