@@ -99,7 +99,13 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, hf, time.Hour); err != nil {
 		return err
 	}
-	if _, err := b.sweep(ctx); err != nil {
+	shards, err := store.Shards(ctx, hf)
+	if err != nil {
+		return err
+	}
+	// Not of the board, which looks for strays, too: how often it does depends on what
+	// else is in the database, and every run must count the same points.
+	if _, err := s.sweep(ctx, shards); err != nil {
 		return err
 	}
 	if _, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil {
