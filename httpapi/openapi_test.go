@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+	"github.com/pb33f/libopenapi-validator/errors"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
@@ -483,4 +488,36 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("skipReactions", "reactions/r/skip", wire.Repair{}, nil)
 	good("deleteReaction", "reactions/r", nil, nil)
 	good("closeStream", "streams/s/close", exampleBodies["closeStream"], nil)
+}
+
+// The document is valid by the schema of OpenAPI 3.1, as a public validator has it.
+func TestTheOpenAPIDocumentIsValid(t *testing.T) {
+	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	text, err := io.ReadAll(d.ask("GET", "openapi.json", nil, nil).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(text []byte) []*errors.ValidationError {
+		t.Helper()
+		doc, err := libopenapi.NewDocument(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, failed := validator.NewValidator(doc)
+		if len(failed) > 0 {
+			t.Fatal(failed)
+		}
+		_, wrong := v.ValidateDocument()
+		return wrong
+	}
+	for _, w := range check(text) {
+		t.Errorf("%s: %s", w.Message, w.Reason)
+		for _, s := range w.SchemaValidationErrors {
+			t.Errorf("  %s: %s", s.FieldPath, s.Reason)
+		}
+	}
+	broken := bytes.Replace(text, []byte(`"in":"path"`), []byte(`"in":"nowhere"`), 1)
+	if bytes.Equal(broken, text) || len(check(broken)) == 0 {
+		t.Error("a parameter that is nowhere is taken for valid")
+	}
 }
