@@ -62,6 +62,7 @@ build: ## the command, into bin/
 
 vet:
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
 
 fmt-check:
 	@files=$$(gofmt -l .) && if [ -n "$$files" ]; then \
