@@ -8,6 +8,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	_ "github.com/holdfast-go/holdfast/internal/tokens"
+	_ "github.com/holdfast-go/holdfast/internal/wallets"
 	_ "github.com/holdfast-go/holdfast/internal/webhooks"
 	_ "github.com/holdfast-go/holdfast/lifecycle" // it declares verbs too
 	"github.com/holdfast-go/holdfast/postgres"

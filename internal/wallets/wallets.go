@@ -1,0 +1,276 @@
+// Package wallets keeps points: a balance that is only added to, and an append-only
+// ledger that it is the sum of. Every row of a ledger has a reference, which names what
+// it is for: the same reference again posts nothing. So a post whose answer was lost is
+// simply made again.
+package wallets
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Wallet is a wallet as it stands.
+type Wallet struct {
+	ID            string
+	Balance       int64
+	AllowNegative bool
+	Version       int64 // the number of its last row
+	CreatedAt     time.Time
+}
+
+// Entry is a row of a ledger. Balance is the wallet's behind it.
+type Entry struct {
+	N, Delta, Balance int64
+	Reason, Reference string
+	At                time.Time
+}
+
+// PostArgs adds to a wallet, or takes from it.
+type PostArgs struct {
+	Wallet    string
+	Delta     int64
+	Reason    string
+	Reference string
+}
+
+type putArgs struct {
+	id       string
+	negative bool
+}
+
+type listArgs struct {
+	id, after string
+	limit     int
+}
+
+type ledgerArgs struct {
+	wallet string
+	after  int64
+	limit  int
+}
+
+type posted struct {
+	applied          bool
+	found            string // posted, known, refused, missing
+	balance, version int64
+	negative         bool
+	delta            int64 // what the reference posted before
+	moved            int64 // wallets; it has the statement move them
+}
+
+var (
+	putVerb = store.NewVerb(store.Decl{Name: "wallets.put", Repeat: true},
+		func(a putArgs) []string { return []string{row(a.id)} },
+		func(a putArgs, args *store.Args) {
+			args.Text(a.id)
+			negative := int64(0)
+			if a.negative {
+				negative = 1
+			}
+			args.Int(negative)
+		},
+		func(w *Wallet, r store.Row) error {
+			err := r.Scan(&w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
+			w.CreatedAt = w.CreatedAt.UTC()
+			return err
+		})
+	postVerb = store.NewVerb(store.Decl{Name: "wallets.post", Group: true, Combine: true, Repeat: true},
+		func(a PostArgs) []string { return []string{row(a.Wallet)} },
+		func(a PostArgs, args *store.Args) {
+			args.Text(a.Wallet)
+			args.Int(a.Delta)
+			args.Text(a.Reason)
+			args.Text(a.Reference)
+		},
+		func(p *posted, r store.Row) error {
+			p.applied = r.Applied()
+			return r.Scan(&p.found, &p.balance, &p.version, &p.negative, &p.delta, &p.moved)
+		}).Waking(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
+	listVerb = store.NewVerb(store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
+		func(a listArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.after)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Wallet, r store.Row) error {
+			var w Wallet
+			err := r.Scan(&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
+			w.CreatedAt = w.CreatedAt.UTC()
+			*all = append(*all, w)
+			return err
+		})
+	ledgerVerb = store.NewVerb(store.Decl{Name: "wallets.ledger", Lane: store.Read}, nil,
+		func(a ledgerArgs, args *store.Args) {
+			args.Text(a.wallet)
+			args.Int(a.after)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Entry, r store.Row) error {
+			var e Entry
+			err := r.Scan(&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At)
+			e.At = e.At.UTC()
+			*all = append(*all, e)
+			return err
+		})
+)
+
+func row(id string) string { return "wallet/" + id }
+
+// Topic is what is woken when a wallet has got something.
+func Topic(id string) string { return "wallet/" + id }
+
+// Put makes a wallet, or changes whether its balance may be below zero. One that is
+// below zero already stays there, and can only rise.
+func Put(ctx context.Context, d store.Doer, id string, allowNegative bool) (Wallet, error) {
+	if err := strict.Text("wallet", id, events.MaxName); err != nil {
+		return Wallet{}, err
+	}
+	w, err := putVerb.Do(ctx, d, putArgs{id, allowNegative})
+	w.ID = id
+	return w, err
+}
+
+// Get returns a wallet, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
+	if err := strict.Text("wallet", id, events.MaxName); err != nil {
+		return Wallet{}, err
+	}
+	all, err := listVerb.Do(ctx, d, listArgs{id: id, limit: 1})
+	if err == nil && len(all) == 0 {
+		err = missing(id)
+	}
+	if err != nil {
+		return Wallet{}, err
+	}
+	return all[0], nil
+}
+
+func missing(id string) error { return fault.New(fault.NotFound, "there is no wallet %q", id) }
+
+// List returns wallets in the order of their ids, behind one of them.
+func List(ctx context.Context, d store.Doer, after string, limit int) ([]Wallet, error) {
+	return listVerb.Do(ctx, d, listArgs{after: after, limit: limit})
+}
+
+// Ledger returns rows of a ledger in their order, behind one of them.
+func Ledger(ctx context.Context, d store.Doer, id string, after int64, limit int) ([]Entry, error) {
+	return ledgerVerb.Do(ctx, d, ledgerArgs{id, after, limit})
+}
+
+// Post adds to a wallet, or takes from it. The same reference again posts nothing, and
+// answers the wallet as it is; with another delta it is [fault.Conflict]. Too little is
+// [fault.InsufficientFunds].
+func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
+	for _, err := range []error{strict.Text("wallet", a.Wallet, events.MaxName), strict.Text("reason", a.Reason, events.MaxName),
+		strict.Text("reference", a.Reference, MaxReference)} {
+		if err != nil {
+			return Wallet{}, err
+		}
+	}
+	if a.Delta == 0 {
+		return Wallet{}, fault.New(fault.Validation, "nothing is added to the wallet %q: points are not 0", a.Wallet).With("field", "points")
+	}
+	p, err := postVerb.Do(ctx, d, a)
+	w := Wallet{ID: a.Wallet, Balance: p.balance, AllowNegative: p.negative, Version: p.version}
+	switch {
+	case err != nil || p.applied:
+		return w, err
+	case p.found == "missing":
+		return w, missing(a.Wallet)
+	case p.found == "known" && p.delta == a.Delta:
+		return w, nil
+	case p.found == "known":
+		return w, fault.New(fault.Conflict, "the reference %q of the wallet %q has posted %d already, not %d", a.Reference, a.Wallet, p.delta, a.Delta).
+			With("posted", p.delta)
+	case a.Delta > 0:
+		return w, fault.New(fault.Validation, "the wallet %q has %d: with %d more it would not be a whole number of 64 bits", a.Wallet, p.balance, a.Delta)
+	}
+	return w, fault.New(fault.InsufficientFunds, "the wallet %q has %d, and %d are wanted", a.Wallet, p.balance, -a.Delta).
+		With("balance", p.balance).With("wanted", -a.Delta)
+}
+
+// MaxReference is the length of the longest reference.
+const MaxReference = 1024
+
+// Wrong is the first row of a ledger that does not add up, or, with N 0, the wallet
+// itself.
+type Wrong struct {
+	Wallet  string
+	N       int64
+	Message string
+}
+
+// Audited is what an audit has found.
+type Audited struct {
+	Wallets, Entries int64
+	Wrong            []Wrong
+}
+
+// Audit adds up ledgers, and holds each row's balance, and in the end the wallet's, to
+// the sum: of one wallet, or of all ("").
+func Audit(ctx context.Context, d store.Doer, id string) (a Audited, err error) {
+	if id != "" {
+		w, err := Get(ctx, d, id)
+		if err == nil {
+			err = a.audit(ctx, d, w)
+		}
+		return a, err
+	}
+	for after := ""; ; {
+		page, err := List(ctx, d, after, auditPage)
+		if err != nil {
+			return a, err
+		}
+		for _, w := range page {
+			if err := a.audit(ctx, d, w); err != nil {
+				return a, err
+			}
+			after = w.ID
+		}
+		if len(page) < auditPage {
+			return a, nil
+		}
+	}
+}
+
+const auditPage = 1000
+
+// audit audits one wallet, up to the row that it stood at when it was read.
+func (a *Audited) audit(ctx context.Context, d store.Doer, w Wallet) error {
+	a.Wallets++
+	var n, sum int64
+	for n < w.Version {
+		page, err := Ledger(ctx, d, w.ID, n, auditPage)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, e := range page {
+			if e.N > w.Version { // it is of later
+				break
+			}
+			a.Entries++
+			sum += e.Delta
+			if e.N != n+1 || e.Balance != sum {
+				a.Wrong = append(a.Wrong, Wrong{w.ID, e.N, fmt.Sprintf("row %d (%s) says that %d are left, and behind row %d it would be %d", e.N, e.Reference, e.Balance, n, sum)})
+				return nil
+			}
+			n = e.N
+		}
+		if page[len(page)-1].N > w.Version {
+			break
+		}
+	}
+	if sum != w.Balance || n != w.Version {
+		a.Wrong = append(a.Wrong, Wrong{w.ID, 0, fmt.Sprintf("the wallet has %d at row %d, and its ledger adds up to %d at row %d", w.Balance, w.Version, sum, n)})
+	}
+	return nil
+}
