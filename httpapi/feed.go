@@ -17,10 +17,12 @@ import (
 // and its events as they get their positions. Histories have no position. They are
 // read in the order of their ids, which is nearly that of time, and a while back each
 // time, because a transaction may commit late; so after a break something may be told
-// twice. Whoever must handle each event once registers a reaction.
+// twice. Ids are ordered by the nodes' clocks: of a node whose clock is more than the time
+// that is looked back behind the others', something may be missed. Whoever must handle
+// each event once registers a reaction.
 
 // lookBack is how long a transaction may take to be told for certain.
-const lookBack = 10 * time.Second
+const lookBack = 30 * time.Second
 
 // spot is how far somebody has watched.
 type spot struct {
@@ -132,6 +134,7 @@ type watcher struct {
 	*call
 	from spot
 	seen map[seenID]bool // of the time that is looked back
+	upTo string          // everything was looked at up to here
 }
 
 type seenID struct {
@@ -141,13 +144,10 @@ type seenID struct {
 
 // histories finds what is new in the histories, until f says that it is enough.
 func (w *watcher) histories(ctx context.Context, f func(history.Told) bool) error {
-	since := history.Back(w.from.id, lookBack)
-	for key := range w.seen {
-		if key.id < since {
-			delete(w.seen, key)
-		}
-	}
+	begun := history.Now()
+	since := history.Back(max(w.from.id, w.upTo), lookBack)
 	for at, n, full := since, int64(0), true; full; {
+		w.forget(history.Back(at, lookBack))
 		some, err := history.Tail(ctx, w.api.engine, at, n, watchPage)
 		if err != nil {
 			return err
@@ -165,7 +165,17 @@ func (w *watcher) histories(ctx context.Context, f func(history.Told) bool) erro
 		}
 		full = len(some) == watchPage
 	}
+	w.upTo = begun
 	return nil
+}
+
+// forget forgets what was seen of a time that is not looked at again.
+func (w *watcher) forget(before string) {
+	for key := range w.seen {
+		if key.id < before {
+			delete(w.seen, key)
+		}
+	}
 }
 
 // watch gives what is told of the workspace, as it comes. Who comes back is told again

@@ -84,6 +84,7 @@ type API struct {
 	policy   egress.Policy
 	hooks    *hooks.Service // nil without a key
 	handled  sync.Map       // reactions that handlers serve, by workspace
+	turns    atomic.Int64   // of claims of tasks
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -119,6 +120,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.handlerRoutes()
 	a.taskRoutes()
 	a.workspaceRoutes()
+	a.walletRoutes()
 	var err error
 	if a.openapi, err = a.document31(); err != nil { // of our own shapes, it does not fail
 		panic(err)

@@ -322,11 +322,11 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	}
 	o := c.asks(in.Body.Input, in.Body.ExpectedVersion, 0)
 	if begun != nil {
-		acts, err := l.ActsUnclaimed(c.api.engine, in.StepKey, in.Body.Requester)
+		acts, err := l.ActsUnclaimed(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester)
 		if err != nil {
 			return wire.Fired{}, err
 		}
-		if acts { // the key is what tells others that it has begun
+		if acts && !c.repoints { // the key is what tells others that it has begun
 			held, end, err := c.holdKey(in.Name, in.ID)
 			if again, ok := c.second(l, in.ID, err, firedAs); ok {
 				fired, _ := again.answer.(wire.Fired)
@@ -453,11 +453,17 @@ func (c *call) holdKey(name, id string) (begun func(context.Context, holdfast.Tx
 	}
 	r := c.r
 	k := c.keepKey(q.Epoch)
-	c.r = r.WithContext(k.Start(r.Context()))
+	// Why the key was lost is nothing to who works on the step: a hold of its own may
+	// be lost for the same reason, and that is another matter.
+	ctx, stop := context.WithCancel(r.Context())
+	left := context.AfterFunc(k.Start(r.Context()), stop)
+	c.r = r.WithContext(ctx)
 	return func(ctx context.Context, tx holdfast.Tx, operation string) error {
 			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subjectOf(name, id))
 		}, func() {
+			left()
 			k.Stop()
+			stop()
 			c.r = r
 			c.freeKey(q.Epoch)
 		}, nil
@@ -500,6 +506,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 	case err != nil:
 		return nil, nil, err
 	case f.Outcome == "released":
+		c.repoints = true
 		return func(ctx context.Context, tx holdfast.Tx, operation string) error {
 			mine, err := requests.Repoint(ctx, tx, c.idempotency, c.fingerprint(), q.Operation, operation, subject)
 			if err == nil && !mine {

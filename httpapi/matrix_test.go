@@ -30,6 +30,8 @@ var allRoles = []keys.Role{keys.Read, keys.Operate, keys.Worker, keys.Admin}
 // exampleBodies are a good body of each route that takes one. A new route has to be
 // added here, or the tests of every route say so.
 var exampleBodies = map[string]any{
+	"putWallet":        wire.PutWallet{},
+	"creditWallet":     wire.Credit{Points: 1, Reference: "r"},
 	"createWorkspace":  wire.NewWorkspace{Name: "default"},
 	"appendEvents":     wire.Append{Events: []wire.NewEvent{{Name: "n"}}},
 	"closeStream":      wire.CloseStream{Mode: "archive"},

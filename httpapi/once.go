@@ -137,6 +137,13 @@ func (c *call) keptUnderHold() (any, error) {
 func (c *call) keepKey(epoch int64) *hold.Keeper {
 	return &hold.Keeper{Lease: keyLease, Timeout: answerWithin, Renew: func(ctx context.Context) error {
 		_, err := requests.Renew(ctx, c.api.engine, c.idempotency, epoch, keyLease)
+		if fault.CodeOf(err) != fault.LeaseLost {
+			return err
+		}
+		q, failed := requests.Get(ctx, c.api.engine, c.idempotency)
+		if failed == nil && q.Epoch == epoch && q.State != requests.Held { // by this very request, which points to its operation
+			return nil
+		}
 		return err
 	}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -150,6 +151,9 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	p, err := c.page(in.Limit, in.Cursor)
 	if err != nil {
 		return none, err
+	}
+	if strings.HasPrefix(in.Stream, keys.Stream("")) && c.key.Role != keys.Admin { // as of the keys themselves
+		return none, fault.New(fault.Forbidden, "the histories of API keys are read by those who may manage them")
 	}
 	a := events.ReadArgs{Stream: in.Stream, Limit: p.limit, Backward: in.Backward}
 	switch {

@@ -1,14 +1,17 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -61,12 +64,16 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		topics = append(topics, store.MarkTopic(x.Name))
 	}
 	err = c.await(wait, topics, func() (bool, error) {
-		taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit, lease)
-		for _, t := range taken {
-			out.Tasks = append(out.Tasks, taskOf(t))
+		// Each kind is first every other time, so that none starves behind the other.
+		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents}
+		if c.api.turns.Add(1)%2 == 0 {
+			slices.Reverse(takes)
 		}
-		if err == nil && len(taken) < b.Limit {
-			err = c.takeEvents(&out, b, lease)
+		var err error
+		for _, take := range takes {
+			if err == nil && len(out.Tasks) < b.Limit {
+				err = take(&out, b, lease)
+			}
 		}
 		if len(out.Tasks) > 0 { // they are held: who asked is to know
 			err = nil
@@ -74,6 +81,15 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		return len(out.Tasks) > 0, err
 	})
 	return out, err
+}
+
+// takeOperations takes steps that the handlers do.
+func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
+	for _, t := range taken {
+		out.Tasks = append(out.Tasks, taskOf(t))
+	}
+	return err
 }
 
 // takeEvents takes events of reactions, and after-effects, that the handlers serve.
@@ -179,6 +195,9 @@ func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
 		if f.Blocked {
 			out.Status = "blocked"
 		}
+		if f.Skipped {
+			out.Status = "skipped"
+		}
 		return out, err
 	}
 	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable, b.Invalid)
@@ -199,7 +218,13 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 		if err := entities.CheckLease(lease); err != nil {
 			return wire.Renewed{}, err
 		}
-		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
+		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
+			h, err := handlers.Get(c.ctx(), c.api.engine, handler)
+			if fault.CodeOf(err) == fault.NotFound {
+				err = nil // it was taken away meanwhile
+			}
+			return cmp.Or(h.Timeout, hold.Timeout), err
+		})
 		return wire.Renewed{Until: wire.At(until)}, err
 	}
 	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)

@@ -40,6 +40,7 @@ type work struct {
 	own       bool // the entity is a row of the user's own
 	started   bool // the action has begun
 	doubtful  bool // an earlier attempt of it may have acted
+	cleared   bool // it was asked, and has not
 	stage     string
 	output    []byte
 	commits   []func(context.Context, *store.Tx) error

@@ -104,6 +104,9 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	}
 	u.outcome, u.told = t.judge(u.err, u.cause)
 	u.told = u.told || !w.started
+	if w.doubtful && !w.cleared { // what it says of this attempt is no word on the one before
+		u.told = false
+	}
 	if t.opaque && err == nil { // it has acted, whatever became of that here
 		u.told, u.park = false, true
 		u.results = append(u.results, entities.Result{Name: effects.Body, Result: []byte("null")})

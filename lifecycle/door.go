@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -72,7 +73,7 @@ func (p *doorPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if b.door != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
 	}
-	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), urls: make(map[string]bool), sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
 	return nil
@@ -91,9 +92,11 @@ type door struct {
 	board  *board
 	remote Remote
 	worker *reactions.Worker // serves after-effects that are URLs
+	// urls are the handlers that are URLs, in whatever workspace. The worker asks for
+	// them under its own lock, so there is none here.
+	urls atomic.Pointer[map[string]bool]
 
 	mu     sync.Mutex
-	urls   map[string]bool // handlers that are URLs, in whatever workspace
 	sites  map[spaced]*kept
 	known  map[string]bool // names, in whatever workspace
 	served map[string]bool // after-effects
@@ -221,6 +224,7 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 				if a, err = d.probe(ctx, call); err != nil {
 					return err
 				}
+				w.cleared = !a.Happened
 			}
 			if !a.Happened {
 				a, err = d.remote(ctx, call)
@@ -316,9 +320,7 @@ func (d *door) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.urls = urls
-	d.mu.Unlock()
+	d.urls.Store(&urls)
 	shards, err := store.Shards(ctx, d.board.engine)
 	for _, shard := range shards {
 		d.mu.Lock()
@@ -379,15 +381,16 @@ func afterElsewhere(workflow, name string) reactions.Definition {
 func (d *door) serve(workflow, name string) error {
 	def := afterElsewhere(workflow, name)
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.served[def.Name] {
+	served := d.served[def.Name]
+	d.served[def.Name] = true
+	d.mu.Unlock()
+	if served {
 		return nil
 	}
 	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * handlers.Longest,
 		Ready: func() bool {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return d.urls[name]
+			urls := d.urls.Load()
+			return urls != nil && (*urls)[name]
 		},
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
 			s, err := d.site(ctx, workflow)
@@ -402,11 +405,13 @@ func (d *door) serve(workflow, name string) error {
 			defer cancel()
 			return Counted(s.after(ctx, h, x))
 		}}
-	err := d.worker.Add(h)
-	if err == nil {
-		d.served[def.Name] = true
+	if err := d.worker.Add(h); err != nil {
+		d.mu.Lock()
+		delete(d.served, def.Name)
+		d.mu.Unlock()
+		return err
 	}
-	return err
+	return nil
 }
 
 // Counted makes a failure of a call whose answer was not heard: it is known to have

@@ -274,7 +274,7 @@ func (a *asked) commits(operation string) []commit {
 
 // bodies runs the validation and the action of a step.
 func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
-	if h := s.handler(step.Validation, w.requester); h != nil && w.stage != stageAction {
+	if h := s.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
 		if h.queue != "" {
 			return &handOn{stageValidation, h.queue}
 		}

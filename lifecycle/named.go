@@ -105,9 +105,9 @@ type Fate struct {
 	Invalid bool
 }
 
-// ActsUnclaimed says whether a step may run code without a claim: then nothing tells
-// that it has begun.
-func (l *Lifecycle[E]) ActsUnclaimed(e *holdfast.Engine, step, requester string) (bool, error) {
+// ActsUnclaimed says whether a step, where the entity is, runs code without a claim: then
+// nothing tells that it has begun.
+func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id, step, requester string) (bool, error) {
 	s, err := l.at(e)
 	if err != nil {
 		return false, err
@@ -116,10 +116,19 @@ func (l *Lifecycle[E]) ActsUnclaimed(e *holdfast.Engine, step, requester string)
 	if err != nil {
 		return false, nil // it is refused
 	}
-	return slices.ContainsFunc(steps, func(x *lifecycles.Step) bool {
+	unclaimed := func(x *lifecycles.Step) bool {
 		_, claimed := x.Claim.For(requester)
 		return !claimed && (s.handler(x.Action, requester) != nil || s.handler(x.Validation, requester) != nil)
-	}), nil
+	}
+	if !slices.ContainsFunc(steps, unclaimed) {
+		return false, nil
+	}
+	now, err := s.ground.get(ctx, id)
+	if fault.CodeOf(err) == fault.NotFound {
+		return false, nil // it is refused
+	}
+	x := stepAt(steps, now.Status)
+	return x != nil && unclaimed(x), err
 }
 
 // FateOf returns what became of an operation on an entity, also long after its end,

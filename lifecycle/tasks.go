@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -178,11 +179,12 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed) (T
 	name := ref{lifecycle: r.Lifecycle, entity: r.ID, operation: r.Claim.Operation, stage: r.Claim.Stage}
 	kind := r.Claim.Stage
 	if r.Claim.Stage == stageAction && t.opaque {
-		if name.probe = r.Claim.Begun > 0 && h.unknown == effects.Probe; name.probe {
-			kind = kindProbe
-		}
-		if _, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil); err != nil {
+		x, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil)
+		if err != nil {
 			return Task{}, err
+		}
+		if name.probe = x.State == effects.Begun && h.unknown == effects.Probe; name.probe { // by an earlier attempt
+			kind = kindProbe
 		}
 	}
 	p, err := public[json.RawMessage](r.Entity)
@@ -303,6 +305,17 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 	return shown[json.RawMessage](t.settle(ctx, w, nil))
 }
 
+// doubtful says whether an earlier attempt of an opaque body may have acted.
+func (t *attempt) doubtful(ctx context.Context) (bool, error) {
+	if !t.opaque {
+		return false, nil
+	}
+	journal, err := effects.List(ctx, t.engine, t.at, t.entity.Claim.Operation)
+	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
+		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != t.entity.Claim.Epoch
+	}), err
+}
+
 // probed reads what a worker has found out.
 func probed(output json.RawMessage) (happened bool, result json.RawMessage, err error) {
 	var found struct {
@@ -318,8 +331,14 @@ func probed(output json.RawMessage) (happened bool, result json.RawMessage, err 
 // notHappened goes on behind a probe which says that the body has not acted: it is due,
 // and the next who takes it up begins anew.
 func (t *attempt) notHappened(ctx context.Context, now entities.Entity) (e entities.Entity, err error) {
-	if now.Claim.Phase == entities.Due && now.Claim.Begun == 0 { // it was said before
-		return now, nil
+	if now.Claim.Phase == entities.Due && now.Claim.Epoch == t.entity.Claim.Epoch {
+		journal, err := effects.List(ctx, t.engine, t.at, t.entity.Claim.Operation)
+		if err != nil {
+			return now, err
+		}
+		if slices.ContainsFunc(journal, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.NotDone }) {
+			return now, nil // it was said before
+		}
 	}
 	err = t.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil)
@@ -360,8 +379,15 @@ func FailTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, m
 		u.outcome = "invalid"
 		u.err = fault.New(fault.ActionInvalid, "%s", message)
 	}
-	if r.probe { // it could not be found out: nothing more is known than before
+	doubtful, err := t.doubtful(ctx)
+	if err != nil {
+		return Entity[json.RawMessage]{}, err
+	}
+	switch {
+	case r.probe: // it could not be found out: nothing more is known than before
 		u.outcome, u.told = "unheard", false
+	case doubtful: // what it says of this attempt is no word on the one before
+		u.told = false
 	}
 	x, err := t.giveBack(ctx, u)
 	if f, ok := errors.AsType[*fault.Error](err); ok && (f.Code == fault.ActionFailed || f.Code == fault.ActionInvalid) && f.Fields["outcome"] != "unreleased" {

@@ -202,3 +202,38 @@ func TestCrashOfATask(t *testing.T) {
 	asked := &fxTasks{calls: make(map[string]int), asked: true}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "asked", Parts: parts, Do: asked.do, Recover: asked.recover, Check: asked.check})
 }
+
+// Verifies that the door and the worker that serves its after-effects do not wait for
+// each other: after-effects are added while the worker looks for something to do.
+func TestTheDoorAndItsWorker(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		ctx, stop := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _ = e.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		if _, err := e.Place(ctx, store.Write); err != nil { // without a workspace nobody looks
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		running.Go(func() {
+			defer close(done)
+			for i := range 300 {
+				if err := boardOf(e).door.serve("wf", fmt.Sprint("h", i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		late := time.After(time.Minute)
+		for {
+			select {
+			case <-done:
+				return
+			case <-late:
+				t.Fatal("they wait for each other")
+			default:
+				e.Hub().Wake([]string{store.MarkTopic("$after:wf:h0")})
+			}
+		}
+	}, Door(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil }))
+}

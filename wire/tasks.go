@@ -56,7 +56,7 @@ type FailTask struct {
 // EndedTask is what has become of it: the entity as it is then; or, for an event, the
 // version that was acknowledged or has failed.
 type EndedTask struct {
-	Status    string `json:"status" doc:"Of the entity; for an event acked, failed or blocked."`
+	Status    string `json:"status" doc:"Of the entity; for an event acked, failed, skipped or blocked."`
 	Version   int64  `json:"version"`
 	NotBefore *Time  `json:"notBefore,omitempty" doc:"When an event that failed is tried again."`
 }

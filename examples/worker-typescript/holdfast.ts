@@ -151,8 +151,9 @@ export class Worker {
         continue;
       }
       try {
-        const ask = { worker: o.name, handlers: Object.keys(o.handlers), limit: parallel - this.#running.size, leaseMs, waitMs: 20_000 };
-        const { tasks } = await this.#once<{ tasks: Task[] }>("tasks/claim", ask, this.#stop.signal);
+        // It is not broken off by stop(): what the server has given out would run out.
+        const ask = { worker: o.name, handlers: Object.keys(o.handlers), limit: parallel - this.#running.size, leaseMs, waitMs: 5_000 };
+        const { tasks } = await this.#once<{ tasks: Task[] }>("tasks/claim", ask);
         failures = 0;
         for (const task of tasks) {
           const work = this.#work(task, leaseMs).finally(() => this.#running.delete(work));
@@ -205,13 +206,12 @@ export class Worker {
     }
   }
 
-  async #once<R>(path: string, body: object, stop?: AbortSignal): Promise<R> {
+  async #once<R>(path: string, body: object): Promise<R> {
     const o = this.#options;
     const headers: { [name: string]: string } = { "Content-Type": "application/json" };
     if (o.key) headers["Authorization"] = `Bearer ${o.key}`;
     if (o.workspace) headers["X-Holdfast-Workspace"] = o.workspace;
-    const late = AbortSignal.timeout(60_000);
-    const response = await fetch(`${o.url}/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body), signal: either(late, stop) });
+    const response = await fetch(`${o.url}/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(60_000) });
     const answer: any = await response.json().catch(() => ({}));
     if (!response.ok) throw new Problem(response.status, answer.code ?? "", answer.detail ?? response.statusText);
     return answer as R;
@@ -226,14 +226,4 @@ function pause(ms: number, stop?: AbortSignal): Promise<boolean> {
     const timer = setTimeout(() => (stop?.removeEventListener("abort", stopped), resolve(true)), ms);
     stop?.addEventListener("abort", stopped, { once: true });
   });
-}
-
-function either(a: AbortSignal, b?: AbortSignal): AbortSignal {
-  if (!b) return a;
-  const both = new AbortController();
-  for (const s of [a, b]) {
-    if (s.aborted) both.abort(s.reason);
-    s.addEventListener("abort", () => both.abort(s.reason), { once: true });
-  }
-  return both.signal;
 }

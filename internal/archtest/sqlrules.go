@@ -84,6 +84,7 @@ var Wide = map[string]string{
 	"check.entities":  "a check looks at the whole database",
 	"check.claims":    "a check looks at the whole database",
 	"check.scopes":    "a check looks at the whole database",
+	"check.wallets":   "a check looks at the whole database",
 	"check.tasks":     "a check looks at the whole database",
 	"check.histories": "a check looks at the whole database",
 	"check.follows":   "a check looks at the whole database",

@@ -131,6 +131,7 @@ var kinds = []kind{
 	{newVerb("check.entities", 2), "entities", "I42", named("entity "), uneven},
 	{newVerb("check.claims", 2), "claims", "I5", named("entity "), forgotten},
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
+	{newVerb("check.wallets", 1), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
 	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
 	{newVerb("check.follows", 2), "positions", "I20", named("reaction "), astray},
@@ -186,6 +187,11 @@ func astray(f row) string {
 
 func forgotten(f row) string {
 	return fmt.Sprintf("its claim under epoch %d counts %d effects that may have happened, and the journal has %d, or it went back all the same", f.last, f.head, f.events)
+}
+
+// unbalanced tells of a wallet: head stands for its balance, last for the sum.
+func unbalanced(f row) string {
+	return fmt.Sprintf("its balance is %d, and its ledger of %d rows adds up to %d", f.head, f.events, f.last)
 }
 
 func headless(f row) string {

@@ -45,6 +45,7 @@ type grammar struct {
 	Events     eventsCommand     `cmd:"" help:"Read the feed over all streams, or follow it."`
 	Reactions  reactionsCommand  `cmd:"" help:"Reactions: list, show, put, delete, streams, unblock, skip, reset."`
 
+	Wallet   walletCommand   `cmd:"" help:"Wallets of points: list, put, show, credit, ledger, audit."`
 	Webhooks webhooksCommand `cmd:"" help:"URLs that events are sent to: list, create, rotate, delete."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`

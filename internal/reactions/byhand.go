@@ -64,19 +64,22 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 		if err != nil || len(taken) == 0 {
 			return nil, err
 		}
-		bySource := make(map[store.Marks][]*Lease)
+		type way struct {
+			source store.Marks
+			every  bool
+		}
+		ways := make(map[way][]*Lease)
 		for _, l := range taken {
 			x := byName[l.Reaction]
-			bySource[x.Source()] = append(bySource[x.Source()], l)
+			w := way{x.Source(), a.Every != nil && a.Every(x)}
+			ways[w] = append(ways[w], l)
 		}
-		for source, some := range bySource {
-			err := Fill(ctx, d, source, some, func(l *Lease) []string {
-				if x := byName[l.Reaction]; a.Every == nil || !a.Every(x) {
-					return x.wanted()
-				}
-				return nil
-			}, max(a.Events, 1))
-			if err != nil {
+		for w, some := range ways {
+			names, limit := func(l *Lease) []string { x := byName[l.Reaction]; return x.wanted() }, max(a.Events, 1)
+			if w.every { // what is meant is found among the others
+				names, limit = func(*Lease) []string { return nil }, readLimit
+			}
+			if err := Fill(ctx, d, w.source, some, names, limit); err != nil {
 				return nil, err
 			}
 		}
@@ -156,6 +159,7 @@ func Stands(ctx context.Context, d store.Doer, reaction, stream string) (Positio
 // Failed is what became of a failure that was told.
 type Failed struct {
 	Blocked   bool
+	Skipped   bool // it was passed over
 	Failures  int
 	NotBefore time.Time
 }
@@ -181,6 +185,8 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 			f.NotBefore = p.DueAt
 		}
 		return f, nil
+	case p.Holder == "" && !p.Blocked && failing >= 0 && p.Watermark >= failing && p.Error == "": // it was passed over before
+		return Failed{Skipped: true}, nil
 	}
 	l.Watermark, l.Due, l.Failures = p.Watermark, p.Due, p.Failures
 	if failing < 0 {
@@ -195,7 +201,10 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 	if failures := p.Failures + 1; !retryable || failures > x.Options.MaxRetries {
 		block := x.Options.BlockOnError || !retryable
 		err := Stop(ctx, d, l, p.Watermark, failing, message, failures, block)
-		return Failed{Blocked: block, Failures: failures}, err
+		if !block {
+			failures = 0
+		}
+		return Failed{Blocked: block, Skipped: !block, Failures: failures}, err
 	}
 	ended, err := RecordOne(ctx, d, End{Lease: l, Done: p.Watermark, Error: message, Failing: failing, Delay: x.Options.Backoff.Pause(p.Failures + 1)})
 	return Failed{Failures: ended.Failures, NotBefore: ended.DueAt}, err
@@ -206,9 +215,10 @@ func ByHand(at store.Place, reaction, stream string, epoch int64) *Lease {
 	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Hold: hold.Hold{Epoch: epoch}}
 }
 
-// RenewOne extends one hold, and returns until when, or [fault.LeaseLost].
-func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease time.Duration) (time.Time, error) {
-	yes, err := Renew(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease })
+// RenewOne extends one hold, at the most until so long after it was taken (0 is for
+// ever), and returns until when, or [fault.LeaseLost].
+func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease, longest time.Duration) (time.Time, error) {
+	yes, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease }, longest)
 	if err == nil && !yes[0] {
 		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	}

@@ -125,6 +125,7 @@ type item struct {
 	Failing   *int64 `json:"n,omitempty"`
 	Lease     int64  `json:"l,omitempty"`
 	Now       bool   `json:"o,omitempty"`
+	Longest   int64  `json:"t,omitempty"`
 }
 
 func (l *Lease) item() item {
@@ -403,10 +404,15 @@ func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mess
 // Renew extends holds on one shard, and says of each whether it is still held; until
 // when is then noted in the lease.
 func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]bool, error) {
+	return renewWithin(ctx, d, leases, lease, 0)
+}
+
+// renewWithin renews at the most until so long after the take; 0 is for ever.
+func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration, longest time.Duration) ([]bool, error) {
 	items := make([]item, len(leases))
 	for i, l := range leases {
 		items[i] = l.item()
-		items[i].Lease = lease(l).Milliseconds()
+		items[i].Lease, items[i].Longest = lease(l).Milliseconds(), longest.Milliseconds()
 	}
 	rows, err := renewVerb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, items)
 	extended := make(map[follows]time.Time, len(rows))

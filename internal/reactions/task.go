@@ -35,9 +35,6 @@ func IsTask(id string) bool {
 // TakeTasks takes events of reactions that are served by workers, one of each stream.
 func TakeTasks(ctx context.Context, d store.Doer, a Ask) ([]Task, error) {
 	a.Kind, a.Events = "worker", 1
-	if a.Wants != nil {
-		a.Events = readLimit
-	}
 	taken, err := TakeAsked(ctx, d, a)
 	byName := make(map[string]Info, len(a.Reactions))
 	for _, x := range a.Reactions {
@@ -110,11 +107,16 @@ func FailTask(ctx context.Context, d store.Doer, id string, epoch int64, message
 	return t.version, f, err
 }
 
-// RenewTask extends the hold of a task, and returns until when.
-func RenewTask(ctx context.Context, d store.Doer, id string, epoch int64, lease time.Duration) (time.Time, error) {
+// RenewTask extends the hold of a task, as long as its handler may take, and returns until
+// when.
+func RenewTask(ctx context.Context, d store.Doer, id string, epoch int64, lease time.Duration, longest func(handler string) (time.Duration, error)) (time.Time, error) {
 	t, err := taskOf(ctx, d, id, epoch)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return RenewOne(ctx, d, t.lease, lease)
+	most, err := longest(t.reaction.Options.Handler)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return RenewOne(ctx, d, t.lease, lease, most)
 }

@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/internal/wallets"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) walletRoutes() {
+	add(a, route{method: http.MethodGet, path: "wallets", id: "listWallets", tag: "wallets", summary: "List the wallets of the workspace.", roles: readers}, listWallets)
+	add(a, route{method: http.MethodPut, path: "wallets/{id}", id: "putWallet", tag: "wallets", summary: "Make a wallet, or change it.", roles: operators, once: inTx}, putWallet)
+	add(a, route{method: http.MethodGet, path: "wallets/{id}", id: "getWallet", tag: "wallets", summary: "Show a wallet.", roles: readers}, getWallet)
+	add(a, route{method: http.MethodPost, path: "wallets/{id}/credit", id: "creditWallet", tag: "wallets", summary: "Add points to a wallet, once for a reference.", roles: operators, once: inTx}, creditWallet)
+	add(a, route{method: http.MethodGet, path: "wallets/{id}/ledger", id: "readLedger", tag: "wallets", summary: "Read the ledger of a wallet.", roles: readers}, readLedger)
+	add(a, route{method: http.MethodGet, path: "wallets/{id}/audit", id: "auditWallet", tag: "wallets", summary: "Add up the ledger of a wallet (* for all).", roles: readers}, auditWallet)
+}
+
+func walletOf(w batch.Wallet) wire.Wallet {
+	return wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
+}
+
+type listWalletsIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listWallets(c *call, in *listWalletsIn) (wire.List[wire.Wallet], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Wallet]{}, err
+	}
+	found, err := wallets.List(c.ctx(), c.doer(), p.after, p.limit)
+	all := make([]wire.Wallet, len(found))
+	next := ""
+	for i, w := range found {
+		all[i] = wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
+		if len(found) == p.limit {
+			next = w.ID
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type walletIn struct {
+	ID string `path:"id"`
+}
+
+type putWalletIn struct {
+	ID   string `path:"id"`
+	Body wire.PutWallet
+}
+
+func putWallet(c *call, in *putWalletIn) (wire.Wallet, error) {
+	w, err := batch.PutWallet(c.ctx(), c.doer(), in.ID, in.Body.AllowNegative)
+	return walletOf(w), err
+}
+
+func getWallet(c *call, in *walletIn) (wire.Wallet, error) {
+	w, err := batch.GetWallet(c.ctx(), c.doer(), in.ID)
+	return walletOf(w), err
+}
+
+type creditIn struct {
+	ID   string `path:"id"`
+	Body wire.Credit
+}
+
+func creditWallet(c *call, in *creditIn) (wire.Wallet, error) {
+	w, err := batch.Credit(c.ctx(), c.doer(), in.ID, in.Body.Points, in.Body.Reference)
+	return walletOf(w), err
+}
+
+type ledgerIn struct {
+	ID     string `path:"id"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
+	var none wire.List[wire.LedgerEntry]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	after := int64(0)
+	if p.after != "" {
+		if after, err = versionOf(p.after); err != nil {
+			return none, err
+		}
+	} else if _, err := wallets.Get(c.ctx(), c.doer(), in.ID); err != nil {
+		return none, err
+	}
+	found, err := wallets.Ledger(c.ctx(), c.doer(), in.ID, after, p.limit)
+	all := make([]wire.LedgerEntry, len(found))
+	next := ""
+	for i, e := range found {
+		all[i] = wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: wire.At(e.At)}
+		if len(found) == p.limit {
+			next = strconv.FormatInt(e.N, 10)
+		}
+	}
+	return listed(c, all, next), err
+}
+
+func auditWallet(c *call, in *walletIn) (wire.Audit, error) {
+	id := in.ID
+	if id == every {
+		id = ""
+	}
+	found, err := batch.AuditWallets(c.ctx(), c.doer(), id)
+	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.AuditWrong{}}
+	for _, w := range found.Wrong {
+		out.Wrong = append(out.Wrong, wire.AuditWrong{Wallet: w.Wallet, ID: w.N, Message: w.Message})
+	}
+	return out, err
+}

@@ -1,0 +1,18 @@
+-- Judges wallets, a page at a time: answers those whose balance is not the sum of their
+-- ledger, or whose ledger has a gap, and the last of the page.
+-- after: ?1 shard, ?2 workspace, ?3 wallet; ?4 page
+-- do
+SELECT j.nth, j.bad, j.shard, j.workspace, j.id, '', j.balance, j.events, j.last
+  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.id) AS nth, count(*) OVER () AS size,
+               c.events <> c.version OR c.last <> c.balance AS bad, c.*
+          FROM (SELECT x.shard, x.workspace, x.id, x.version, x.balance,
+                       (SELECT count(*) FROM holdfast_ledger AS l
+                         WHERE l.shard = x.shard AND l.workspace = x.workspace AND l.wallet = x.id) AS events,
+                       (SELECT coalesce(sum(l.delta), 0) FROM holdfast_ledger AS l
+                         WHERE l.shard = x.shard AND l.workspace = x.workspace AND l.wallet = x.id) AS last
+                  FROM holdfast_wallet AS x
+                 WHERE (x.shard, x.workspace, x.id) > (?1, ?2, ?3)
+                 ORDER BY x.shard, x.workspace, x.id
+                 LIMIT ?4) AS c) AS j
+ WHERE j.bad OR j.nth = j.size
+ ORDER BY j.nth
