@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -142,13 +143,42 @@ type settleIn struct {
 func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	l, claim, err := c.held(in.Token)
 	if err != nil {
-		return wire.Settled{}, err
+		return c.settledBefore(in.Token, in.Body.Outcome, err)
 	}
-	e, err := settle(c, claim, in.Body)
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, err
+	e, err := settle(c, l.Name(), claim, in.Body)
+	if err != nil {
+		return c.settledBefore(in.Token, in.Body.Outcome, err)
+	}
+	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
 }
 
-func settle(c *call, claim *lifecycle.Claim[raw], b wire.Settle) (rawEntity, error) {
+// settledBefore answers who settles a claim again, the same way, of which the entity has
+// gone on since then: with the entity as it is.
+func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, error) {
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return wire.Settled{}, err
+	}
+	t, failed := tokens.Find(c.ctx(), c.api.engine, token)
+	if failed != nil || !c.key.Speaks(t.Requester) {
+		return wire.Settled{}, err
+	}
+	was, failed := lifecycle.Ended(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch)
+	same := map[string]string{"success": lifecycle.EndedSuccess, "failure": lifecycle.EndedFailed, "invalid": lifecycle.EndedInvalid}[outcome]
+	if failed != nil || was.How == "" || was.How != same {
+		return wire.Settled{}, err
+	}
+	l, failed := c.lifecycle(t.Lifecycle)
+	if failed != nil {
+		return wire.Settled{}, err
+	}
+	e, failed := l.Get(c.ctx(), c.api.engine, t.Entity)
+	if failed != nil {
+		return wire.Settled{}, err
+	}
+	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
+}
+
+func settle(c *call, name string, claim *lifecycle.Claim[raw], b wire.Settle) (rawEntity, error) {
 	o := lifecycle.Outcome(b.Outcome)
 	if o != lifecycle.Success {
 		if len(b.Data) > 0 || len(b.Events) > 0 {
@@ -164,21 +194,18 @@ func settle(c *call, claim *lifecycle.Claim[raw], b wire.Settle) (rawEntity, err
 		}
 		data = (*raw)(&next)
 	}
-	return claim.Settle(c.ctx(), o, data, c.emit(b.Events))
+	return claim.Settle(c.ctx(), o, data, c.emit(name+"/"+claim.Entity.ID, b.Events))
 }
 
-// emit appends events to their streams, in the transaction of a settle.
-func (c *call) emit(all []wire.SettleEvent) func(context.Context, holdfast.Tx) error {
+// emit appends events to their streams, in the transaction of a settle: to the entity's
+// own, where they name none.
+func (c *call) emit(own string, all []wire.SettleEvent) func(context.Context, holdfast.Tx) error {
 	if len(all) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, tx holdfast.Tx) error {
 		for _, e := range all {
-			name := e.Stream
-			if name == "" {
-				return fault.New(fault.Validation, "an event names its stream").With("pointer", "/events")
-			}
-			if _, err := stream.Append(ctx, tx, name, stream.Any, stream.Event{Name: e.Name, Data: orEmpty(e.Data), Actor: c.actor()}); err != nil {
+			if _, err := stream.Append(ctx, tx, cmp.Or(e.Stream, own), stream.Any, stream.Event{Name: e.Name, Data: orEmpty(e.Data), Actor: c.actor()}); err != nil {
 				return err
 			}
 		}
@@ -254,13 +281,13 @@ func listOperations(c *call, in *listClaimsIn) (wire.List[wire.Operation], error
 	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
 	all := make([]wire.Operation, len(found))
 	for i, x := range found {
-		all[i] = operationOf(x.Operation, x.Effects)
+		all[i] = operationOf(c, x.Operation, x.Effects)
 	}
 	return listed(c, all, next), err
 }
 
-func operationOf(o lifecycle.Operation, list []lifecycle.Effect) wire.Operation {
-	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: o.Step, Since: wire.At(o.Since), Epoch: o.Epoch,
+func operationOf(c *call, o lifecycle.Operation, list []lifecycle.Effect) wire.Operation {
+	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: lifecycle.HandlerOf(c.ctx(), c.api.engine, o), Since: wire.At(o.Since), Epoch: o.Epoch,
 		Error: o.Error, Effects: make([]wire.Effect, len(list))}
 	for i, x := range list {
 		w.Effects[i] = wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: x.State, Result: x.Result}
@@ -288,6 +315,6 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	if err != nil {
 		return wire.Resolved{}, err
 	}
-	w := operationOf(now.Operation, now.Effects)
+	w := operationOf(c, now.Operation, now.Effects)
 	return wire.Resolved{Operation: &w}, nil
 }

@@ -309,7 +309,10 @@ func TestAReactionByHand(t *testing.T) {
 		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first, Message: "no"}, nil), 409, fault.LeaseLost)
 		no := false
 		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first, Message: "no", Retryable: &no}, nil), 409, fault.LeaseLost)
-		for _, epoch := range []int64{0, -1, second[0].Epoch + 1, 1 << 62} {
+		for _, epoch := range []int64{0, -1} {
+			d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Version: 2}}}, nil), 400, fault.Validation)
+		}
+		for _, epoch := range []int64{second[0].Epoch + 1, 1 << 62} {
 			if status := d.ack("r", "s", epoch, 2); status != "LEASE_LOST" {
 				t.Errorf("the epoch %d is %s", epoch, status)
 			}

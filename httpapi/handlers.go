@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -108,7 +110,7 @@ func judge(a egress.Answer) (lifecycle.RemoteAnswer, error) {
 	}
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return lifecycle.RemoteAnswer{State: told.State, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
+		return lifecycle.RemoteAnswer{State: told.State, Output: told.Output, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
 	case a.Status == http.StatusUnprocessableEntity:
 		return lifecycle.RemoteAnswer{}, holdfast.Invalid(told.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
@@ -166,6 +168,15 @@ func (a *API) handlerRoutes() {
 	add(a, route{method: http.MethodPut, path: "lifecycles/{name}", id: "putLifecycle", tag: "lifecycles", summary: "Put a config into force, or judge it (dryRun).", roles: admins, also: http.StatusCreated, once: underHold}, putLifecycle)
 }
 
+// badURL is the error of a URL that is not called.
+func badURL(err error) error {
+	message := err.Error()
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		message = f.Message
+	}
+	return fault.New(fault.Validation, "%s", message).With("pointer", "/url")
+}
+
 func handlerOf(h handlers.Handler) wire.Handler {
 	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: wire.At(h.CreatedAt),
 		UpdatedAt: wire.At(h.UpdatedAt)}
@@ -209,7 +220,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	if h.Kind == "http" {
 		if _, err := c.api.policy.CheckURL(b.URL); err != nil {
-			return out, fault.New(fault.Validation, "%s", err).With("pointer", "/url")
+			return out, badURL(err)
 		}
 	}
 	made := ""
@@ -259,6 +270,29 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	return out, err
 }
 
+// unused refuses to take a handler away that reactions or lifecycles name.
+func (c *call) unused(name string) error {
+	all, err := reactions.List(c.ctx(), c.doer(), "")
+	if err != nil {
+		return err
+	}
+	for _, x := range all {
+		if x.Options.Handler == name && !reactions.Reserved(x.Name) {
+			return fault.New(fault.Conflict, "the reaction %q is served by the handler %q: give it another, or remove it first", x.Name, name).With("reaction", x.Name)
+		}
+	}
+	names, err := lifecycle.PutNames(c.ctx(), c.api.engine)
+	if err != nil {
+		return err
+	}
+	for workflow, used := range names {
+		if slices.Contains(used, name) {
+			return fault.New(fault.Conflict, "the lifecycle %q names the handler %q: change its config first", workflow, name).With("lifecycle", workflow)
+		}
+	}
+	return nil
+}
+
 // unwaited refuses to take workers away that operations wait for: nobody would take
 // them up.
 func unwaited(ctx context.Context, tx holdfast.Tx, name string) error {
@@ -289,6 +323,9 @@ func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
 func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 	return nil, c.update(func(ctx context.Context, tx holdfast.Tx) error {
 		if err := unwaited(ctx, tx, in.Name); err != nil {
+			return err
+		}
+		if err := c.unused(in.Name); err != nil {
 			return err
 		}
 		gone, err := handlers.Delete(ctx, tx, in.Name)

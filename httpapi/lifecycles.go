@@ -99,19 +99,24 @@ func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], e
 		if err != nil {
 			return wire.List[wire.Lifecycle]{}, err
 		}
-		all = append(all, lifecycleOf(l))
+		w, err := lifecycleOf(c, l)
+		if err != nil {
+			return wire.List[wire.Lifecycle]{}, err
+		}
+		all = append(all, w)
 	}
 	return listed(c, all, next), nil
 }
 
-func lifecycleOf(l *named) wire.Lifecycle {
-	w := wire.Lifecycle{Name: l.Name(), Statuses: l.Statuses()}
+func lifecycleOf(c *call, l *named) (w wire.Lifecycle, err error) {
+	w = wire.Lifecycle{Name: l.Name(), Statuses: l.Statuses()}
+	w.Revision, err = lifecycle.RevisionOf(c.ctx(), c.api.engine, l.Name())
 	if text := l.Source(); json.Valid(text) {
 		w.Config = text
 	} else {
 		w.Source = string(text)
 	}
-	return w
+	return w, err
 }
 
 type lifecycleIn struct {
@@ -123,7 +128,7 @@ func getLifecycle(c *call, in *lifecycleIn) (wire.Lifecycle, error) {
 	if err != nil {
 		return wire.Lifecycle{}, err
 	}
-	return lifecycleOf(l), nil
+	return lifecycleOf(c, l)
 }
 
 type drawLifecycleIn struct {
@@ -340,12 +345,14 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		}
 		o = append(o, lifecycle.Beginning(begun))
 	}
-	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, o...)
+	var output raw
+	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycle.OutputTo(&output))...)
 	if again, ok := c.second(l, in.ID, err, firedAs); ok {
 		fired, _ := again.answer.(wire.Fired)
 		return fired, again.err
 	}
 	fired, err := c.fired(in.Name, e, err)
+	fired.Output = output
 	if err != nil || fired.Outcome != "pending" {
 		return fired, err
 	}

@@ -15,7 +15,7 @@ import (
 // refuse answers with the problem that an error is, under its code's status.
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.CodeOf(err).Status()
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Validation && len(f.Violations) > 0 {
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Validation && len(f.Violations) > 0 && f.Violations[0].Rule != "syntax" {
 		status = http.StatusUnprocessableEntity // it was read, and is refused by a rule
 	}
 	a.refuseAs(w, r, status, err)

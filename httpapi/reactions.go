@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -90,6 +91,9 @@ type putReactionIn struct {
 }
 
 func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
+	if len(in.Body.Events) == 0 {
+		return wire.Reaction{}, fault.New(fault.Validation, `events are names, or ["*"] for all`).With("pointer", "/events")
+	}
 	d, err := definition(in.Name, in.Body)
 	if err != nil {
 		return wire.Reaction{}, err
@@ -204,14 +208,17 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 	if err != nil {
 		return none, err
 	}
-	all := make([]wire.Position, len(found))
+	all := make([]wire.Position, 0, len(found))
 	next := ""
-	for i, x := range found {
-		all[i] = wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
-			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)}
+	for _, x := range found {
 		if more {
 			next = x.Reaction + "\n" + x.Stream
 		}
+		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
+			continue
+		}
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)})
 	}
 	return listed(c, all, next), nil
 }
@@ -312,6 +319,9 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		if slices.ContainsFunc(in.Body.Acks[:i], func(o wire.Ack) bool { return o.Stream == a.Stream }) {
 			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
 		}
+		if err := checkEpoch(a.Epoch); err != nil {
+			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
+		}
 		if err := c.isThere(a.Stream, a.Version); err != nil {
 			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
@@ -353,6 +363,9 @@ type failIn struct {
 }
 
 func failLease(c *call, in *failIn) (wire.FailedLease, error) {
+	if err := checkEpoch(in.Body.Epoch); err != nil {
+		return wire.FailedLease{}, err
+	}
 	if in.Body.Message == "" { // without one it would be no failure
 		return wire.FailedLease{}, fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
 	}
@@ -376,6 +389,9 @@ type renewIn struct {
 }
 
 func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
+	if err := checkEpoch(in.Body.Epoch); err != nil {
+		return wire.Renewed{}, err
+	}
 	x, err := c.byHand(in.Name)
 	if err != nil {
 		return wire.Renewed{}, err

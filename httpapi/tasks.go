@@ -162,7 +162,18 @@ type completeTaskIn struct {
 	Body wire.CompleteTask
 }
 
+// checkEpoch refuses a call that does not say which hold it means.
+func checkEpoch(epoch int64) error {
+	if epoch > 0 {
+		return nil
+	}
+	return fault.New(fault.Validation, "epoch is that of the hold, 1 or more").With("pointer", "/epoch")
+}
+
 func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
+	if err := checkEpoch(in.Body.Epoch); err != nil {
+		return wire.EndedTask{}, err
+	}
 	if reactions.IsTask(in.ID) {
 		if len(in.Body.State) > 0 {
 			return wire.EndedTask{}, fault.New(fault.Validation, "only an action has a state").With("pointer", "/state")
@@ -185,6 +196,9 @@ type failTaskIn struct {
 
 func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
 	b := in.Body
+	if err := checkEpoch(b.Epoch); err != nil {
+		return wire.EndedTask{}, err
+	}
 	retryable := b.Retryable == nil || *b.Retryable
 	if reactions.IsTask(in.ID) {
 		if b.Message == "" { // without one it would be no failure
@@ -210,6 +224,9 @@ type renewTaskIn struct {
 }
 
 func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
+	if err := checkEpoch(in.Body.Epoch); err != nil {
+		return wire.Renewed{}, err
+	}
 	lease := hold.Lease
 	if in.Body.LeaseMs != 0 {
 		lease = span(in.Body.LeaseMs)
@@ -238,6 +255,9 @@ type taskEffectIn struct {
 
 func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
 	b := in.Body
+	if err := checkEpoch(b.Epoch); err != nil {
+		return wire.EffectState{}, err
+	}
 	if err := checkEffect(b); err != nil {
 		return wire.EffectState{}, err
 	}

@@ -93,6 +93,7 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 	}
 	b := in.Body
 	if _, err := c.api.policy.CheckURL(b.URL); err != nil {
+		err = badURL(err)
 		return none, err
 	}
 	// a webhook follows what a reaction can

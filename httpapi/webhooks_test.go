@@ -387,7 +387,7 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		}
 		d := serving(t, e, api)
 		for _, u := range []string{r.URL, "https://127.0.0.1/", "https://localhost/", "https://169.254.169.254/", "http://example.com/", "ftp://example.com/", ""} {
-			d.want(d.ask("POST", "webhooks", wire.NewWebhook{URL: u}, nil), 403, fault.Forbidden)
+			d.want(d.ask("POST", "webhooks", wire.NewWebhook{URL: u}, nil), 400, fault.Validation)
 		}
 		w := d.hook(wire.NewWebhook{URL: "https://receiver.example/"})
 		d.emit("s", "a")

@@ -33,8 +33,9 @@ type attempt struct {
 	step    *lifecycles.Step
 	lease   time.Duration
 	meta    events.Meta
-	opaque  bool // the body as a whole is an effect
-	resumed bool // an earlier attempt was left
+	opaque  bool             // the body as a whole is an effect
+	resumed bool             // an earlier attempt was left
+	output  *json.RawMessage // where to tell it
 }
 
 // How often an operation is resumed whose body failed after an effect began, and
@@ -163,6 +164,9 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	args.After = afterOf(t.step, w.requester)
 	args.Note = settledNote(args.After, w.output)
 	e, err = patiently(ctx, func() (entities.Entity, error) { return t.ground.end(ctx, t.at, args, t.claim, w.commits) })
+	if err == nil && t.output != nil {
+		*t.output = w.output
+	}
 	if err == nil && e.Claim.Phase != entities.Free {
 		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect is unknown, which the journal of this attempt did not see
 	}
@@ -208,7 +212,7 @@ type unfinished struct {
 // giveBack ends an attempt that is not done: the entity goes back, or, if something
 // was begun, waits for another attempt or for a person.
 func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
-	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: u.err.Error(),
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: plainly(u.err),
 		Delay: pauseAfter(t.entity.Claim.Failures), Retries: retries, Meta: t.meta}
 	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
 		args.To, args.Event = failed, "failed/"+t.step.Key
@@ -268,6 +272,14 @@ func (t *attempt) judge(err, cause error) (outcome string, told bool) {
 	return "failed", true
 }
 
+// plainly is what an error says, without its code.
+func plainly(err error) string {
+	if f, ok := err.(*fault.Error); ok {
+		return f.Message
+	}
+	return err.Error()
+}
+
 func pauseAfter(failures int) time.Duration {
 	pause := firstPause
 	for range min(failures, 20) {
@@ -282,7 +294,7 @@ func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
 	if errors.As(err, &p) {
 		return err
 	}
-	f := fault.New(fault.ActionFailed, "%s", err)
+	f := fault.New(fault.ActionFailed, "%s", plainly(err))
 	if as, ok := errors.AsType[*fault.Error](err); ok && as.Code == fault.ActionInvalid {
 		f = fault.New(fault.ActionInvalid, "%s", as.Message)
 	}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,7 +77,7 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 		a.lease = s.stuckAfter()
 	}
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
-		Requester: as, Input: a.input, Holder: s.engine.Node(), Lease: a.lease, Manual: true, Meta: a.meta}
+		Requester: as, Input: a.input, Holder: cmp.Or(a.meta.Actor, s.engine.Node()), Lease: a.lease, Manual: true, Meta: a.meta}
 	t, _, err := s.take(ctx, args, steps, a)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,16 @@ func (c *Claim[E]) back(ctx context.Context, o Outcome, reason string) (Entity[E
 	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && o == Failure {
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
-	return shown[E](t.end(ctx, args, t.opaque))
+	e, err := t.end(ctx, args, t.opaque)
+	if fault.CodeOf(err) == fault.LeaseLost {
+		now, failed := t.ground.get(ctx, t.entity.ID)
+		if c := now.Claim; failed == nil && c.Phase == entities.Uncertain && c.Operation == t.entity.Claim.Operation && c.Epoch == t.entity.Claim.Epoch {
+			if was, failed := Ended(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, c.Operation, c.Epoch); failed == nil && was.How == EndedOpen {
+				e, err = now, nil // it was said before
+			}
+		}
+	}
+	return shown[E](e, err)
 }
 
 // End ends the claim with an outcome other than a success, and a reason.
@@ -205,9 +215,12 @@ func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ord
 	if notDone {
 		to = effects.NotDone
 	}
-	state, err := effects.End(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result)
+	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result)
 	x.State = string(state)
 	switch {
+	case err == nil && state == effects.Done && to == effects.Done && !strict.Equal(orNull(kept), orNull(result)):
+		x.Result = kept
+		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", name, ordinal)
 	case err == nil && state == "":
 		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", name, ordinal)
 	case err == nil && state != to:

@@ -116,37 +116,54 @@ func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 var errFxCrash = errors.New("by plan")
 
 // recover is what the loops of a running program do, when everything has run out
-// and fallen due: a round of the janitor, and one of the resumer.
+// and fallen due, and what a person does who is asked.
 func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
+	boardOf(hf).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	if err := c.comeRound(ctx, hf); err != nil || !c.person {
+		return err
+	}
+	for range 3 { // the faults may leave it uncertain again
+		some, err := c.resolve(ctx, hf)
+		if err != nil || !some {
+			return err
+		}
+		if err := c.comeRound(ctx, hf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comeRound goes on until it is at an end, or waits for a person: rounds of the janitor,
+// and of the resumer.
+func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	b := boardOf(hf)
-	b.site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	for range 4 {
 		e, err := entities.Get(ctx, hf, "crash", "x")
 		if fault.CodeOf(err) == fault.NotFound {
 			return nil
 		}
-		if err != nil {
+		if err != nil || e.Claim.Phase != entities.Held && e.Claim.Phase != entities.Due {
 			return err
-		}
-		if e.Claim.Phase != entities.Held && e.Claim.Phase != entities.Due {
-			break
 		}
 		if err := store.Shift(ctx, hf, time.Hour); err != nil {
 			return err
 		}
-		if e.Claim.Phase == entities.Held {
-			_, err = b.sweep(ctx)
-		} else {
+		if e.Claim.Phase == entities.Due {
 			err = fxResume(ctx, b)
+		} else {
+			// Not of the board, which looks for strays, too: how often it does depends
+			// on what else is in the database.
+			var shards []int16
+			if shards, err = store.Shards(ctx, hf); err == nil {
+				_, err = b.site("crash").sweep(ctx, shards)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if !c.person {
-		return nil
-	}
-	return c.resolve(ctx, hf)
+	return nil
 }
 
 // fxResume is one round of the resumer, in this goroutine.
@@ -167,12 +184,13 @@ func fxResume(ctx context.Context, b *board) error {
 	return nil
 }
 
-// resolve is a person who knows what happened.
-func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) error {
+// resolve is a person who knows what happened, and says whether there was something to
+// resolve.
+func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error) {
 	k := c.of(ctx)
 	all, err := Operations(ctx, hf, "uncertain", "", 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, p := range all {
 		var known []Resolution
@@ -186,21 +204,10 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) error {
 			}
 		}
 		if _, err := Resolve(ctx, hf, p.ID, known, "", "me"); err != nil && fault.CodeOf(err) != fault.Conflict && fault.CodeOf(err) != fault.NotFound {
-			return err
+			return false, err
 		}
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	for range 2 { // the fault may be in the first
-		if err := store.Shift(ctx, hf, time.Hour); err != nil {
-			return err
-		}
-		if err := fxResume(ctx, boardOf(hf)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return len(all) > 0, nil
 }
 
 // check holds the end to the invariants of operations.

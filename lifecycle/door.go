@@ -56,7 +56,8 @@ type RemoteCall struct {
 
 // RemoteAnswer is what it answers. State is a merge patch of the entity's data.
 type RemoteAnswer struct {
-	State json.RawMessage
+	State  json.RawMessage
+	Output json.RawMessage
 	// Told says that the answer to a probe is there, which is Happened.
 	Told, Happened bool
 }
@@ -228,6 +229,9 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 			}
 			if !a.Happened {
 				a, err = d.remote(ctx, call)
+			}
+			if kind == "action" {
+				w.output = a.Output
 			}
 			if err != nil || len(a.State) == 0 || kind != "action" {
 				return err
@@ -465,6 +469,16 @@ func (b *board) sweepDoor(ctx context.Context, shards []int16) (freed int, err e
 	return freed, err
 }
 
+// RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.
+func RevisionOf(ctx context.Context, e *holdfast.Engine, name string) (int64, error) {
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return 0, err
+	}
+	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	return now.revision, err
+}
+
 // Put is what became of a config that was put.
 type Put struct {
 	Revision int64
@@ -507,6 +521,44 @@ func PutConfig(ctx context.Context, e *holdfast.Engine, name string, config []by
 	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
 }
 
+// unclaimedWork tells of handlers of a step that are workers', for requesters who do not
+// claim it: a task is its claim.
+func unclaimedWork(s *site, nth int) (all []Violation) {
+	step := &s.config.Steps[nth]
+	tell := func(what, name, requester string) {
+		h := s.handlers[name]
+		if _, claimed := step.Claim.For(requester); h == nil || h.queue == "" || claimed {
+			return
+		}
+		all = append(all, Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
+			Message: fmt.Sprintf("the %s %q of the step %q is done by workers, and a step that they do is claimed: name a successful_claim_state", what, name, step.Key)})
+	}
+	for what, p := range map[string]lifecycles.Per[string]{"action": step.Action, "validation": step.Validation} {
+		if p.All != nil {
+			tell(what, *p.All, "")
+		}
+		for requester, name := range p.By {
+			tell(what, name, requester)
+		}
+	}
+	return all
+}
+
+// PutNames returns the lifecycles that were put into the context's workspace, and the
+// handlers that each of them names.
+func PutNames(ctx context.Context, e *holdfast.Engine) (map[string][]string, error) {
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	all, err := doorsVerb.DoAt(ctx, e, at, doorsArgs{limit: mostSites})
+	names := make(map[string][]string, len(all))
+	for _, x := range all {
+		names[x.name] = HandlersOf([]byte(x.config))
+	}
+	return names, err
+}
+
 // HandlersOf returns the handlers that a config names, or none if it is no config.
 func HandlersOf(config []byte) (names []string) {
 	c, violations := lifecycles.Parse(config)
@@ -539,6 +591,9 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 	violations, warnings := c.Lint(known)
 	if c.Workflow != name {
 		violations = append(violations, Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
+	}
+	for i := range c.Steps {
+		violations = append(violations, unclaimedWork(s, i)...)
 	}
 	if c.Table != nil {
 		violations = append(violations, Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})

@@ -150,6 +150,7 @@ func (s *site) fireClaimed(ctx context.Context, id, as string, steps []*lifecycl
 	if err != nil {
 		return e, err
 	}
+	t.output = a.output
 	return t.run(ctx)
 }
 
@@ -260,7 +261,11 @@ func (s *site) fireUnclaimed(ctx context.Context, e entities.Entity, as string, 
 		return e, actionError(err)
 	}
 	args := s.transition(e.ID, as, w.operation, step, []string{e.Status}, &e.Version, w.data, a)
-	return s.ground.move(ctx, args, append(a.commits(w.operation), w.commits...))
+	moved, err := s.ground.move(ctx, args, append(a.commits(w.operation), w.commits...))
+	if err == nil && a.output != nil {
+		*a.output = w.output
+	}
+	return moved, err
 }
 
 // commits is what is written in the transaction of a step that begins and ends with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -151,6 +152,70 @@ func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, opera
 			Message: c.Error}, err
 	}
 	return fateIn(ctx, e, entities.Stream(l.Name(), id), operation)
+}
+
+// How an attempt of an operation ended, as its history tells.
+const (
+	EndedSuccess = "success"
+	EndedFailed  = "failed"  // or it was released
+	EndedInvalid = "invalid" // it was refused
+	EndedQueued  = "queued"  // it was handed on
+	EndedOpen    = "open"    // something was begun: it is resumed, or waits for a person
+)
+
+// Ending is how an attempt ended, and the status and version that the entity had then.
+type Ending struct {
+	How     string // "": it did not, or its holder did not end it
+	Status  string
+	Version int64
+	Message string
+}
+
+// Ended returns how the holder of an epoch ended an attempt, also when the entity has long
+// gone on; where that is too long ago, it is not known any more.
+func Ended(ctx context.Context, d holdfast.Doer, lifecycle, id, operation string, epoch int64) (Ending, error) {
+	for from, pages := int64(-1), 0; pages < 10; pages++ {
+		page, err := events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(lifecycle, id), From: from, Limit: 200, Backward: true})
+		if err != nil {
+			return Ending{}, err
+		}
+		for _, x := range page {
+			var told struct {
+				Deaths    *int   `json:"deaths"` // of one that the janitor has freed
+				Message   string `json:"message"`
+				Operation string `json:"operation"`
+				Epoch     int64  `json:"epoch"`
+				To        string `json:"to"`
+				Outcome   string `json:"outcome"`
+			}
+			if json.Unmarshal(x.Data, &told) != nil || told.Operation != operation || told.Epoch != epoch {
+				continue
+			}
+			how := ""
+			switch {
+			case told.Deaths != nil:
+				return Ending{}, nil
+			case strings.HasPrefix(x.Name, "settled/"):
+				how = EndedSuccess
+			case x.Name == "released" && told.Outcome == "invalid":
+				how = EndedInvalid
+			case x.Name == "released" || strings.HasPrefix(x.Name, "failed/"):
+				how = EndedFailed
+			case x.Name == "queued":
+				how = EndedQueued
+			case x.Name == "interrupted" || x.Name == "parked":
+				how = EndedOpen
+			default:
+				continue
+			}
+			return Ending{how, told.To, x.Version, told.Message}, nil
+		}
+		if len(page) == 0 || page[len(page)-1].Version == 0 {
+			break
+		}
+		from = page[len(page)-1].Version - 1
+	}
+	return Ending{}, nil
 }
 
 // ended is what the last event of an operation tells.

@@ -89,6 +89,26 @@ func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, e
 	return all, err
 }
 
+// HandlerOf names the handler of an operation's action, or "" where it has none, or the
+// lifecycle is not part of this engine.
+func HandlerOf(ctx context.Context, e *holdfast.Engine, o Operation) string {
+	s, err := boardOf(e).find(ctx, o.Lifecycle)
+	if err != nil {
+		return ""
+	}
+	steps, err := s.offered(o.Step, o.Requester)
+	if err != nil {
+		return ""
+	}
+	for _, step := range steps {
+		if c, ok := step.Claim.For(o.Requester); ok && c.Into == o.Status {
+			name, _ := step.Action.For(o.Requester)
+			return name
+		}
+	}
+	return ""
+}
+
 // Resolution is what a person knows of an effect: whether it happened, and with
 // which result.
 type Resolution struct {

@@ -33,11 +33,12 @@ func Timeout(d time.Duration) HandlerOption { return func(h *handler) { h.Timeou
 
 // asked is what a caller asks for.
 type asked struct {
-	input []byte
-	bad   error
-	want  *int64
-	lease time.Duration
-	meta  events.Meta
+	output *json.RawMessage
+	input  []byte
+	bad    error
+	want   *int64
+	lease  time.Duration
+	meta   events.Meta
 	// begin is written in the transaction that begins the step.
 	begin func(ctx context.Context, tx holdfast.Tx, operation string) error
 }
@@ -64,6 +65,11 @@ func By(actor string) FireOption { return func(a *asked) { a.meta.Actor = actor 
 
 // Correlation ties the history to something else.
 func Correlation(id string) FireOption { return func(a *asked) { a.meta.Correlation = id } }
+
+// OutputTo has the output of a handler elsewhere written to out, when the step is done.
+func OutputTo(out *json.RawMessage) FireOption {
+	return func(a *asked) { a.output = out }
+}
 
 // Beginning adds what is written in the transaction that begins the step: the one
 // that takes the claim or, for a step without one, that moves the entity. What it

@@ -306,6 +306,8 @@ func (s *site) strands(ctx context.Context, at store.Place, was, statuses string
 		total += x.count
 		parts = append(parts, fmt.Sprintf("%d in %q", x.count, x.status))
 	}
-	return fault.New(fault.Validation, "the config of %q would strand %d entities: %s; move them on first, or keep the status", s.config.Workflow, total,
+	f := fault.New(fault.Validation, "the config of %q would strand %d entities: %s; move them on first, or keep the status", s.config.Workflow, total,
 		strings.Join(parts, ", ")).With("count", total).With("workflow", s.config.Workflow)
+	f.Violations = []fault.Violation{{Rule: "strand", Path: "/status_types", Message: f.Message}}
+	return f
 }

@@ -271,6 +271,30 @@ var errPassed = errors.New("the stage is over")
 // output is told to who fired the step. Completing again, under the epoch that did,
 // gives the same answer.
 func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
+	x, err := completeTask(ctx, e, id, epoch, output, state)
+	return toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
+		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
+	})
+}
+
+// toldAgain answers who ends a task again that ended under its epoch, the same way, and of
+// which the entity has gone on since then.
+func toldAgain(ctx context.Context, e *holdfast.Engine, id string, epoch int64, x Entity[json.RawMessage], err error, same func(ref, Ending) bool) (Entity[json.RawMessage], error) {
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return x, err
+	}
+	r, bad := refOf(id)
+	if bad != nil {
+		return x, err
+	}
+	was, failed := Ended(ctx, e, r.lifecycle, r.entity, r.operation, epoch)
+	if failed != nil || was.How == "" || !same(r, was) {
+		return x, err
+	}
+	return Entity[json.RawMessage]{ID: r.entity, Status: was.Status, Version: was.Version}, nil
+}
+
+func completeTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
 	if errors.Is(err, errPassed) {
 		return shown[json.RawMessage](now, nil)
@@ -295,6 +319,15 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 			return shown[json.RawMessage](t.notHappened(ctx, now))
 		}
 		output = result
+	}
+	if now.Claim.Phase == entities.Uncertain && now.Claim.Epoch == epoch {
+		was, err := Ended(ctx, e, r.lifecycle, r.entity, r.operation, epoch)
+		if err == nil && was.How == EndedOpen && was.Message == "" { // it was said before
+			err = t.outcome(effects.ErrOpen, "uncertain", now)
+		} else if err == nil {
+			err = hold.Lost("the task "+id, epoch)
+		}
+		return shown[json.RawMessage](now, err)
 	}
 	w := &work{requester: t.entity.Claim.Requester, output: output}
 	if len(state) > 0 {
@@ -367,6 +400,13 @@ func (t *attempt) validatedElsewhere(ctx context.Context) (entities.Entity, erro
 // another attempt may help, if something was begun. Where nothing was begun, the entity
 // goes back.
 func FailTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
+	x, err := failTask(ctx, e, id, epoch, message, retryable, invalid)
+	return toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
+		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && (invalid || r.stage == stageValidation) || was.How == EndedFailed && !invalid
+	})
+}
+
+func failTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
 		return Entity[json.RawMessage]{}, err

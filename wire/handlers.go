@@ -44,6 +44,7 @@ type HandlerCall struct {
 // with a message.
 type HandlerAnswer struct {
 	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, for an action."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"For an action: told to who fired the step."`
 	Message string          `json:"message,omitempty"`
 	// Happened answers a probe.
 	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call has acted."`

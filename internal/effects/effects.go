@@ -119,7 +119,7 @@ var (
 		},
 		func(r *answer, row store.Row) error {
 			r.held = row.Applied()
-			return row.Scan((*string)(&r.State))
+			return row.Scan((*string)(&r.State), &r.Result)
 		})
 	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil,
 		func(operation string, args *store.Args) { args.Text(operation) },
@@ -157,6 +157,12 @@ func Begin(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket,
 // End notes what became of an effect, and returns how it stands then: the first
 // end counts. Where the hold is lost, the error is [fault.LeaseLost].
 func End(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
+	state, _, err := EndWith(ctx, d, at, t, name, ordinal, s, result)
+	return state, err
+}
+
+// EndWith is [End], and returns the result, too, that is kept.
+func EndWith(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, []byte, error) {
 	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, false})
 }
 
@@ -167,7 +173,7 @@ func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticke
 			return "", err
 		}
 	}
-	state, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, true})
+	state, _, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, true})
 	switch {
 	case fault.CodeOf(err) == fault.LeaseLost:
 		return "", fault.New(fault.Conflict, "the operation %s is not uncertain", t.Operation)
@@ -179,12 +185,12 @@ func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticke
 	return state, err
 }
 
-func end(ctx context.Context, d store.Doer, at store.Place, a endArgs) (State, error) {
+func end(ctx context.Context, d store.Doer, at store.Place, a endArgs) (State, []byte, error) {
 	r, err := endVerb.DoAt(ctx, d, at, a)
 	if err == nil && !r.held {
 		err = lost(a.Ticket)
 	}
-	return r.State, err
+	return r.State, r.Result, err
 }
 
 // List returns the effects of an operation.

@@ -1,6 +1,6 @@
 -- Notes what became of an effect: done, with its result, or known not to have
 -- happened; under a hold that has not run out or, by a person, while its operation
--- is uncertain. Answers how the effect stands then.
+-- is uncertain. Answers how the effect stands then, with its result.
 -- $1 shard, $2 workspace, $3 command, $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 name, $9 ordinal, $10 state, $11 result,
 -- $12 whether by a person
 WITH m AS (
@@ -25,7 +25,7 @@ WITH m AS (
       FROM held
      WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
        AND x.ordinal = held.ordinal AND x.state = 'begun'
-    RETURNING held.member, held.shard, held.workspace, held.lifecycle, held.id, x.state
+    RETURNING held.member, held.shard, held.workspace, held.lifecycle, held.id, x.state, x.result
 ), counted AS (
     UPDATE {schema}.entity e
        SET begun = e.begun - 1
@@ -34,7 +34,8 @@ WITH m AS (
        AND put.state = 'notDone'
     RETURNING put.member
 )
-SELECT m.member, CASE WHEN held.member IS NULL THEN 0 ELSE 1 END, coalesce(put.state, o.state, '')
+SELECT m.member, CASE WHEN held.member IS NULL THEN 0 ELSE 1 END, coalesce(put.state, o.state, ''),
+       coalesce(CASE WHEN put.member IS NOT NULL THEN put.result ELSE o.result END::text, '')
   FROM m
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN put ON put.member = m.member

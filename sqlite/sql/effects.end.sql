@@ -1,6 +1,6 @@
 -- Notes what became of an effect: done, with its result, or known not to have
 -- happened; under a hold that has not run out or, by a person, while its operation
--- is uncertain. Answers how the effect stands then.
+-- is uncertain. Answers how the effect stands then, with its result.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 lifecycle, ?5 entity, ?6 operation, ?7 epoch, ?8 name, ?9 ordinal, ?10 state, ?11 result,
 -- ?12 whether by a person
 -- do
@@ -17,6 +17,8 @@ UPDATE holdfast_effect AS x
  WHERE x.shard = ?1 AND x.workspace = ?2 AND x.operation = ?6 AND x.name = ?8 AND x.ordinal = ?9 AND x.state = 'begun'
 -- then
 SELECT coalesce((SELECT x.state FROM holdfast_effect AS x
+                  WHERE x.shard = ?1 AND x.workspace = ?2 AND x.operation = ?6 AND x.name = ?8 AND x.ordinal = ?9), ''),
+       coalesce((SELECT x.result FROM holdfast_effect AS x
                   WHERE x.shard = ?1 AND x.workspace = ?2 AND x.operation = ?6 AND x.name = ?8 AND x.ordinal = ?9), '')
 -- else
-SELECT ''
+SELECT '', ''
