@@ -286,8 +286,23 @@ func listOperations(c *call, in *listClaimsIn) (wire.List[wire.Operation], error
 	return listed(c, all, next), err
 }
 
+// handlerOf names the handler of an operation, and looks it up once for those that are
+// alike.
+func (c *call) handlerOf(o lifecycle.Operation) string {
+	key := [4]string{o.Lifecycle, o.Step, o.Requester, o.Status}
+	name, known := c.handlers[key]
+	if !known {
+		name = lifecycle.HandlerOf(c.ctx(), c.api.engine, o)
+		if c.handlers == nil {
+			c.handlers = make(map[[4]string]string)
+		}
+		c.handlers[key] = name
+	}
+	return name
+}
+
 func operationOf(c *call, o lifecycle.Operation, list []lifecycle.Effect) wire.Operation {
-	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: lifecycle.HandlerOf(c.ctx(), c.api.engine, o), Since: wire.At(o.Since), Epoch: o.Epoch,
+	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: wire.At(o.Since), Epoch: o.Epoch,
 		Error: o.Error, Effects: make([]wire.Effect, len(list))}
 	for i, x := range list {
 		w.Effects[i] = wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: x.State, Result: x.Result}

@@ -2,14 +2,19 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -222,8 +227,36 @@ type closeIn struct {
 	Body   wire.CloseStream
 }
 
+// feedWait is how long the feed is waited for.
+const feedWait = 5 * time.Second
+
+// onlyFeed says that a stream cannot be closed because the feed is behind, and nobody
+// else.
+func onlyFeed(err error) bool {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != fault.Conflict {
+		return false
+	}
+	behind, _ := f.Fields["reactions"].([]books.Behind)
+	return len(behind) > 0 && !slices.ContainsFunc(behind, func(b books.Behind) bool { return b.Reaction != feed.Reaction })
+}
+
 func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
-	done, err := stream.Close(c.ctx(), c.api.engine, in.Stream, stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Snapshot: in.Body.Snapshot})
+	var done stream.Closed
+	var late error
+	// The feed is a moment behind what was appended a moment ago: it is waited for.
+	err := c.await(feedWait, nil, func() (over bool, err error) {
+		done, err = stream.Close(c.ctx(), c.api.engine, in.Stream, stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Snapshot: in.Body.Snapshot})
+		if onlyFeed(err) {
+			late = err
+			return false, nil
+		}
+		late = nil
+		return true, err
+	})
+	if err == nil {
+		err = late
+	}
 	if err != nil {
 		return wire.ClosedStream{}, err
 	}

@@ -126,7 +126,7 @@ func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []s
 	taken, err := entities.TakeDue(ctx, e, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit})
 	all := make([]Task, 0, len(taken))
 	for _, r := range taken {
-		t, failed := boardOf(e).task(ctx, at, r)
+		t, failed := boardOf(e).task(ctx, at, r, lease)
 		if failed != nil { // it runs out, and is taken again
 			e.Log().Warn("a task could not be given out", "lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "error", failed)
 			continue
@@ -163,7 +163,7 @@ func TaskTopics(workspace string, names []string) (topics []string) {
 
 // task makes a task of an operation that was taken. An opaque body is an effect begun
 // from here on: the worker is about to be told.
-func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed) (Task, error) {
+func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, lease time.Duration) (Task, error) {
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil {
 		return Task{}, err
@@ -186,6 +186,13 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed) (T
 		if name.probe = x.State == effects.Begun && h.unknown == effects.Probe; name.probe { // by an earlier attempt
 			kind = kindProbe
 		}
+	}
+	if longest := t.longest(r.Claim.Stage); lease > longest { // nobody is held longer than he may take
+		until, err := entities.RenewWithin(ctx, b.engine, at, r.Ticket(), longest, longest)
+		if err != nil {
+			return Task{}, err
+		}
+		r.Claim.Until = until
 	}
 	p, err := public[json.RawMessage](r.Entity)
 	return Task{ID: name.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: kind,
@@ -439,6 +446,14 @@ func failTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, m
 	return shown[json.RawMessage](x, err)
 }
 
+// longest is how long the handler of a stage may take.
+func (t *attempt) longest(stage string) time.Duration {
+	if h := t.worker(stage); h != nil && h.Timeout > 0 {
+		return h.Timeout
+	}
+	return timeoutOf(t.step)
+}
+
 // RenewTask extends the hold of a task, as long as its handler may take: what hangs is
 // not held for ever.
 func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, lease time.Duration) (time.Time, error) {
@@ -446,11 +461,7 @@ func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, 
 	if err != nil {
 		return time.Time{}, err
 	}
-	longest := timeoutOf(t.step)
-	if h := t.worker(r.stage); h != nil && h.Timeout > 0 {
-		longest = h.Timeout
-	}
-	return entities.RenewWithin(ctx, e, t.at, t.entity.Ticket(), lease, longest)
+	return entities.RenewWithin(ctx, e, t.at, t.entity.Ticket(), lease, t.longest(r.stage))
 }
 
 // TaskEffect journals an effect of a task; see [Claim.Effect]. One that an earlier
