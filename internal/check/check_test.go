@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -161,8 +162,23 @@ func settled(ctx context.Context, tx holdfast.Tx) error {
 	if err != nil || len(taken) != 1 {
 		return fmt.Errorf("took %d tasks: %w", len(taken), err)
 	}
-	_, err = tasks.Settle(ctx, tx, taken[0], nil)
-	return err
+	if _, err = tasks.Settle(ctx, tx, taken[0], nil); err != nil {
+		return err
+	}
+	return paid(ctx, tx)
+}
+
+// paid makes a wallet, and posts to it.
+func paid(ctx context.Context, tx holdfast.Tx) error {
+	if _, err := wallets.Put(ctx, tx, "acme", false); err != nil {
+		return err
+	}
+	for i, delta := range []int64{10, -3} {
+		if _, err := wallets.Post(ctx, tx, wallets.PostArgs{Wallet: "acme", Delta: delta, Reason: "test", Reference: fmt.Sprint(i)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TestPlantedViolations verifies that the check is clean over what the verbs
@@ -190,13 +206,19 @@ func TestPlantedViolations(t *testing.T) {
 func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
-		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[claims:0 entities:3 positions:1 scopes:6 streams:3 tasks:3]" {
+		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[claims:0 entities:3 positions:1 scopes:6 streams:3 tasks:3 wallets:3]" {
 			s.Errorf("got %v\n%s", r.Checked, r)
 		}
 	})
 }
 
 var plantedViolations = []struct{ name, damage, want string }{
+	{"a balance that nobody posted",
+		`UPDATE holdfast_wallet SET balance = 8 WHERE workspace = 'w2'`,
+		"I9: wallet acme in workspace w2: its balance is 8, and its ledger of 2 rows adds up to 7"},
+	{"a row of a ledger that is gone",
+		`DELETE FROM holdfast_ledger WHERE workspace = 'w1' AND n = 2`,
+		"I9: wallet acme in workspace w1: its balance is 7, and its ledger of 1 rows adds up to 10"},
 	{"a reaction does not know of an event",
 		`UPDATE holdfast_follow SET due = 1 WHERE workspace = 'w3'`,
 		`I20: reaction watch/orders/7 in workspace w3: it knows of version 1, and its stream is at 2 without a mark`},
