@@ -271,8 +271,8 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 }
 
 // unused refuses to take a handler away that reactions or lifecycles name.
-func (c *call) unused(name string) error {
-	all, err := reactions.List(c.ctx(), c.doer(), "")
+func unused(ctx context.Context, tx holdfast.Tx, name string) error {
+	all, err := reactions.List(ctx, tx, "")
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (c *call) unused(name string) error {
 			return fault.New(fault.Conflict, "the reaction %q is served by the handler %q: give it another, or remove it first", x.Name, name).With("reaction", x.Name)
 		}
 	}
-	names, err := lifecycle.PutNames(c.ctx(), c.api.engine)
+	names, err := lifecycle.PutNames(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 		if err := unwaited(ctx, tx, in.Name); err != nil {
 			return err
 		}
-		if err := c.unused(in.Name); err != nil {
+		if err := unused(ctx, tx, in.Name); err != nil {
 			return err
 		}
 		gone, err := handlers.Delete(ctx, tx, in.Name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -231,7 +232,7 @@ func kindOf(v any) string {
 	case string:
 		return "string"
 	case float64:
-		if v == float64(int64(v)) {
+		if v == math.Trunc(v) { // also where it is as large as it can be
 			return "integer"
 		}
 		return "number"

@@ -546,12 +546,12 @@ func unclaimedWork(s *site, nth int) (all []Violation) {
 
 // PutNames returns the lifecycles that were put into the context's workspace, and the
 // handlers that each of them names.
-func PutNames(ctx context.Context, e *holdfast.Engine) (map[string][]string, error) {
-	at, err := e.Place(ctx, store.Read)
+func PutNames(ctx context.Context, d holdfast.Doer) (map[string][]string, error) {
+	at, err := d.Place(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	all, err := doorsVerb.DoAt(ctx, e, at, doorsArgs{limit: mostSites})
+	all, err := doorsVerb.DoAt(ctx, d, at, doorsArgs{limit: mostSites})
 	names := make(map[string][]string, len(all))
 	for _, x := range all {
 		names[x.name] = HandlersOf([]byte(x.config))
