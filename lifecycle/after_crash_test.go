@@ -99,16 +99,7 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, hf, time.Hour); err != nil {
 		return err
 	}
-	shards, err := store.Shards(ctx, hf)
-	if err != nil {
-		return err
-	}
-	// Not of the board, which looks for strays, too: how often it does depends on what
-	// else is in the database, and every run must count the same points.
-	if _, err := s.sweep(ctx, shards); err != nil {
-		return err
-	}
-	if _, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil {
+	if err := swept(ctx, hf, s); err != nil {
 		return err
 	}
 	for range 2 { // the second takes what the first one's death left
@@ -119,9 +110,31 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
+// swept is a round of the janitor. Not of the board, which looks for strays, too: how
+// often it does depends on what else is in the database, and every run must count the
+// same points.
+func swept(ctx context.Context, hf *holdfast.Engine, s *site) error {
+	shards, err := store.Shards(ctx, hf)
+	if err != nil {
+		return err
+	}
+	if _, err := s.sweep(ctx, shards); err != nil {
+		return err
+	}
+	_, err = reactions.SweepAll(ctx, hf, func([]string) {})
+	return err
+}
+
 // mailedOnce holds the end to what was promised: a step that is settled was followed
 // once, by its own operation, and one that went back by nothing.
 func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
+	// A janitor goes round in all workspaces: what this case leaves, the next would meet.
+	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+		return err
+	}
+	if err := swept(ctx, hf, boardOf(hf).site("mailed")); err != nil {
+		return err
+	}
 	e, err := entities.Get(ctx, hf, "mailed", "x")
 	if err != nil {
 		return err
