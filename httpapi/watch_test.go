@@ -13,6 +13,20 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
+// pagesOf reads a list to its end, page by page.
+func pagesOf[T any](d *door, path string) (all []T) {
+	d.t.Helper()
+	for at := path; ; {
+		var page wire.List[T]
+		d.want(d.ask("GET", at, nil, &page), 200, "")
+		all = append(all, page.Items...)
+		if page.Next == nil {
+			return all
+		}
+		at = path + "&cursor=" + *page.Next
+	}
+}
+
 // Verifies that who watches a workspace is told what its histories tell and of its
 // events, from now on, and again after a break, and nothing of another workspace; and
 // that the same can be read page by page.
@@ -52,16 +66,8 @@ func TestTheFeedOfEverything(t *testing.T) {
 		l.stop()
 
 		told = nil
-		for path := "feed?limit=2"; ; {
-			var page wire.List[wire.Event]
-			d.want(d.ask("GET", path, nil, &page), 200, "")
-			for _, e := range page.Items {
-				told = append(told, e.Stream)
-			}
-			if page.Next == nil {
-				break
-			}
-			path = "feed?limit=2&cursor=" + *page.Next
+		for _, e := range pagesOf[wire.Event](d, "feed?limit=2") {
+			told = append(told, e.Stream)
 		}
 		if slices.Sort(told); !slices.Equal(told, []string{"$entity/invoice/before", "$entity/invoice/i1", "$entity/invoice/i2", "s"}) {
 			t.Errorf("read of %q", told)
@@ -105,16 +111,8 @@ func TestWorkspaces(t *testing.T) {
 		d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "a b"}, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "workspaces", wire.NewWorkspace{}, nil), 400, fault.Validation)
 		var names []string
-		for path := "workspaces?limit=1"; ; {
-			var page wire.List[wire.Workspace]
-			d.want(d.ask("GET", path, nil, &page), 200, "")
-			for _, w := range page.Items {
-				names = append(names, w.Name)
-			}
-			if page.Next == nil {
-				break
-			}
-			path = "workspaces?limit=1&cursor=" + *page.Next
+		for _, w := range pagesOf[wire.Workspace](d, "workspaces?limit=1") {
+			names = append(names, w.Name)
 		}
 		if !slices.Contains(names, "acme") || !slices.Contains(names, "default") || !slices.IsSorted(names) {
 			t.Errorf("there are %q", names)

@@ -1,6 +1,7 @@
 package reactions
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -44,10 +45,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 	for _, x := range a.Reactions {
 		byName[x.Name] = x
 		names = append(names, x.Name)
-		w := Wanted{Name: x.Name, Lease: x.Options.Lease, Kind: a.Kind}
-		if a.Lease != 0 {
-			w.Lease = a.Lease
-		}
+		w := Wanted{Name: x.Name, Lease: cmp.Or(a.Lease, x.Options.Lease), Kind: a.Kind}
 		if a.Kind != "" {
 			w.Handler = x.Options.Handler
 		}
@@ -218,9 +216,12 @@ func ByHand(at store.Place, reaction, stream string, epoch int64) *Lease {
 // RenewOne extends one hold, at the most until so long after it was taken (0 is for
 // ever), and returns until when, or [fault.LeaseLost].
 func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease, longest time.Duration) (time.Time, error) {
-	yes, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease }, longest)
-	if err == nil && !yes[0] {
+	until, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease }, longest)
+	if err == nil && until[0].IsZero() {
 		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	}
-	return l.Until, err
+	if err != nil {
+		return time.Time{}, err
+	}
+	return until[0], nil
 }

@@ -401,14 +401,19 @@ func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mess
 	return err
 }
 
-// Renew extends holds on one shard, and says of each whether it is still held; until
-// when is then noted in the lease.
+// Renew extends holds on one shard, and says of each whether it is still held.
 func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]bool, error) {
-	return renewWithin(ctx, d, leases, lease, 0)
+	until, err := renewWithin(ctx, d, leases, lease, 0)
+	held := make([]bool, len(leases))
+	for i := range until {
+		held[i] = !until[i].IsZero()
+	}
+	return held, err
 }
 
-// renewWithin renews at the most until so long after the take; 0 is for ever.
-func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration, longest time.Duration) ([]bool, error) {
+// renewWithin renews at the most until so long after the take, 0 is for ever, and returns
+// until when each is held, the zero time for one that is not.
+func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration, longest time.Duration) ([]time.Time, error) {
 	items := make([]item, len(leases))
 	for i, l := range leases {
 		items[i] = l.item()
@@ -419,13 +424,11 @@ func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(
 	for _, r := range rows {
 		extended[r.follows] = r.until
 	}
-	held := make([]bool, len(leases))
+	until := make([]time.Time, len(leases))
 	for i, l := range leases {
-		if until, yes := extended[l.row()]; yes {
-			l.Until, held[i] = until, true
-		}
+		until[i] = extended[l.row()]
 	}
-	return held, err
+	return until, err
 }
 
 // sweepLimit is how many things one sweep looks at.
