@@ -29,7 +29,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope, {schema}.task,
     {schema}.registry, {schema}.reaction, {schema}.follow, {schema}.sequence, {schema}.snapshot, {schema}.subject, {schema}.due,
     {schema}.effect, {schema}.lifecycle, {schema}.attempt, {schema}.api_key, {schema}.request, {schema}.token, {schema}.handler, {schema}.webhook TO {role};
-GRANT INSERT, UPDATE ON {schema}.wallet TO {role};
+GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
 GRANT INSERT, DELETE ON {schema}.event, {schema}.history, {schema}.feed TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger TO {role};`
 

@@ -22,7 +22,7 @@ var (
 	inner = []string{
 		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopes", "internal/tasks", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
-		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets",
+		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches",
 		"internal/check", "internal/crash",
 	}
 

@@ -73,6 +73,12 @@ var Wide = map[string]string{
 	"reactions.handled": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
 	"webhooks.all":      "a node serves the webhooks of all workspaces on a shard",
 
+	"batches.ready":   "one poll serves the batches of all workspaces on a shard",
+	"batches.paused":  "one janitor resumes what credits have left paused in all workspaces on a shard",
+	"batches.due":     "one keeper tears down and closes the batches of all workspaces on a shard",
+	"batches.expired": "one janitor frees what was left held in all workspaces on a shard",
+	"batches.sweep":   "one keeper cleans up after the items of all workspaces on a shard",
+
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
 
@@ -84,6 +90,7 @@ var Wide = map[string]string{
 	"check.entities":  "a check looks at the whole database",
 	"check.claims":    "a check looks at the whole database",
 	"check.scopes":    "a check looks at the whole database",
+	"check.batches":   "a check looks at the whole database",
 	"check.wallets":   "a check looks at the whole database",
 	"check.tasks":     "a check looks at the whole database",
 	"check.histories": "a check looks at the whole database",

@@ -132,6 +132,7 @@ var kinds = []kind{
 	{newVerb("check.claims", 2), "claims", "I5", named("entity "), forgotten},
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", 1), "wallets", "I9", named("wallet "), unbalanced},
+	{newVerbOf("check.batches", 1, scanStream), "batches", "I9-I11", named("batch "), unevenBatch},
 	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
 	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
 	{newVerb("check.follows", 2), "positions", "I20", named("reaction "), astray},
@@ -171,6 +172,19 @@ var wrongs = map[string]string{
 func unevenStream(f row) string {
 	if f.wrong != "" {
 		return wrongs[f.wrong]
+	}
+	return uneven(f)
+}
+
+// unevenBatch tells what is wrong with a batch.
+func unevenBatch(f row) string {
+	switch f.wrong {
+	case "counts":
+		return "its counts are not those of its items"
+	case "money":
+		return "what it says was charged and refunded is not what its items were, or an item has not its rows in the ledger, and no others"
+	case "end":
+		return "it is at its end, and something of it is still to be done"
 	}
 	return uneven(f)
 }

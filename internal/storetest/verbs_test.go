@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/holdfast-go/holdfast/internal/batches"
 	_ "github.com/holdfast-go/holdfast/internal/keys" // it declares verbs too
 	_ "github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"

@@ -1,5 +1,5 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces: of tasks, of entities, of reactions, and of streams that were being closed.
+-- workspaces: of tasks, of entities, of reactions, of items, and of streams that were being closed.
 -- ?3 how long ago, in ms
 -- do
 SELECT (SELECT count(*)
@@ -14,3 +14,6 @@ SELECT (SELECT count(*)
      + (SELECT count(*)
           FROM holdfast_stream AS s
          WHERE s.holder IS NOT NULL AND s.until <= {now} - ?3)
+     + (SELECT count(*)
+          FROM holdfast_item AS i
+         WHERE i.holder IS NOT NULL AND i.until <= {now} - ?3)

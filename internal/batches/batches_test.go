@@ -1,0 +1,362 @@
+package batches_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wallets"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a batch on an engine, and who works on it.
+type site struct {
+	t *testing.T
+	e *holdfast.Engine
+}
+
+func each(t *testing.T, f func(*testing.T, site)) {
+	t.Helper()
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) { f(t, site{t, e}) })
+}
+
+func (s site) wallet(points int64) {
+	s.t.Helper()
+	_, err := wallets.Put(s.t.Context(), s.e, "w", false)
+	if err == nil && points > 0 {
+		_, err = wallets.Post(s.t.Context(), s.e, wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: "first"})
+	}
+	s.ok(err)
+}
+
+func (s site) ok(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s site) code(err error, want fault.Code) {
+	s.t.Helper()
+	if fault.CodeOf(err) != want {
+		s.t.Fatalf("failed with %v, want %q", err, want)
+	}
+}
+
+func work(n int, cost int64) (all []batches.Work) {
+	for i := range n {
+		all = append(all, batches.Work{Key: fmt.Sprintf("k%03d", i), Cost: cost, Input: []byte(fmt.Sprintf(`{"i":%d}`, i))})
+	}
+	return all
+}
+
+func (s site) create(n batches.New) batches.Batch {
+	s.t.Helper()
+	n.ID, n.Wallet, n.Handler = "b", "w", "h"
+	b, err := batches.Create(s.t.Context(), s.e, n)
+	s.ok(err)
+	return b
+}
+
+func (s site) take(limit int) []batches.Taken {
+	s.t.Helper()
+	all, err := batches.Take(s.t.Context(), s.e, batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit})
+	s.ok(err)
+	return all
+}
+
+func (s site) settle(all ...batches.Taken) {
+	s.t.Helper()
+	for _, x := range all {
+		_, err := batches.Settle(s.t.Context(), s.e, x, []byte(`"done"`))
+		s.ok(err)
+	}
+}
+
+func (s site) get() batches.Batch {
+	s.t.Helper()
+	b, err := batches.Get(s.t.Context(), s.e, "b")
+	s.ok(err)
+	return b
+}
+
+func (s site) balance() int64 {
+	s.t.Helper()
+	w, err := wallets.Get(s.t.Context(), s.e, "w")
+	s.ok(err)
+	return w.Balance
+}
+
+func (s site) is(status string, want batches.Counts, charged, refunded, balance int64) {
+	s.t.Helper()
+	b := s.get()
+	if b.Status != status || b.Counts() != want || b.Charged != charged || b.Refunded != refunded || s.balance() != balance {
+		s.t.Fatalf("it is %s %+v, charged %d, refunded %d (%+v), and the wallet has %d", b.Status, b.Counts(), b.Charged, b.Refunded, b, s.balance())
+	}
+	report, err := s.e.Check(s.t.Context())
+	if err != nil || !report.Clean() {
+		s.t.Fatal(report, err)
+	}
+}
+
+// keep tears down, cleans and closes, as far as it can now.
+func (s site) keep() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	for range 10 {
+		n, err := batches.Look(ctx, s.e, 0)
+		s.ok(err)
+		all, err := batches.Dirty(ctx, s.e, batches.Sweep{Lease: time.Minute, Limit: 100})
+		s.ok(err)
+		for _, x := range all {
+			s.ok(batches.Cleaned(ctx, s.e, x))
+		}
+		if n == 0 && len(all) == 0 {
+			return
+		}
+	}
+	s.t.Fatalf("it does not come to rest: %+v", s.get())
+}
+
+func TestABatchIsDoneOnce(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(100)
+		b := s.create(batches.New{Parallel: 3, Items: work(5, 10)})
+		if b.Status != batches.Pending || !b.Sealed || b.Counts().Pending != 5 {
+			t.Fatalf("made %+v", b)
+		}
+		_, err := batches.Create(t.Context(), s.e, batches.New{ID: "b", Wallet: "w", Handler: "h"})
+		s.code(err, fault.Conflict)
+		_, err = batches.Create(t.Context(), s.e, batches.New{ID: "c", Wallet: "none", Handler: "h"})
+		s.code(err, fault.NotFound)
+		first := s.take(10)
+		if len(first) != 3 || first[0].Key != "k000" || string(first[1].Input) != `{"i":1}` || first[0].Attempt() != 1 || first[0].Until.IsZero() {
+			t.Fatalf("took %+v", first)
+		}
+		s.is(batches.Running, batches.Counts{Pending: 2, Running: 3}, 30, 0, 70)
+		if more := s.take(10); len(more) > 0 {
+			t.Fatalf("took %+v beyond what may run at once", more)
+		}
+		s.settle(first[0])
+		s.settle(first[0]) // again, the same
+		_, err = batches.Settle(t.Context(), s.e, first[0], []byte(`"other"`))
+		s.code(err, fault.LeaseLost)
+		if n, err := batches.Finalize(t.Context(), s.e, "b", []string{"k000", "k001"}); n != 1 || err != nil {
+			t.Fatalf("accepted %d, %v", n, err)
+		}
+		_, err = batches.Finalize(t.Context(), s.e, "b", []string{"k000", "x"})
+		s.code(err, fault.NotFound)
+		s.is(batches.Running, batches.Counts{Pending: 2, Running: 2, Succeeded: 1, Accepted: 1}, 30, 0, 70)
+		// One fails, and is tried again before what was never tried.
+		e, err := batches.Fail(t.Context(), s.e, first[1], "no", 0, false)
+		if err != nil || e.State != "waiting" || e.Failures != 1 {
+			t.Fatalf("failed: %+v, %v", e, err)
+		}
+		next := s.take(1)
+		if len(next) != 1 || next[0].Key != "k001" || next[0].Attempt() != 2 || next[0].Epoch != 2 {
+			t.Fatalf("took %+v", next)
+		}
+		s.settle(first[2], next[0])
+		s.settle(s.take(10)...)
+		s.is(batches.Completed, batches.Counts{Succeeded: 5, Accepted: 5}, 50, 0, 50)
+		_, _, err = batches.Cancel(t.Context(), s.e, "b")
+		s.code(err, fault.InvalidTransition)
+		items, err := batches.Items(t.Context(), s.e, "b", 0, "", 10)
+		if err != nil || len(items) != 5 || items[4].Decision != "accepted" || items[1].Attempts() != 2 || string(items[0].Output) != `"done"` {
+			t.Fatalf("its items are %+v, %v", items, err)
+		}
+	})
+}
+
+func TestABatchIsCancelled(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(100)
+		s.create(batches.New{Parallel: 3, Items: work(6, 10)})
+		all := s.take(10)
+		s.settle(all[0], all[1])
+		if _, err := batches.Finalize(t.Context(), s.e, "b", []string{"k000"}); err != nil {
+			t.Fatal(err)
+		}
+		b, accepted, err := batches.Cancel(t.Context(), s.e, "b")
+		if err != nil || !accepted || b.Status != batches.Running || !b.CancelRequested {
+			t.Fatalf("cancelled: %+v, %v, %v", b, accepted, err)
+		}
+		if more := s.take(10); len(more) > 0 {
+			t.Fatalf("took %+v after the cancel", more)
+		}
+		if r, err := batches.Renew(t.Context(), s.e, all[2], time.Minute); err != nil || !r.CancelRequested {
+			t.Fatalf("renewed: %+v, %v", r, err)
+		}
+		s.keep()
+		s.is(batches.Cancelling, batches.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
+		_, err = batches.Settle(t.Context(), s.e, all[2], nil)
+		s.code(err, fault.LeaseLost)
+		_, accepted, err = batches.Cancel(t.Context(), s.e, "b")
+		if err != nil || !accepted {
+			t.Fatalf("cancelled again: %v, %v", accepted, err)
+		}
+		holdfasttest.Advance(t, s.e, 2*time.Minute) // until nobody can be at work any more
+		s.keep()
+		s.is(batches.Cancelled, batches.Counts{Succeeded: 1, Accepted: 1, Cancelled: 5}, 30, 20, 90)
+		b, accepted, err = batches.Cancel(t.Context(), s.e, "b")
+		if err != nil || accepted || b.Status != batches.Cancelled {
+			t.Fatalf("cancelled again: %+v, %v, %v", b, accepted, err)
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.keep() // the last look
+		items, err := batches.Items(t.Context(), s.e, "b", 0, "cancelled", 10)
+		if err != nil || len(items) != 5 {
+			t.Fatalf("cancelled are %+v, %v", items, err)
+		}
+	})
+}
+
+func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(100)
+		s.create(batches.New{Items: work(3, 10)})
+		b, accepted, err := batches.Cancel(t.Context(), s.e, "b")
+		if err != nil || accepted || b.Status != batches.Cancelled {
+			t.Fatalf("cancelled: %+v, %v, %v", b, accepted, err)
+		}
+		s.is(batches.Cancelled, batches.Counts{Cancelled: 3}, 0, 0, 100)
+		if ledger, err := wallets.Ledger(t.Context(), s.e, "w", 0, 10); err != nil || len(ledger) != 1 {
+			t.Fatalf("the ledger is %+v, %v", ledger, err)
+		}
+	})
+}
+
+func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(15)
+		s.create(batches.New{Parallel: 8, Items: work(3, 10)})
+		all := s.take(8)
+		if len(all) != 1 {
+			t.Fatalf("took %d with funds for one", len(all))
+		}
+		if more := s.take(8); len(more) > 0 {
+			t.Fatalf("took %+v", more)
+		}
+		s.is(batches.Running, batches.Counts{Pending: 2, Running: 1}, 10, 0, 5) // it may yet return something
+		s.settle(all...)
+		if more := s.take(8); len(more) > 0 {
+			t.Fatalf("took %+v", more)
+		}
+		s.is(batches.Paused, batches.Counts{Pending: 2, Succeeded: 1}, 10, 0, 5)
+		credit := func(points int64, reference string) {
+			_, err := wallets.Post(t.Context(), s.e, wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: reference})
+			s.ok(err)
+			s.ok(batches.Resume(t.Context(), s.e, "w"))
+		}
+		credit(4, "second")
+		s.is(batches.Paused, batches.Counts{Pending: 2, Succeeded: 1}, 10, 0, 9)
+		credit(1, "third")
+		s.is(batches.Running, batches.Counts{Pending: 2, Succeeded: 1}, 10, 0, 10)
+		s.settle(s.take(8)...)
+		s.take(8)
+		s.is(batches.Paused, batches.Counts{Pending: 1, Succeeded: 2}, 20, 0, 0)
+		b, accepted, err := batches.Cancel(t.Context(), s.e, "b")
+		if err != nil || !accepted {
+			t.Fatalf("cancelled: %+v, %v", b, err)
+		}
+		s.keep()
+		s.is(batches.Cancelled, batches.Counts{Cancelled: 3}, 20, 20, 20)
+	})
+}
+
+func TestAnItemIsGivenUpAndReturned(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(20)
+		s.create(batches.New{Items: work(2, 10), Attempts: 2, MaxDeaths: 3})
+		for i := range 2 {
+			x := s.take(1)
+			e, err := batches.Fail(t.Context(), s.e, x[0], "no", 0, false)
+			if want := []string{"waiting", "failed"}[i]; err != nil || e.State != want {
+				t.Fatalf("failed: %+v, %v", e, err)
+			}
+		}
+		s.is(batches.Running, batches.Counts{Pending: 1, Failed: 1}, 10, 10, 20)
+		for range 3 { // the other kills whoever takes it
+			x := s.take(1)
+			if len(x) != 1 || x[0].Key != "k001" {
+				t.Fatalf("took %+v", x)
+			}
+			if s.balance() != 10 {
+				t.Fatalf("the wallet has %d", s.balance())
+			}
+			holdfasttest.Advance(t, s.e, time.Minute)
+			if n, err := batches.Expire(t.Context(), s.e, 0); n != 1 || err != nil {
+				t.Fatalf("freed %d, %v", n, err)
+			}
+			_, err := batches.Settle(t.Context(), s.e, x[0], nil)
+			s.code(err, fault.LeaseLost)
+		}
+		s.is(batches.Running, batches.Counts{Failed: 2}, 20, 20, 20)
+		s.keep()
+		s.is(batches.Completed, batches.Counts{Failed: 2}, 20, 20, 20)
+	})
+}
+
+func TestABatchIsMadeInPages(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(1000)
+		s.create(batches.New{Open: true, Parallel: 100})
+		all := work(30, 1)
+		for range 2 { // each page is sent twice
+			for i := 0; i < 30; i += 10 {
+				_, err := batches.Add(t.Context(), s.e, "b", all[i:i+10])
+				s.ok(err)
+			}
+		}
+		if n, err := batches.Add(t.Context(), s.e, "b", append(work(2, 1), batches.Work{Key: "new"})); n != 1 || err != nil {
+			t.Fatalf("added %d, %v", n, err)
+		}
+		_, err := batches.Add(t.Context(), s.e, "b", []batches.Work{{Key: "newer"}, {Key: "k001", Cost: 2}})
+		s.code(err, fault.Conflict)
+		s.settle(s.take(100)...)
+		s.is(batches.Running, batches.Counts{Succeeded: 31}, 30, 0, 970)
+		for range 2 {
+			if b, err := batches.Seal(t.Context(), s.e, "b"); err != nil || b.Status != batches.Completed {
+				t.Fatalf("sealed: %+v, %v", b, err)
+			}
+		}
+		_, err = batches.Add(t.Context(), s.e, "b", work(1, 1))
+		s.code(err, fault.InvalidTransition)
+		_, err = batches.Add(t.Context(), s.e, "x", work(1, 1))
+		s.code(err, fault.NotFound)
+	})
+}
+
+func TestBadBatches(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(0)
+		for name, n := range map[string]batches.New{
+			"slash":    {ID: "a/b", Wallet: "w", Handler: "h"},
+			"no id":    {Wallet: "w", Handler: "h"},
+			"parallel": {ID: "b", Wallet: "w", Handler: "h", Parallel: -1},
+			"twice":    {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a"}, {Key: "a"}}},
+			"cost":     {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a", Cost: -1}}},
+			"input":    {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a", Input: []byte("{")}}},
+			"key":      {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{}}},
+		} {
+			if _, err := batches.Create(t.Context(), s.e, n); fault.CodeOf(err) != fault.Validation {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if b, err := batches.Create(t.Context(), s.e, batches.New{ID: "e", Wallet: "w", Handler: "h"}); err != nil || b.Status != batches.Completed {
+			t.Errorf("an empty batch is %+v, %v", b, err)
+		}
+	})
+}
+
+var _ = context.Background
+var _ store.Doer

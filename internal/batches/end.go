@@ -1,0 +1,251 @@
+package batches
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+type endArgs struct {
+	id, handler, key, how string
+	epoch                 int64
+	output                []byte
+	message               string
+	delay                 time.Duration
+}
+
+// Ended is how an item stands behind the end of a hold.
+type Ended struct {
+	applied          bool
+	State            string
+	epoch            int64
+	Failures, Deaths int64
+	output           []byte
+	over             bool // the batch might be at its end
+	last             bool // it may not fail, or die, any more
+}
+
+type giveUpArgs struct {
+	id, handler, key, how string
+	epoch                 int64
+	message               string
+}
+
+type givenUp struct {
+	applied          bool
+	state            string
+	epoch            int64
+	failures, deaths int64
+	stuck, missing   bool // the wallet cannot take it back, or is not there
+}
+
+type renewArgs struct {
+	id, key string
+	epoch   int64
+	lease   time.Duration
+}
+
+// Renewed is a hold that was extended.
+type Renewed struct {
+	Until           time.Time
+	CancelRequested bool
+}
+
+type expired struct {
+	workspace, id, handler, key string
+	epoch                       int64
+}
+
+var (
+	settleVerb = store.NewVerb(store.Decl{Name: "batches.settle", Group: true, Combine: true, Marks: store.HistoryMarks},
+		func(a endArgs) []string { return []string{row(a.id)} },
+		func(a endArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.key)
+			args.Text(a.how)
+			args.Int(a.epoch)
+			args.MaybeText(string(a.output))
+			args.MaybeText(a.message)
+			args.Int(a.delay.Milliseconds())
+		},
+		func(e *Ended, r store.Row) error {
+			e.applied = r.Applied()
+			return r.Scan(&e.State, &e.epoch, &e.Failures, &e.Deaths, &e.output, &e.over, &e.last)
+		}).Told(func(a endArgs, m store.Mark) Ended {
+		e := Ended{applied: true, epoch: a.epoch, output: a.output}
+		var data struct {
+			State            string
+			Failures, Deaths int64
+			Over             bool
+		}
+		_ = json.Unmarshal(m.Data, &data) // it is ours
+		e.State, e.Failures, e.Deaths, e.over = data.State, data.Failures, data.Deaths, data.Over
+		return e
+	}).
+		Waking(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
+		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]) })
+	giveUpVerb = store.NewVerb(store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
+		func(a giveUpArgs) []string { return []string{row(a.id)} },
+		func(a giveUpArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.key)
+			args.Text(a.how)
+			args.Int(a.epoch)
+			args.MaybeText(a.message)
+		},
+		func(g *givenUp, r store.Row) error {
+			g.applied = r.Applied()
+			return r.Scan(&g.state, &g.epoch, &g.failures, &g.deaths, &g.stuck, &g.missing)
+		}).Told(func(a giveUpArgs, m store.Mark) givenUp {
+		g := givenUp{applied: true, state: "failed", epoch: a.epoch}
+		var data struct{ Failures, Deaths int64 }
+		_ = json.Unmarshal(m.Data, &data) // it is ours
+		g.failures, g.deaths = data.Failures, data.Deaths
+		return g
+	}).
+		Waking(func(a giveUpArgs) []string { return []string{Topic(a.handler), Keeping, Progress(a.id)} }).
+		Emitting(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
+	renewVerb = store.NewVerb(store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
+		func(a renewArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.key)
+			args.Int(a.epoch)
+			args.Int(a.lease.Milliseconds())
+		},
+		func(all *[]Renewed, r store.Row) error {
+			var x Renewed
+			err := r.Scan(&x.Until, &x.CancelRequested)
+			x.Until = x.Until.UTC()
+			*all = append(*all, x)
+			return err
+		})
+	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(all *[]expired, r store.Row) error {
+			var e expired
+			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch)
+			*all = append(*all, e)
+			return err
+		})
+)
+
+// endNames names the events by how a hold ends.
+var endNames = map[string]string{"done": "itemSucceeded", "fail": "itemFailed", "died": "itemDied", "release": "itemReleased"}
+
+// Settle ends an item with its output. Settling again under the epoch that settled it,
+// with the same output, gives the same answer.
+func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, error) {
+	if output == nil {
+		output = []byte("null")
+	}
+	if err := strict.Check(output); err != nil {
+		return Ended{}, err
+	}
+	e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "done", epoch: t.Epoch, output: output})
+	switch {
+	case err != nil:
+		return e, err
+	case e.applied:
+		return e, closeAt(ctx, d, t.place(), t.Batch, e.over)
+	case e.State == "succeeded" && e.epoch == t.Epoch && strict.Equal(e.output, output):
+		return e, nil
+	}
+	return e, lost(t)
+}
+
+func lost(t Taken) error { return hold.Lost("the item "+t.Key+" of the batch "+t.Batch, t.Epoch) }
+
+// Fail ends a try that its worker lived to report. The item is due again after the
+// delay, or, if it has failed as often as it may or is not to be tried again, is given up:
+// what it cost is returned.
+func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, final bool) (Ended, error) {
+	message = hold.Plain(message)
+	if !final {
+		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "fail", epoch: t.Epoch, message: message, delay: delay})
+		if err != nil || e.applied {
+			return e, err
+		}
+		if !e.last {
+			return e, lost(t)
+		}
+	}
+	return giveUp(ctx, d, t, "fail", message)
+}
+
+func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (Ended, error) {
+	g, err := giveUpVerb.DoAt(ctx, d, t.place(), giveUpArgs{t.Batch, t.Handler, t.Key, how, t.Epoch, message})
+	e := Ended{applied: g.applied, State: g.state, epoch: g.epoch, Failures: g.failures, Deaths: g.deaths}
+	switch {
+	case err != nil || g.applied:
+		return e, err
+	case g.stuck && g.missing:
+		return e, fault.New(fault.NotFound, "the item %q of the batch %q cannot be given up: there is no wallet to return to what it cost", t.Key, t.Batch)
+	case g.stuck:
+		return e, fault.New(fault.Conflict, "the item %q of the batch %q cannot be given up: its wallet has no room for what it cost", t.Key, t.Batch)
+	case g.state == "failed" && g.epoch == t.Epoch && how == "fail":
+		return e, nil // it was, by this very hold
+	}
+	return e, lost(t)
+}
+
+// Release gives an item back untouched, due after the delay.
+func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) error {
+	e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
+	if err == nil && !e.applied {
+		err = lost(t)
+	}
+	return err
+}
+
+// Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost].
+func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
+	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{t.Batch, t.Key, t.Epoch, lease})
+	if err == nil && len(all) == 0 {
+		err = lost(t)
+	}
+	if err != nil {
+		return Renewed{}, err
+	}
+	return all[0], nil
+}
+
+func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over bool) error {
+	if !over {
+		return nil
+	}
+	_, err := closeVerb.DoAt(ctx, d, at, moveArgs{id: id})
+	return err
+}
+
+// sweepLimit is how much one sweep does at the most.
+const sweepLimit = 500
+
+// Expire ends the holds that have run out on a shard, each as a death of its holder, and
+// returns how many.
+func Expire(ctx context.Context, d store.Doer, shard int16) (freed int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	for _, x := range all {
+		t := Taken{Shard: shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Hold: hold.Hold{Epoch: x.epoch}}
+		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch})
+		if err == nil && e.last {
+			e, err = giveUp(ctx, d, t, "died", "")
+		}
+		if fault.CodeOf(err) != fault.LeaseLost { // another has freed it
+			failed = errors.Join(failed, err)
+		}
+		if e.applied {
+			freed++
+		}
+	}
+	return freed, failed
+}

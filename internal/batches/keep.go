@@ -1,0 +1,291 @@
+package batches
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+type flipArgs struct {
+	id    string
+	after int64
+	limit int
+}
+
+type flipped struct {
+	applied         bool
+	found           string // fine, none, missing, full
+	flipped, refund int64
+	last, left      int64
+}
+
+type laterArgs struct {
+	id      string
+	version int64
+	delay   time.Duration // below 0: when something happens
+	message string
+}
+
+type due struct {
+	workspace, id string
+	version       int64
+	cancel        bool
+}
+
+type sweepArgs struct {
+	lease     time.Duration
+	limit     int
+	undoes    string
+	artifacts bool
+}
+
+// Swept is an item to clean up after, held by who does it.
+type Swept struct {
+	Shard            int16
+	Workspace, Batch string
+	Key, State       string
+	Sweeps, Epoch    int64
+	Input, Output    []byte
+	Dirty            bool // it is not only a last look
+	Late             bool // somebody may still be at work on it
+	Handler          string
+	Undo, Artifacts  bool
+}
+
+func (s Swept) place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
+
+type cleanedArgs struct{ id, items string }
+
+type cleaned struct {
+	n    int64
+	over bool
+}
+
+type uncleanArgs struct {
+	id, key string
+	sweeps  int64
+	delay   time.Duration
+	message string
+}
+
+type keepArgs struct {
+	id, key string
+	sweeps  int64
+	lease   time.Duration
+}
+
+var (
+	flipVerb = store.NewVerb(store.Decl{Name: "batches.flip", Marks: store.HistoryMarks},
+		func(a flipArgs) []string { return []string{row(a.id)} },
+		func(a flipArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Int(a.after)
+			args.Int(int64(a.limit))
+		},
+		func(f *flipped, r store.Row) error {
+			f.applied = r.Applied()
+			return r.Scan(&f.found, &f.flipped, &f.refund, &f.last, &f.left)
+		}).
+		// Whether anything is left, the next page tells.
+		Told(func(flipArgs, store.Mark) flipped { return flipped{applied: true, found: "fine", left: 1} }).
+		Waking(func(a flipArgs) []string { return []string{Keeping, Progress(a.id)} }).
+		Emitting(func(a flipArgs) store.Emission { return emits(a.id, "itemsCancelled") })
+	laterVerb = store.NewVerb(store.Decl{Name: "batches.later", Repeat: true},
+		func(a laterArgs) []string { return []string{row(a.id)} },
+		func(a laterArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Int(a.version)
+			args.Int(a.delay.Milliseconds())
+			args.MaybeText(a.message)
+		}, scanApplied)
+	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(all *[]due, r store.Row) error {
+			var x due
+			err := r.Scan(&x.workspace, &x.id, &x.version, &x.cancel)
+			*all = append(*all, x)
+			return err
+		})
+	sweepVerb = store.NewVerb(store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
+		func(a sweepArgs, args *store.Args) {
+			args.Int(a.lease.Milliseconds())
+			args.Int(int64(a.limit))
+			args.Text(a.undoes)
+			args.Int(bit(a.artifacts))
+		},
+		func(all *[]Swept, r store.Row) error {
+			var s Swept
+			err := r.Scan(&s.Workspace, &s.Batch, &s.Key, &s.Sweeps, &s.State, &s.Epoch, &s.Input, &s.Output, &s.Dirty, &s.Late, &s.Handler, &s.Undo, &s.Artifacts)
+			*all = append(*all, s)
+			return err
+		})
+	keepVerb = store.NewVerb(store.Decl{Name: "batches.keep", Lane: store.Vital}, nil,
+		func(a keepArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.key)
+			args.Int(a.sweeps)
+			args.Int(a.lease.Milliseconds())
+		},
+		func(all *[]time.Time, r store.Row) error {
+			var t time.Time
+			err := r.Scan(&t)
+			*all = append(*all, t)
+			return err
+		})
+	cleanedVerb = store.NewVerb(store.Decl{Name: "batches.cleaned", Repeat: true},
+		func(a cleanedArgs) []string { return []string{row(a.id)} },
+		func(a cleanedArgs, args *store.Args) { args.Text(a.id); args.Text(a.items) },
+		func(c *cleaned, r store.Row) error { return r.Scan(&c.n, &c.over) }).
+		Waking(func(a cleanedArgs) []string { return []string{Progress(a.id)} })
+	uncleanVerb = store.NewVerb(store.Decl{Name: "batches.unclean", Repeat: true},
+		func(a uncleanArgs) []string { return []string{row(a.id)} },
+		func(a uncleanArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.key)
+			args.Int(a.sweeps)
+			args.Int(a.delay.Milliseconds())
+			args.MaybeText(a.message)
+		}, scanApplied)
+)
+
+func scanApplied(applied *bool, r store.Row) error {
+	var one int64
+	*applied = r.Applied()
+	return r.Scan(&one)
+}
+
+// flipPage is how many items a transaction of the teardown flips.
+const flipPage = 500
+
+// flip flips what nobody has decided on, page by page, until nothing is left.
+func flip(ctx context.Context, d store.Doer, at store.Place, id string) error {
+	for after := int64(0); ; {
+		f, err := flipVerb.DoAt(ctx, d, at, flipArgs{id, after, flipPage})
+		switch {
+		case err != nil:
+			return err
+		case f.found == "missing":
+			return fault.New(fault.NotFound, "the batch %q cannot be torn down: there is no wallet to refund to", id)
+		case f.found == "full":
+			return fault.New(fault.Conflict, "the batch %q cannot be torn down: its wallet has no room for the refund", id)
+		case f.left <= 0 || f.found == "none":
+			return nil
+		case f.flipped == 0: // the page began behind what is left
+			after = 0
+		default:
+			after = f.last
+		}
+	}
+}
+
+// longestPause is how long what fails is left alone at the most.
+const longestPause = time.Minute
+
+// Look goes on with what is due on a shard: batches to be torn down, and those that might
+// be at their end. It returns how many it looked at. What fails is visible on the batch,
+// and tried again.
+func Look(ctx context.Context, d store.Doer, shard int16) (int, error) {
+	all, err := dueVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+	var failed error
+	for _, x := range all {
+		at := store.Place{Shard: shard, Workspace: x.workspace}
+		failed = errors.Join(failed, look(ctx, d, at, x))
+	}
+	return len(all), errors.Join(err, failed)
+}
+
+func look(ctx context.Context, d store.Doer, at store.Place, x due) error {
+	var err error
+	if x.cancel {
+		err = flip(ctx, d, at, x.id)
+	}
+	closed := false
+	if err == nil {
+		closed, err = closeVerb.DoAt(ctx, d, at, moveArgs{id: x.id})
+	}
+	if err == nil && closed {
+		return nil
+	}
+	all, failed := getVerb.DoAt(ctx, d, at, x.id)
+	if failed != nil || len(all) == 0 {
+		return errors.Join(err, failed)
+	}
+	later := laterArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond, message: all[0].Error}
+	if err != nil {
+		later.delay, later.message = longestPause/12, hold.Plain(err.Error())
+	}
+	_, failed = laterVerb.DoAt(ctx, d, at, later)
+	return errors.Join(err, failed)
+}
+
+// Sweep says what a node can clean up after.
+type Sweep struct {
+	Shard     int16
+	Lease     time.Duration
+	Limit     int
+	Undoes    []string // handlers
+	Artifacts bool
+}
+
+// Dirty takes items to clean up after.
+func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
+	if s.Undoes == nil {
+		s.Undoes = []string{}
+	}
+	undoes, err := json.Marshal(s.Undoes)
+	if err != nil {
+		return nil, err
+	}
+	all, err := sweepVerb.DoAt(ctx, d, store.Place{Shard: s.Shard}, sweepArgs{s.Lease, s.Limit, string(undoes), s.Artifacts})
+	for i := range all {
+		all[i].Shard = s.Shard
+	}
+	return all, err
+}
+
+// Keep extends the hold on an item that is cleaned up after.
+func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error {
+	all, err := keepVerb.DoAt(ctx, d, s.place(), keepArgs{s.Batch, s.Key, s.Sweeps, lease})
+	if err == nil && len(all) == 0 {
+		err = hold.Lost("the item "+s.Key+" to clean up after", s.Sweeps)
+	}
+	return err
+}
+
+// Cleaned notes that items of one batch were cleaned up after. It is [fault.LeaseLost]
+// where one of them was another's by then; the others are noted.
+func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
+	list := make([][2]any, len(all))
+	for i, s := range all {
+		list[i] = [2]any{s.Key, s.Sweeps}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, string(text)})
+	if err == nil {
+		err = closeAt(ctx, d, all[0].place(), all[0].Batch, c.over)
+	}
+	if err == nil && c.n < int64(len(all)) {
+		err = hold.Lost("the batch "+all[0].Batch+" to clean up", all[0].Sweeps)
+	}
+	return err
+}
+
+// Unclean notes why an item could not be cleaned up after; it is tried again.
+func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
+	delay := min(time.Second<<min(s.Sweeps, 10), longestPause)
+	_, err := uncleanVerb.DoAt(ctx, d, s.place(), uncleanArgs{s.Batch, s.Key, s.Sweeps, delay, hold.Plain(cause.Error())})
+	return err
+}
+
+// ResumeAll resumes what a credit has left PAUSED on a shard.
+func ResumeAll(ctx context.Context, d store.Doer, shard int16) (int, error) {
+	return resume(ctx, d, store.Place{Shard: shard}, "")
+}

@@ -1,0 +1,217 @@
+package batches
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Taken is an item in somebody's hands.
+type Taken struct {
+	Shard            int16
+	Workspace, Batch string
+	Handler, Key     string
+	Input            []byte
+	Failures, Deaths int64
+	Timeout          time.Duration
+	Artifacts        bool
+	hold.Hold
+}
+
+// Attempt counts the tries, this one included.
+func (t Taken) Attempt() int { return int(t.Failures + t.Deaths + 1) }
+
+// Operation is the same for every try of an item.
+func (t Taken) Operation() string { return Operation(t.Workspace, t.Batch, t.Key) }
+
+// Operation is what an item is called to other systems: the same for every try of it.
+func Operation(workspace, batch, key string) string { return hold.ID("itm_", workspace, batch, key) }
+
+func (t Taken) place() store.Place { return store.Place{Shard: t.Shard, Workspace: t.Workspace} }
+
+// Ready is a batch of which something can be taken.
+type Ready struct{ Workspace, ID, Handler string }
+
+// Ask asks for items of batches with some handlers: in one workspace or, with All, in
+// every one on a shard.
+type Ask struct {
+	Handlers []string
+	Holder   string
+	Lease    time.Duration
+	Limit    int
+	All      bool
+	Shard    int16
+}
+
+type readyArgs struct {
+	handlers string
+	limit    int
+}
+
+type takeArgs struct {
+	id, handler, holder string
+	lease               time.Duration
+	limit               int
+}
+
+type taking struct {
+	applied   bool
+	items     string
+	until     time.Time
+	timeout   int64
+	artifacts bool
+	short     bool // it has nothing to do but what it could not pay
+}
+
+type pausedArgs struct {
+	wallet string
+	limit  int
+}
+
+var (
+	readyVerb = store.NewVerb(store.Decl{Name: "batches.ready", Lane: store.Read}, nil,
+		func(a readyArgs, args *store.Args) { args.Text(a.handlers); args.Int(int64(a.limit)) }, scanReady)
+	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Marks: store.HistoryMarks},
+		func(a takeArgs) []string { return []string{row(a.id)} },
+		func(a takeArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.holder)
+			args.Int(a.lease.Milliseconds())
+			args.Int(int64(a.limit))
+		},
+		func(t *taking, r store.Row) error {
+			t.applied = r.Applied()
+			return r.Scan(&t.items, &t.until, &t.timeout, &t.artifacts, &t.short)
+		}).
+		// What was taken by a take whose answer was lost runs out, and is taken again.
+		Told(func(takeArgs, store.Mark) taking { return taking{items: "[]"} }).
+		Waking(func(a takeArgs) []string { return []string{Progress(a.id)} }).
+		Emitting(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
+	pausedVerb = store.NewVerb(store.Decl{Name: "batches.paused", Lane: store.Read}, nil,
+		func(a pausedArgs, args *store.Args) { args.Text(a.wallet); args.Int(int64(a.limit)) }, scanReady)
+)
+
+func scanReady(all *[]Ready, r store.Row) error {
+	var x Ready
+	err := r.Scan(&x.Workspace, &x.ID, &x.Handler)
+	*all = append(*all, x)
+	return err
+}
+
+// fewBatches is how many batches one look considers.
+const fewBatches = 16
+
+// Take takes up to a.Limit items.
+func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
+	if a.Lease == 0 {
+		a.Lease = hold.Lease
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	at := store.Place{Shard: a.Shard}
+	if !a.All {
+		var err error
+		if at, err = d.Place(ctx, store.Read); err != nil {
+			return nil, err
+		}
+	}
+	handlers, err := json.Marshal(a.Handlers)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := readyVerb.DoAt(ctx, d, at, readyArgs{string(handlers), fewBatches})
+	if err != nil {
+		return nil, err
+	}
+	var all []Taken
+	for _, b := range ready {
+		if len(all) >= a.Limit {
+			break
+		}
+		at.Workspace = b.Workspace
+		some, err := takeOf(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all)})
+		if err != nil && len(all) > 0 { // those are held: who asked is to know
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (a Ask) check() error {
+	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
+		return fault.New(fault.Validation, "a take names its handlers and takes 1 to 1000 items")
+	}
+	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+	}
+	return strict.Text("holder", a.Holder, events.MaxName)
+}
+
+// takeOf takes items of one batch, or pauses it for want of funds.
+func takeOf(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Taken, error) {
+	t, err := takeVerb.DoAt(ctx, d, at, a)
+	if err != nil {
+		return nil, err
+	}
+	if t.short {
+		_, err := pauseVerb.DoAt(ctx, d, at, moveArgs{id: a.id})
+		return nil, err
+	}
+	var rows [][5]json.RawMessage
+	if err := json.Unmarshal([]byte(t.items), &rows); err != nil {
+		return nil, fault.New(fault.Internal, "batches.take answered %q: %v", t.items, err)
+	}
+	all := make([]Taken, len(rows))
+	for i, r := range rows {
+		x := &all[i]
+		x.Shard, x.Workspace, x.Batch, x.Handler = at.Shard, at.Workspace, a.id, a.handler
+		x.Input, x.Until, x.Timeout, x.Artifacts = r[2], t.until.UTC(), time.Duration(t.timeout)*time.Millisecond, t.artifacts
+		for j, into := range []any{&x.Key, &x.Epoch, nil, &x.Failures, &x.Deaths} {
+			if into == nil {
+				continue
+			}
+			if err := json.Unmarshal(r[j], into); err != nil {
+				return nil, fault.New(fault.Internal, "batches.take answered %q: %v", t.items, err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// Resume resumes the batches that are PAUSED and whose wallet has what they need by now:
+// those of one wallet in the context's workspace. It is called behind a credit, and looks
+// at what is there then: a pause that did not see the credit is.
+func Resume(ctx context.Context, d store.Doer, wallet string) error {
+	at, err := d.Place(ctx, store.Read)
+	if err == nil {
+		_, err = resume(ctx, d, at, wallet)
+	}
+	return err
+}
+
+func resume(ctx context.Context, d store.Doer, at store.Place, wallet string) (n int, err error) {
+	const few = 500
+	all, err := pausedVerb.DoAt(ctx, d, at, pausedArgs{wallet, few})
+	for _, b := range all {
+		at.Workspace = b.Workspace
+		moved, failed := resumeVerb.DoAt(ctx, d, at, moveArgs{b.ID, b.Handler})
+		if failed != nil {
+			return n, failed
+		}
+		if moved {
+			n++
+		}
+	}
+	return n, err
+}

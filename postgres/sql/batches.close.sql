@@ -1,0 +1,29 @@
+-- Ends batches that have nothing left to do. One that is to be cancelled, and is torn
+-- down, is CANCELLED; any other that is sealed is COMPLETED, which accepts what nobody
+-- has decided on.
+-- $4 batch
+-- $5 revision, $6 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, revision, marks, member)
+     WHERE {known}
+), moved AS (
+    UPDATE {schema}.batch b
+       SET status = CASE WHEN b.cancel_requested THEN 'CANCELLED' ELSE 'COMPLETED' END,
+           accepted = b.succeeded, error = NULL, due_at = NULL, version = b.version + 1, updated_at = {now}
+      FROM m
+     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0
+       AND CASE WHEN b.cancel_requested THEN b.status = 'CANCELLING' AND b.succeeded = b.accepted
+                ELSE b.status IN ('PENDING', 'RUNNING', 'PAUSED') AND b.sealed AND b.next = b.items END
+    RETURNING m.member, b.version, b.status, b.items, b.next, b.succeeded, b.failed, b.cancelled, b.charged, b.refunded, b.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, lower(moved.status),
+           json_build_object('succeeded', moved.succeeded, 'failed', moved.failed, 'cancelled', moved.cancelled + moved.items - moved.next,
+                             'charged', moved.charged, 'refunded', moved.refunded), moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, 1
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member

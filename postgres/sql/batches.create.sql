@@ -1,0 +1,44 @@
+-- Makes a batch with its first items, unless there is one, or no wallet.
+-- $4 batch, $5 wallet, $6 handler, $7 parallel, $8 attempts, $9 deaths allowed, $10 timeout in ms, $11 undo, $12 artifacts, $13 sealed,
+-- $14 items, a JSON list of [key, cost, input]
+-- $15 revision, $16 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[],
+                         $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[], $16::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, wallet, handler, parallel, attempts, allowed, timeout, undo, artifacts, sealed,
+                                  items, revision, marks, member)
+     WHERE {known}
+), t AS MATERIALIZED (
+    SELECT {now} AS now
+), paid AS (
+    SELECT m.member
+      FROM m JOIN {schema}.wallet w ON w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.wallet
+), made AS (
+    INSERT INTO {schema}.batch
+        (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
+         items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version,
+         due_at, served_at, created_at, updated_at)
+    SELECT m.shard, m.workspace, m.batch, m.wallet, m.handler, 'PENDING', m.parallel, m.attempts, m.allowed, m.timeout, m.undo = 1, m.artifacts = 1,
+           m.sealed = 1, false, json_array_length(m.items::json), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+           CASE WHEN m.sealed = 1 AND json_array_length(m.items::json) = 0 THEN t.now END, t.now, t.now, t.now
+      FROM t, m JOIN paid ON paid.member = m.member
+    ON CONFLICT (shard, workspace, id) DO NOTHING
+    RETURNING shard, workspace, id, items, created_at
+), added AS (
+    INSERT INTO {schema}.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
+    SELECT made.shard, made.workspace, made.id, x.item ->> 0, x.n, (x.item ->> 1)::bigint, 0, 'pending', x.item -> 2, 0, 0, 0, 0, false, made.created_at
+      FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
+     CROSS JOIN LATERAL json_array_elements(m.items::json) WITH ORDINALITY AS x(item, n)
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, 0, 'created', json_build_object('items', made.items), made.created_at
+      FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       CASE WHEN made.id IS NOT NULL THEN 1 WHEN paid.member IS NULL OR b.id IS NOT NULL THEN 0 ELSE 2 END,
+       CASE WHEN made.id IS NOT NULL THEN 'made' WHEN b.id IS NOT NULL THEN 'there' ELSE 'missing' END
+  FROM m
+  LEFT JOIN paid ON paid.member = m.member
+  LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
+  LEFT JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch

@@ -1,0 +1,46 @@
+-- Accepts items of a batch that have succeeded and are not decided: those named, or all.
+-- None, once a cancel is requested or the batch is at its end.
+-- $4 batch, $5 keys as a JSON list, null for all
+-- $6 revision, $7 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, keys, revision, marks, member)
+     WHERE {known}
+), t AS MATERIALIZED (
+    SELECT {now} AS now
+), cur AS MATERIALIZED (
+    SELECT m.member, m.keys, b.shard, b.workspace, b.id, b.status, b.cancel_requested, b.accepted, b.version
+      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+       FOR UPDATE OF b
+), strangers AS (
+    SELECT cur.member, min(k.key) AS key
+      FROM cur CROSS JOIN LATERAL json_array_elements_text(coalesce(cur.keys, '[]')::json) AS k(key)
+     WHERE NOT EXISTS (SELECT 1 FROM {schema}.item i WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = k.key)
+     GROUP BY cur.member
+), taken AS (
+    UPDATE {schema}.item i
+       SET decision = 'accepted', updated_at = t.now
+      FROM t, cur
+     WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.state = 'succeeded' AND i.decision IS NULL
+       AND NOT cur.cancel_requested AND cur.status NOT IN ('CANCELLED', 'COMPLETED')
+       AND (cur.keys IS NULL OR i.key IN (SELECT k.key FROM json_array_elements_text(cur.keys::json) AS k(key)))
+       AND NOT EXISTS (SELECT 1 FROM strangers WHERE strangers.member = cur.member)
+    RETURNING cur.member
+), moved AS (
+    UPDATE {schema}.batch b
+       SET accepted = cur.accepted + n.taken, version = cur.version + 1, updated_at = t.now
+      FROM t, cur JOIN (SELECT taken.member, count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
+     WHERE b.shard = cur.shard AND b.workspace = cur.workspace AND b.id = cur.id
+    RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAccepted',
+           json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, cur.member IS NOT NULL, coalesce(moved.taken, 0), coalesce(strangers.key, '')
+  FROM m
+  LEFT JOIN cur ON cur.member = m.member
+  LEFT JOIN moved ON moved.member = m.member
+  LEFT JOIN strangers ON strangers.member = m.member

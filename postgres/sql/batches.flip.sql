@@ -1,0 +1,85 @@
+-- Tears a batch down that is to be cancelled: of the items that were ever taken, a page
+-- that nobody has decided on is marked as cancelled, the holds on them are ended, and
+-- exactly what they cost is refunded. Locks wallet, batch and items, in this order. With
+-- a wallet that is not there, or that has no room, nothing is flipped that has cost
+-- something.
+-- $4 batch, $5 behind which item, $6 limit
+-- $7 revision, $8 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, after, room, revision, marks, member)
+     WHERE {known}
+), w AS MATERIALIZED (
+    SELECT m.member, m.shard, m.workspace, m.batch, m.after, m.room, w.id AS wallet, w.balance, w.version AS rows
+      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      LEFT JOIN LATERAL (
+           SELECT w.id, w.balance, w.version FROM {schema}.wallet w
+            WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+              FOR UPDATE) AS w ON true
+), b AS MATERIALIZED (
+    SELECT w.member, w.shard, w.workspace, w.batch, w.after, w.room, w.wallet, w.balance, w.rows, b.status, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.version
+      FROM w CROSS JOIN LATERAL (
+           SELECT b.status, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.version, b.cancel_requested FROM {schema}.batch b
+            WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
+              FOR UPDATE) AS b
+     WHERE b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+), t AS MATERIALIZED (
+    SELECT {now} AS now FROM b
+), page AS MATERIALIZED (
+    SELECT i.key, i.n, i.charged, i.state
+      FROM b CROSS JOIN LATERAL (
+           SELECT i.key, i.n, i.charged, i.state FROM {schema}.item i
+            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.n > b.after AND i.n <= b.next
+              AND i.state IN ('waiting', 'running', 'succeeded') AND i.decision IS NULL
+            ORDER BY i.n
+            LIMIT b.room
+              FOR UPDATE) AS i
+), sums AS MATERIALIZED (
+    SELECT b.member, coalesce(p.flipped, 0) AS flipped, coalesce(p.paid, 0) AS paid, coalesce(p.cost, 0) AS cost, coalesce(p.waiting, 0) AS waiting,
+           coalesce(p.running, 0) AS running, coalesce(p.succeeded, 0) AS succeeded,
+           coalesce(p.cost, 0) = 0 OR b.wallet IS NOT NULL AND b.balance <= 9223372036854775807 - p.cost AS fits,
+           coalesce(p.flipped, 0) > 0 OR b.status <> 'CANCELLING' AS news
+      FROM b, (SELECT count(*) AS flipped, count(*) FILTER (WHERE page.charged > 0) AS paid, sum(page.charged)::bigint AS cost,
+                      count(*) FILTER (WHERE page.state = 'waiting') AS waiting, count(*) FILTER (WHERE page.state = 'running') AS running,
+                      count(*) FILTER (WHERE page.state = 'succeeded') AS succeeded
+                 FROM page) AS p
+), flipped AS (
+    UPDATE {schema}.item i
+       SET state = 'cancelled', decision = 'cancelled', epoch = i.epoch + CASE WHEN i.holder IS NULL THEN 0 ELSE 1 END, late = i.until,
+           holder = NULL, until = NULL, due_at = NULL, dirty = true, sweep_at = t.now, updated_at = t.now
+      FROM t, b, sums, page
+     WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.key = page.key AND sums.fits
+), posted AS (
+    INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
+    SELECT b.shard, b.workspace, b.wallet, b.rows + row_number() OVER (ORDER BY page.n), page.charged,
+           (b.balance + sum(page.charged) OVER (ORDER BY page.n))::bigint, 'refund', '$batch/' || b.batch || '/refund/' || page.key, t.now
+      FROM t, b, sums, page
+     WHERE sums.fits AND page.charged > 0
+), earned AS (
+    UPDATE {schema}.wallet w
+       SET balance = b.balance + sums.cost, version = b.rows + sums.paid, updated_at = t.now
+      FROM t, b, sums
+     WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet AND sums.fits AND sums.paid > 0
+), moved AS (
+    UPDATE {schema}.batch c
+       SET status = 'CANCELLING', waiting = c.waiting - sums.waiting, running = c.running - sums.running, succeeded = c.succeeded - sums.succeeded,
+           cancelled = c.cancelled + sums.flipped, dirty = c.dirty + sums.flipped, refunded = c.refunded + sums.cost, need = 0,
+           version = b.version + 1, updated_at = t.now
+      FROM t, b, sums
+     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch AND sums.fits AND sums.news
+    RETURNING b.member, c.version, c.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsCancelled',
+           json_build_object('flipped', sums.flipped, 'refunded', sums.cost), moved.updated_at
+      FROM sums, m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
+       CASE WHEN b.member IS NULL THEN 'none' WHEN sums.fits THEN 'fine' WHEN b.wallet IS NULL THEN 'missing' ELSE 'full' END,
+       coalesce(sums.flipped, 0), coalesce(sums.cost, 0), coalesce((SELECT max(page.n) FROM page), m.after),
+       coalesce(b.waiting - sums.waiting + b.running - sums.running + b.succeeded - sums.succeeded - b.accepted, 0)
+  FROM m
+  LEFT JOIN b ON b.member = m.member
+  LEFT JOIN sums ON sums.member = m.member
+  LEFT JOIN moved ON moved.member = m.member

@@ -1,0 +1,14 @@
+-- Items of a batch in their order. What nobody has decided on is decided by the end of
+-- the batch.
+-- $1 shard, $2 workspace, $3 batch, $4 behind which, $5 state ('' for all), $6 limit
+SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.epoch, coalesce(i.holder, ''), coalesce(i.until, 'epoch'::timestamptz),
+       CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END,
+       CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' WHEN b.status = 'COMPLETED' AND i.state = 'succeeded' THEN 'accepted'
+            ELSE coalesce(i.decision, '') END,
+       i.input::text, coalesce(i.output::text, ''), coalesce(i.error, '')
+  FROM {schema}.batch b
+  JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
+ WHERE b.shard = $1::smallint AND b.workspace = $2::text AND b.id = $3::text AND i.n > $4::bigint
+   AND ($5::text = '' OR $5 = CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END)
+ ORDER BY i.n
+ LIMIT $6::bigint

@@ -1,0 +1,37 @@
+-- Pauses a batch that has nothing to do but an item that its wallet cannot pay. The
+-- wallet is locked: a credit is before it, and seen, or behind it, and resumes it.
+-- $4 batch
+-- $5 revision, $6 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, revision, marks, member)
+     WHERE {known}
+), w AS MATERIALIZED (
+    SELECT m.member, m.shard, m.workspace, m.batch, w.balance, w.negative
+      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      JOIN {schema}.wallet w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+       FOR UPDATE OF w
+), b AS MATERIALIZED (
+    SELECT w.member, w.shard, w.workspace, w.batch, w.balance, w.negative, b.status, b.next, b.waiting, b.running, b.version, b.cancel_requested
+      FROM w CROSS JOIN LATERAL (
+           SELECT b.status, b.next, b.waiting, b.running, b.version, b.cancel_requested
+             FROM {schema}.batch b
+            WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
+              FOR UPDATE) AS b
+), moved AS (
+    UPDATE {schema}.batch c
+       SET status = 'PAUSED', need = i.cost, version = b.version + 1, updated_at = {now}
+      FROM b JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.n = b.next + 1
+     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch
+       AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running = 0 AND b.waiting = 0
+       AND i.cost > b.balance AND i.cost > 0 AND NOT b.negative
+    RETURNING b.member, c.version, c.need, c.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'paused', json_build_object('need', moved.need), moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, 1
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member

@@ -1,0 +1,18 @@
+-- Batches of which something can be taken, the longest unserved first: of one workspace
+-- or of all.
+-- $1 shard, $2 workspace ('' for all), $3 handlers as a JSON list, $4 limit
+SELECT d.workspace, d.id, d.handler
+  FROM jsonb_array_elements_text($3::text::jsonb) AS h(name)
+ CROSS JOIN LATERAL (
+       SELECT b.workspace, b.id, b.handler, b.served_at
+         FROM {schema}.batch b
+        WHERE b.shard = $1::smallint AND b.handler = h.name AND ($2::text = '' OR b.workspace = $2)
+          AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
+          AND b.running < b.parallel
+          AND (b.next < b.items OR b.waiting > 0 AND EXISTS (
+              SELECT 1 FROM {schema}.item i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
+                                              AND i.state = 'waiting' AND i.due_at <= {now}))
+        ORDER BY b.served_at
+        LIMIT $4::bigint) AS d
+ ORDER BY d.served_at
+ LIMIT $4::bigint

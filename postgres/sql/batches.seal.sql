@@ -1,0 +1,24 @@
+-- Seals batches: nothing more is added. One that has nothing left to do is looked at.
+-- $4 batch
+-- $5 revision, $6 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, revision, marks, member)
+     WHERE {known}
+), moved AS (
+    UPDATE {schema}.batch b
+       SET sealed = true, version = b.version + 1, updated_at = {now},
+           due_at = CASE WHEN b.next = b.items AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0 THEN {now} ELSE b.due_at END
+      FROM m
+     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+       AND NOT b.sealed AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+    RETURNING m.member, b.version, b.items, b.updated_at
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'sealed', json_build_object('items', moved.items), moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, 1
+  FROM m
+  LEFT JOIN moved ON moved.member = m.member

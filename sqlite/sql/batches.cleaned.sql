@@ -1,0 +1,27 @@
+-- Notes that items of a batch were cleaned up after, by who holds them. One at which
+-- somebody may still be at work is cleaned once more when that is over. Any other is
+-- clean, but for a last look once the handler's timeout has passed.
+-- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items as a JSON list of [key, sweeps]
+-- do
+SELECT (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
+            ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1),
+       (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
+            ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1
+         WHERE i.dirty AND (i.late IS NULL OR i.late <= t.now)), t.now
+  FROM (SELECT {now} AS now) AS t
+-- also
+UPDATE holdfast_batch AS b
+   SET dirty = b.dirty - :did2, error = NULL,
+       due_at = CASE WHEN b.dirty = :did2 AND b.waiting = 0 AND b.running = 0 AND (b.cancel_requested OR b.sealed AND b.next = b.items)
+                     THEN :did3 ELSE b.due_at END
+ WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND :did2 > 0
+-- also
+UPDATE holdfast_item AS i
+   SET dirty = i.dirty AND i.late IS NOT NULL AND i.late > :did3,
+       sweep_at = CASE WHEN NOT i.dirty THEN NULL WHEN i.late > :did3 THEN i.late
+                       ELSE :did3 + (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4) END
+ WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4
+   AND (i.key, i.sweeps) IN (SELECT x.value ->> 0, x.value ->> 1 FROM json_each(?5) AS x)
+-- then
+SELECT :did1, coalesce(b.due_at = :did3 AND :did2 > 0, 0)
+  FROM (SELECT 1) LEFT JOIN holdfast_batch AS b ON b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4

@@ -1,0 +1,45 @@
+-- Gives an item up, and returns what it cost. It is cleaned up after that. With a wallet
+-- that is not there, or that has no room, nothing is given up that has cost something.
+-- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 key, ?6 how ('fail', or 'died' of a hold that has run out), ?7 epoch, ?8 error
+-- do
+UPDATE holdfast_item AS i
+   SET state = 'failed', failures = i.failures + (?6 = 'fail'), deaths = i.deaths + (?6 = 'died'),
+       error = CASE WHEN ?6 = 'died' THEN 'the holder ' || i.holder || ' did not come back' ELSE ?8 END,
+       holder = NULL, until = NULL, dirty = 1, sweep_at = {now}, updated_at = {now}
+ WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = ?5
+   AND i.state = 'running' AND i.epoch = ?7 AND (i.until <= {now}) = (?6 = 'died')
+   AND (i.charged = 0 OR EXISTS (
+       SELECT 1 FROM holdfast_batch AS b JOIN holdfast_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+        WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND typeof(w.balance + i.charged) = 'integer'))
+RETURNING state, epoch, failures, deaths, 0, 0, charged
+-- also
+INSERT INTO holdfast_ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
+SELECT w.shard, w.workspace, w.id, w.version + 1, :did7, w.balance + :did7, 'return', '$batch/' || ?4 || '/return/' || ?5, {now}
+  FROM holdfast_batch AS b JOIN holdfast_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+ WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND :did7 > 0
+-- also
+UPDATE holdfast_wallet AS w
+   SET balance = w.balance + :did7, version = w.version + 1, updated_at = {now}
+  FROM holdfast_batch AS b
+ WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet AND b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND :did7 > 0
+-- then
+UPDATE holdfast_batch AS b
+   SET running = b.running - 1, failed = b.failed + 1, dirty = b.dirty + 1, refunded = b.refunded + :did7, version = b.version + 1, updated_at = {now}
+ WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4
+-- then
+INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
+SELECT ?1, ?3, 0, ?2, '$batch/' || ?4, b.version, 'itemGivenUp',
+       json_object('key', ?5, 'returned', :did7, 'failures', :did3, 'deaths', :did4,
+                   'counts', json_object('pending', b.items - b.next + b.waiting, 'running', b.running, 'succeeded', b.succeeded, 'failed', b.failed,
+                                         'cancelled', b.cancelled, 'accepted', b.accepted)), NULL, NULL, NULL, b.updated_at
+  FROM holdfast_batch AS b
+ WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4
+-- then
+SELECT :did1, :did2, :did3, :did4, 0, 0
+-- else
+SELECT coalesce(i.state, ''), coalesce(i.epoch, 0), coalesce(i.failures, 0), coalesce(i.deaths, 0),
+       coalesce(i.state = 'running' AND i.epoch = ?7 AND (i.until <= {now}) = (?6 = 'died'), 0), w.id IS NULL
+  FROM (SELECT 1)
+  LEFT JOIN holdfast_item AS i ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = ?5
+  LEFT JOIN holdfast_batch AS b ON b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4
+  LEFT JOIN holdfast_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet

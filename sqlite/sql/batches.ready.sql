@@ -1,0 +1,14 @@
+-- Batches of which something can be taken, the longest unserved first: of one workspace
+-- or of all.
+-- ?1 shard, ?2 workspace ('' for all), ?3 handlers as a JSON list, ?4 limit
+-- do
+SELECT b.workspace, b.id, b.handler
+  FROM holdfast_batch AS b
+ WHERE b.shard = ?1 AND b.handler IN (SELECT h.value FROM json_each(?3) AS h) AND (?2 = '' OR b.workspace = ?2)
+   AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
+   AND b.running < b.parallel
+   AND (b.next < b.items OR b.waiting > 0 AND EXISTS (
+       SELECT 1 FROM holdfast_item AS i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
+                                          AND i.state = 'waiting' AND i.due_at <= {now}))
+ ORDER BY b.served_at
+ LIMIT ?4
