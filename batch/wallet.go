@@ -1,5 +1,3 @@
-// Package batch spends points on items of work. So far it has the wallets: a balance that
-// is only added to, and the ledger that it is the sum of.
 package batch
 
 import (
@@ -9,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
@@ -47,12 +46,15 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 // Credit adds points to a wallet. The reference names what they are for, such as a
 // payment: credited again under the same reference, nothing is added, and the wallet is
 // returned as it is. Other points under a reference that is there are
-// [holdfast.ErrConflict].
+// [holdfast.ErrConflict]. Batches that were paused for want of them go on.
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
 		return Wallet{}, fault.New(fault.Validation, "points are more than 0: %d", points).With("field", "points")
 	}
 	w, err := wallets.Post(ctx, d, wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
+	if err == nil {
+		err = batches.Resume(ctx, d, wallet)
+	}
 	return public(w), err
 }
 

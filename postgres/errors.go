@@ -99,8 +99,16 @@ func mapClass(pg *pgconn.PgError, err error) error {
 	case "58":
 		return fault.New(fault.Unavailable, "the database server's system reported an error (%s)", pg.Message).Wrap(err)
 	default:
-		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s)", pg.Code).Wrap(err)
+		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s%s)", pg.Code, constraintOf(pg)).Wrap(err)
 	}
+}
+
+// constraintOf names the constraint that a statement broke, if it did.
+func constraintOf(pg *pgconn.PgError) string {
+	if pg.ConstraintName == "" {
+		return ""
+	}
+	return ", " + pg.ConstraintName
 }
 
 // lost maps the error of a statement that commits by itself, or of COMMIT. Only

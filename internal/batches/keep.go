@@ -260,9 +260,9 @@ func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error
 // Cleaned notes that items of one batch were cleaned up after. It is [fault.LeaseLost]
 // where one of them was another's by then; the others are noted.
 func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
-	list := make([][2]any, len(all))
+	list := make([][3]any, len(all))
 	for i, s := range all {
-		list[i] = [2]any{s.Key, s.Sweeps}
+		list[i] = [3]any{s.Key, s.Sweeps, bit(s.Late)}
 	}
 	text, err := json.Marshal(list)
 	if err != nil {

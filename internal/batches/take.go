@@ -42,16 +42,19 @@ type Ready struct{ Workspace, ID, Handler string }
 // every one on a shard.
 type Ask struct {
 	Handlers []string
-	Holder   string
-	Lease    time.Duration
-	Limit    int
-	All      bool
-	Shard    int16
+	// Kind is what the handlers must be declared as: "worker" or "http". Those of a
+	// program are not declared.
+	Kind   string
+	Holder string
+	Lease  time.Duration
+	Limit  int
+	All    bool
+	Shard  int16
 }
 
 type readyArgs struct {
-	handlers string
-	limit    int
+	handlers, kind string
+	limit          int
 }
 
 type takeArgs struct {
@@ -76,7 +79,11 @@ type pausedArgs struct {
 
 var (
 	readyVerb = store.NewVerb(store.Decl{Name: "batches.ready", Lane: store.Read}, nil,
-		func(a readyArgs, args *store.Args) { args.Text(a.handlers); args.Int(int64(a.limit)) }, scanReady)
+		func(a readyArgs, args *store.Args) {
+			args.Text(a.handlers)
+			args.Int(int64(a.limit))
+			args.Text(a.kind)
+		}, scanReady)
 	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Marks: store.HistoryMarks},
 		func(a takeArgs) []string { return []string{row(a.id)} },
 		func(a takeArgs, args *store.Args) {
@@ -126,7 +133,7 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready, err := readyVerb.DoAt(ctx, d, at, readyArgs{string(handlers), fewBatches})
+	ready, err := readyVerb.DoAt(ctx, d, at, readyArgs{string(handlers), a.Kind, fewBatches})
 	if err != nil {
 		return nil, err
 	}

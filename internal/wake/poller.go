@@ -23,12 +23,18 @@ type Poller struct {
 	// it is called again without a pause.
 	Look func(context.Context) (found bool, err error)
 	Log  *slog.Logger
+	// Idle is the longest pause; 0 is two seconds.
+	Idle time.Duration
 }
 
 // Run looks until ctx ends.
 func (p *Poller) Run(ctx context.Context) {
 	woken, end := p.Hub.Wait(p.Topics...)
 	defer end()
+	longest := p.Idle
+	if longest == 0 {
+		longest = 2 * idle // with jitter, once a second and a half
+	}
 	for pause := eager; ctx.Err() == nil; {
 		found, err := p.Look(ctx)
 		switch {
@@ -42,7 +48,7 @@ func (p *Poller) Run(ctx context.Context) {
 		if p.rest(ctx, woken, clock.Jitter(pause)) {
 			pause = eager
 		} else {
-			pause = min(2*pause, 2*idle) // with jitter, once a second and a half
+			pause = min(2*pause, longest)
 		}
 	}
 }

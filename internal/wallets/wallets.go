@@ -7,6 +7,7 @@ package wallets
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -172,6 +173,9 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 		if err != nil {
 			return Wallet{}, err
 		}
+	}
+	if strings.HasPrefix(a.Reference, "$") {
+		return Wallet{}, fault.New(fault.Validation, "references that begin with $ are those of batches: %q", a.Reference).With("field", "reference")
 	}
 	if a.Delta == 0 {
 		return Wallet{}, fault.New(fault.Validation, "nothing is added to the wallet %q: points are not 0", a.Wallet).With("field", "points")

@@ -1,16 +1,16 @@
 -- Notes that items of a batch were cleaned up after, by who holds them. One at which
--- somebody may still be at work is cleaned once more when that is over. Any other is
+-- somebody might still have been at work is cleaned once more when that is over. Any other is
 -- clean, but for a last look once the handler's timeout has passed.
--- $4 batch, $5 items as a JSON list of [key, sweeps]
+-- $4 batch, $5 items as a JSON list of [key, sweeps, whether somebody might (1)]
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[])
              WITH ORDINALITY AS m(shard, workspace, command, batch, items, member)
 ), b AS MATERIALIZED (
-    SELECT m.member, m.items AS page, b.shard, b.workspace, b.id, b.timeout
+    SELECT m.member, m.items AS page, b.shard, b.workspace, b.id, b.timeout, b.dirty, b.waiting, b.running, b.cancel_requested, b.sealed, b.next, b.items, b.due_at
       FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), cur AS MATERIALIZED (
-    SELECT b.member, b.shard, b.workspace, b.id, b.timeout, i.key, i.dirty, i.late
+    SELECT b.member, b.shard, b.workspace, b.id, b.timeout, i.key, i.dirty, i.late, x.item ->> 2 = '1' AS early
       FROM b CROSS JOIN LATERAL json_array_elements(b.page::json) AS x(item)
      CROSS JOIN LATERAL (
            SELECT i.key, i.dirty, i.late, i.sweeps FROM {schema}.item i
@@ -21,16 +21,16 @@ WITH m AS (
     SELECT {now} AS now, count(*) FROM cur
 ), swept AS (
     UPDATE {schema}.item i
-       SET dirty = cur.dirty AND cur.late IS NOT NULL AND cur.late > t.now,
-           sweep_at = CASE WHEN NOT cur.dirty THEN NULL WHEN cur.late > t.now THEN cur.late ELSE t.now + cur.timeout * interval '1 ms' END
+       SET dirty = cur.dirty AND cur.early,
+           sweep_at = CASE WHEN NOT cur.dirty THEN NULL WHEN cur.early THEN coalesce(cur.late, t.now) ELSE t.now + cur.timeout * interval '1 ms' END
       FROM t, cur
      WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = cur.key
     RETURNING cur.member, cur.dirty AND NOT i.dirty AS clean
 ), moved AS (
     UPDATE {schema}.batch c
-       SET dirty = c.dirty - n.clean, error = NULL,
-           due_at = CASE WHEN c.dirty = n.clean AND c.waiting = 0 AND c.running = 0 AND (c.cancel_requested OR c.sealed AND c.next = c.items)
-                         THEN t.now ELSE c.due_at END
+       SET dirty = b.dirty - n.clean, error = NULL,
+           due_at = CASE WHEN b.dirty = n.clean AND b.waiting = 0 AND b.running = 0 AND (b.cancel_requested OR b.sealed AND b.next = b.items)
+                         THEN t.now ELSE b.due_at END
       FROM t, b JOIN (SELECT swept.member, count(*) FILTER (WHERE swept.clean) AS clean FROM swept GROUP BY swept.member) AS n ON n.member = b.member
      WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id AND n.clean > 0
     RETURNING b.member, c.due_at IS NOT NULL AND c.due_at = t.now AS over

@@ -1,6 +1,6 @@
 -- Batches of which something can be taken, the longest unserved first: of one workspace
 -- or of all.
--- $1 shard, $2 workspace ('' for all), $3 handlers as a JSON list, $4 limit
+-- $1 shard, $2 workspace ('' for all), $3 handlers as a JSON list, $4 limit, $5 the kind that the handlers must be ('' for those of a program)
 SELECT d.workspace, d.id, d.handler
   FROM jsonb_array_elements_text($3::text::jsonb) AS h(name)
  CROSS JOIN LATERAL (
@@ -9,6 +9,7 @@ SELECT d.workspace, d.id, d.handler
         WHERE b.shard = $1::smallint AND b.handler = h.name AND ($2::text = '' OR b.workspace = $2)
           AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
           AND b.running < b.parallel
+          AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = $5))
           AND (b.next < b.items OR b.waiting > 0 AND EXISTS (
               SELECT 1 FROM {schema}.item i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
                                               AND i.state = 'waiting' AND i.due_at <= {now}))

@@ -1,13 +1,13 @@
 -- Notes that items of a batch were cleaned up after, by who holds them. One at which
--- somebody may still be at work is cleaned once more when that is over. Any other is
+-- somebody might still have been at work is cleaned once more when that is over. Any other is
 -- clean, but for a last look once the handler's timeout has passed.
--- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items as a JSON list of [key, sweeps]
+-- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items as a JSON list of [key, sweeps, whether somebody might (1)]
 -- do
 SELECT (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
             ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1),
        (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
             ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1
-         WHERE i.dirty AND (i.late IS NULL OR i.late <= t.now)), t.now
+         WHERE i.dirty AND x.value ->> 2 = 0), t.now
   FROM (SELECT {now} AS now) AS t
 -- also
 UPDATE holdfast_batch AS b
@@ -17,11 +17,11 @@ UPDATE holdfast_batch AS b
  WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND :did2 > 0
 -- also
 UPDATE holdfast_item AS i
-   SET dirty = i.dirty AND i.late IS NOT NULL AND i.late > :did3,
-       sweep_at = CASE WHEN NOT i.dirty THEN NULL WHEN i.late > :did3 THEN i.late
+   SET dirty = i.dirty AND x.early,
+       sweep_at = CASE WHEN NOT i.dirty THEN NULL WHEN x.early THEN coalesce(i.late, :did3)
                        ELSE :did3 + (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4) END
- WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4
-   AND (i.key, i.sweeps) IN (SELECT x.value ->> 0, x.value ->> 1 FROM json_each(?5) AS x)
+  FROM (SELECT x.value ->> 0 AS key, x.value ->> 1 AS sweeps, x.value ->> 2 AS early FROM json_each(?5) AS x) AS x
+ WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.key AND i.sweeps = x.sweeps
 -- then
 SELECT :did1, coalesce(b.due_at = :did3 AND :did2 > 0, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_batch AS b ON b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4

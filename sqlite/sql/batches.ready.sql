@@ -1,12 +1,13 @@
 -- Batches of which something can be taken, the longest unserved first: of one workspace
 -- or of all.
--- ?1 shard, ?2 workspace ('' for all), ?3 handlers as a JSON list, ?4 limit
+-- ?1 shard, ?2 workspace ('' for all), ?3 handlers as a JSON list, ?4 limit, ?5 the kind that the handlers must be ('' for those of a program)
 -- do
 SELECT b.workspace, b.id, b.handler
   FROM holdfast_batch AS b
  WHERE b.shard = ?1 AND b.handler IN (SELECT h.value FROM json_each(?3) AS h) AND (?2 = '' OR b.workspace = ?2)
    AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
    AND b.running < b.parallel
+   AND (?5 = '' OR EXISTS (SELECT 1 FROM holdfast_handler AS r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = ?5))
    AND (b.next < b.items OR b.waiting > 0 AND EXISTS (
        SELECT 1 FROM holdfast_item AS i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
                                           AND i.state = 'waiting' AND i.due_at <= {now}))

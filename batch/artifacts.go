@@ -1,0 +1,180 @@
+package batch
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Store keeps the artifacts of items: files whose names begin with the item's prefix. What
+// is under the prefix of an item that was given up or cancelled is deleted.
+type Store interface {
+	// Delete deletes everything whose name begins with a prefix, which ends with a slash.
+	// Nothing there is no error: it is called again and again.
+	Delete(ctx context.Context, prefix string) error
+	// Put keeps an artifact, instead of what had the name.
+	Put(ctx context.Context, name string, r io.Reader) error
+	// Open reads an artifact, or returns [fs.ErrNotExist].
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	// List returns the names that begin with a prefix, in their order.
+	List(ctx context.Context, prefix string) ([]string, error)
+}
+
+// Artifacts has an engine give a prefix to each item of the batches that are made there, and
+// clean up under it. All engines on a database have the same store.
+func Artifacts(s Store) holdfast.Part { return artifactsPart{s} }
+
+type artifactsPart struct{ store Store }
+
+// Start is called by [holdfast.Open].
+func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
+	k := keeperOf(e)
+	if k.artifacts != nil || p.store == nil {
+		return fault.New(fault.Validation, "an engine has one store of artifacts")
+	}
+	k.artifacts = p.store
+	return nil
+}
+
+// StoreOf returns where an engine keeps artifacts, or nil.
+func StoreOf(e *holdfast.Engine) Store { return keeperOf(e).artifacts }
+
+// Prefix is where an item may put artifacts. It consists of letters that names of files and
+// of objects may have, whatever the item is called, and ends with a slash.
+func Prefix(workspace, batch, key string) string {
+	return strings.Join([]string{plain(workspace), plain(batch), plain(key)}, "/") + "/"
+}
+
+// plain makes a name one that a folder may have, also where upper and lower case are not
+// told apart. Two names stay two.
+func plain(name string) string {
+	const longest = 200
+	escaped := url.PathEscape(name)
+	if escaped == strings.ToLower(escaped) && len(escaped) <= longest && !strings.HasPrefix(escaped, ".") && !strings.ContainsAny(escaped, "%=:*") {
+		return escaped
+	}
+	if text := fmt.Sprintf("=%x", name); len(text) <= longest {
+		return text
+	}
+	return fmt.Sprintf("=%x-", sha256.Sum256([]byte(name)))
+}
+
+// Files is a store in a folder of this machine, or of one that all nodes share.
+func Files(root string) (Store, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, err
+	}
+	return files{root}, nil
+}
+
+type files struct{ root string }
+
+// path is where a name is kept. One that would lead out of the folder has no place.
+func (f files) path(name string) (string, error) {
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) || clean == "." || strings.ContainsAny(name, "\\\x00") {
+		return "", fault.New(fault.Validation, "%q is no name of an artifact", name)
+	}
+	return filepath.Join(f.root, filepath.FromSlash(clean)), nil
+}
+
+func (f files) Delete(ctx context.Context, prefix string) error {
+	if !strings.HasSuffix(prefix, "/") {
+		return fault.New(fault.Validation, "a prefix ends with a slash: %q", prefix)
+	}
+	at, err := f.path(prefix)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return os.RemoveAll(at)
+}
+
+func (f files) Put(ctx context.Context, name string, r io.Reader) (err error) {
+	at, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	// Who reads it sees all of it, or what was there before.
+	tmp, err := os.CreateTemp(filepath.Dir(at), ".put-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
+	_, err = io.Copy(tmp, reader{ctx, r})
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), at)
+}
+
+// reader stops when its context ends.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+func (f files) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	at, err := f.path(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(at)
+}
+
+func (f files) List(ctx context.Context, prefix string) (names []string, err error) {
+	at, err := f.path(prefix)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(at, func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case e.IsDir() || strings.HasPrefix(e.Name(), ".put-"):
+			return nil
+		}
+		rel, err := filepath.Rel(f.root, p)
+		names = append(names, filepath.ToSlash(rel))
+		return err
+	})
+	return names, err
+}

@@ -1,0 +1,152 @@
+// Package batch does items of work that cost something, such as calls of an API that is
+// paid by the call, and can be cancelled at any moment: what was charged for what nobody
+// has accepted is refunded, exactly, and what it left is cleaned up.
+//
+// A [Kind] is what is done for each item. [Kind.Create] makes a batch of items, which are
+// done by the engines that run the kind, at most so many at once. The first try of an item
+// reserves its cost from the batch's wallet; another try costs nothing more. An item that
+// fails too often, or kills its workers, is given up, and its cost returned. Without funds
+// the batch is PAUSED until a [Credit].
+//
+// Whoever dies in the middle, of a worker, a cancel or a cleanup, leaves the batch as it
+// was between two transactions, and another goes on from there. COMPLETED and CANCELLED
+// come last: then nothing of the batch is to be done any more.
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/batches"
+)
+
+// Status is where a batch is.
+type Status string
+
+// The statuses of a batch. The last two are its end.
+const (
+	Pending    Status = batches.Pending // nothing of it was ever begun
+	Running    Status = batches.Running
+	Paused     Status = batches.Paused     // its wallet cannot pay the next item
+	Cancelling Status = batches.Cancelling // it is being torn down
+	Cancelled  Status = batches.Cancelled
+	Completed  Status = batches.Completed
+)
+
+// Batch is a batch as it stands.
+type Batch struct {
+	ID, Wallet, Kind string
+	Status           Status
+	Counts           Counts
+	// Charged is what went from the wallet, and Refunded what went back, for items given
+	// up or cancelled.
+	Charged, Refunded int64
+	Parallel          int
+	// Open says that items may be added.
+	Open            bool
+	CancelRequested bool
+	// Error is why its teardown or cleanup does not get on.
+	Error                string
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Over says whether the batch is at its end.
+func (b Batch) Over() bool { return b.Status == Cancelled || b.Status == Completed }
+
+// Counts are how many items are in which state: each is in one of the first five. The
+// accepted are some of the succeeded: all, once the batch is COMPLETED.
+type Counts struct {
+	Pending, Running, Succeeded, Failed, Cancelled, Accepted int64
+}
+
+// State is an item as it stands.
+type State struct {
+	Key string
+	// State is pending, waiting to be tried again, running, succeeded, failed or
+	// cancelled.
+	State string
+	// Decision is accepted, cancelled, or "" as long as neither is decided.
+	Decision string
+	Cost     int64
+	Attempts int
+	Output   json.RawMessage
+	Error    string
+}
+
+// Get returns a batch, or [holdfast.ErrNotFound].
+func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
+	b, err := batches.Get(ctx, d, id)
+	return told(b), err
+}
+
+// List gives the batches of a workspace in the order of their ids: those of a status, or
+// all ("").
+func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
+	return pages(func(after batches.Batch, limit int) ([]batches.Batch, error) {
+		return batches.List(ctx, d, after.ID, string(status), limit)
+	}, told)
+}
+
+// Items gives the items of a batch in their order: those in a state, or all ("").
+func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[State, error] {
+	return pages(func(after batches.Item, limit int) ([]batches.Item, error) {
+		return batches.Items(ctx, d, id, after.N, state, limit)
+	}, func(i batches.Item) State {
+		return State{Key: i.Key, State: i.State, Decision: i.Decision, Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
+	})
+}
+
+// pages reads a list page by page.
+func pages[A, B any](read func(after A, limit int) ([]A, error), tell func(A) B) iter.Seq2[B, error] {
+	const limit = 500
+	return func(yield func(B, error) bool) {
+		for after := *new(A); ; {
+			all, err := read(after, limit)
+			if err != nil {
+				yield(*new(B), err)
+				return
+			}
+			for _, x := range all {
+				if !yield(tell(x), nil) {
+					return
+				}
+				after = x
+			}
+			if len(all) < limit {
+				return
+			}
+		}
+	}
+}
+
+// Cancel cancels a batch. One of which nothing was begun is CANCELLED at once. Of any other
+// nothing begins any more, once Cancel has returned, and accepted says that it is being
+// torn down: what was charged for what nobody has accepted is refunded, what that left is
+// cleaned up, and then it is CANCELLED. Cancelling again changes nothing. A batch that is
+// COMPLETED is [holdfast.ErrInvalidTransition].
+func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted bool, err error) {
+	x, accepted, err := batches.Cancel(ctx, d, id)
+	return told(x), accepted, err
+}
+
+// Finalize accepts items that have succeeded, and returns how many: those with the keys,
+// or all. What is accepted is not refunded any more. None is, once a cancel is requested
+// or the batch is at its end.
+func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
+	n, err := batches.Finalize(ctx, d, id, keys)
+	return int(n), err
+}
+
+// Seal says that a batch that was made open has all its items.
+func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
+	b, err := batches.Seal(ctx, d, id)
+	return told(b), err
+}
+
+func told(b batches.Batch) Batch {
+	return Batch{ID: b.ID, Wallet: b.Wallet, Kind: b.Handler, Status: Status(b.Status), Counts: Counts(b.Counts()), Charged: b.Charged, Refunded: b.Refunded,
+		Parallel: int(b.Parallel), Open: !b.Sealed && !b.Over(), CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
+}

@@ -1,0 +1,351 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type in struct{ N int }
+
+func work(n int, cost int64) iter.Seq[batch.Work[in]] {
+	return func(yield func(batch.Work[in]) bool) {
+		for i := range n {
+			if !yield(batch.Work[in]{Key: fmt.Sprintf("k%04d", i), Cost: cost, Input: in{i}}) {
+				return
+			}
+		}
+	}
+}
+
+// each runs a test on both databases, each with parts of its own, on an engine that runs.
+func each(t *testing.T, f func(t *testing.T, open func(parts ...holdfast.Part) *holdfast.Engine)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		f(t, func(parts ...holdfast.Part) *holdfast.Engine { return run(t, holdfasttest.Open(t, parts...)) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		f(t, func(parts ...holdfast.Part) *holdfast.Engine {
+			return run(t, holdfasttest.OpenOn(t, postgresURL(t), parts...))
+		})
+	})
+}
+
+func run(t *testing.T, e *holdfast.Engine) *holdfast.Engine {
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := e.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); done.Wait() })
+	return e
+}
+
+func fund(t *testing.T, e *holdfast.Engine, points int64) {
+	t.Helper()
+	_, err := batch.PutWallet(t.Context(), e, "w", false)
+	if err == nil && points > 0 {
+		_, err = batch.Credit(t.Context(), e, "w", points, "first")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits until a batch is as it is wanted.
+func until(t *testing.T, e *holdfast.Engine, id string, want func(batch.Batch) bool) batch.Batch {
+	t.Helper()
+	for begun := clock.Now(); ; {
+		b, err := batch.Get(t.Context(), e, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want(b) {
+			return b
+		}
+		if clock.Since(begun) > time.Minute {
+			t.Fatalf("it is %+v", b)
+		}
+		if err := clock.Wait(t.Context(), 5*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func over(b batch.Batch) bool { return b.Over() }
+
+func balance(t *testing.T, e *holdfast.Engine) int64 {
+	t.Helper()
+	w, err := batch.GetWallet(t.Context(), e, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Balance
+}
+
+func TestAKindDoesItsItems(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		var calls, most, now atomic.Int64
+		kind := batch.Define("double", func(ctx context.Context, i *batch.Item[in]) (int, error) {
+			calls.Add(1)
+			defer now.Add(-1)
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			if i.Input.N%10 == 3 && i.Attempt == 1 {
+				return 0, errors.New("not at first")
+			}
+			if i.Input.N == 7 {
+				return 0, holdfast.NonRetryable(errors.New("never"))
+			}
+			i.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done", Data: []byte(fmt.Sprint(i.Input.N))})
+				return err
+			})
+			return 2 * i.Input.N, nil
+		}, batch.Options{Parallel: 3, Backoff: func(int) time.Duration { return time.Millisecond }})
+		e := open(kind)
+		fund(t, e, 100)
+		b, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b"))
+		if err != nil || b.Kind != "double" {
+			t.Fatalf("made %+v, %v", b, err)
+		}
+		b = until(t, e, "b", over)
+		if b.Status != batch.Completed || b.Counts != (batch.Counts{Succeeded: 29, Failed: 1, Accepted: 29}) || b.Charged != 60 || b.Refunded != 2 || balance(t, e) != 42 {
+			t.Errorf("it is %+v, and the wallet has %d", b, balance(t, e))
+		}
+		if calls.Load() != 33 || most.Load() > 3 {
+			t.Errorf("%d calls, at most %d at once", calls.Load(), most.Load())
+		}
+		n := 0
+		for s, err := range batch.Items(t.Context(), e, "b", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.State == "succeeded" && string(s.Output) != fmt.Sprint(2*n) {
+				t.Errorf("%s has %s", s.Key, s.Output)
+			}
+			n++
+		}
+		events, err := stream.Read(t.Context(), e, "done", 0, 100)
+		if n != 30 || len(events) != 29 || err != nil {
+			t.Errorf("%d items and %d events, %v", n, len(events), err)
+		}
+		// Made again, it is the one that is there; with other items it is refused.
+		if again, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b")); err != nil || again.Status != batch.Completed {
+			t.Errorf("made again: %+v, %v", again, err)
+		}
+		for _, other := range []iter.Seq[batch.Work[in]]{work(29, 2), work(31, 2), work(30, 3)} {
+			if _, err := kind.Create(t.Context(), e, "w", other, batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("made otherwise: %v", err)
+			}
+		}
+	})
+}
+
+// Verifies that a cancel at any moment refunds what was charged for what nobody accepted,
+// that at most as many items finish after it as run at once, and that what was begun is
+// undone, once each.
+func TestACancelUndoesWhatWasBegun(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		const parallel = 4
+		var after atomic.Int64
+		var cancelled atomic.Bool
+		begun := make(chan struct{}, 1000)
+		kind := batch.Define("slow", func(ctx context.Context, i *batch.Item[in]) (string, error) {
+			if cancelled.Load() {
+				t.Errorf("%s began after the cancel", i.Key)
+			}
+			begun <- struct{}{}
+			if i.Input.N >= 20 { // these wait to be cancelled
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "out-" + i.Key, nil
+		}, batch.Options{Parallel: parallel, Lease: 300 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
+			after.Add(1)
+			if u.State != "cancelled" || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
+				t.Errorf("undoes %+v", u)
+			}
+			u.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := stream.Append(ctx, tx, "undone/"+u.Key, stream.None, stream.Event{Name: "undone"})
+				return err
+			})
+			return nil
+		})
+		e := open(kind)
+		fund(t, e, 2000)
+		if _, err := kind.Create(t.Context(), e, "w", work(1000, 1), batch.ID("b")); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 + parallel {
+			<-begun
+		}
+		b := until(t, e, "b", func(b batch.Batch) bool { return b.Counts.Succeeded == 20 })
+		if n, err := batch.Finalize(t.Context(), e, "b", "k0000", "k0001"); n != 2 || err != nil {
+			t.Fatalf("accepted %d, %v", n, err)
+		}
+		_, accepted, err := batch.Cancel(t.Context(), e, "b")
+		if err != nil || !accepted {
+			t.Fatalf("cancelled: %v, %v", accepted, err)
+		}
+		cancelled.Store(true)
+		b = until(t, e, "b", over)
+		if b.Status != batch.Cancelled || b.Counts != (batch.Counts{Succeeded: 2, Accepted: 2, Cancelled: 998}) || b.Charged != 24 || b.Refunded != 22 || balance(t, e) != 1998 {
+			t.Errorf("it is %+v, and the wallet has %d", b, balance(t, e))
+		}
+		if n := after.Load(); n < 22 {
+			t.Errorf("%d were undone", n)
+		}
+	})
+}
+
+// Verifies that a cleanup that fails is shown, keeps the batch from its end, and converges
+// when the cause is gone.
+func TestACleanupThatFailsIsShown(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		var broken atomic.Bool
+		broken.Store(true)
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{}).
+			Undo(func(context.Context, *batch.Undone[in, int]) error {
+				if broken.Load() {
+					panic("the other side is down")
+				}
+				return nil
+			})
+		e := open(kind)
+		fund(t, e, 1)
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("b")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, e, "b", func(b batch.Batch) bool { return b.Status == batch.Paused })
+		if _, _, err := batch.Cancel(t.Context(), e, "b"); err != nil {
+			t.Fatal(err)
+		}
+		b := until(t, e, "b", func(b batch.Batch) bool { return b.Error != "" })
+		if b.Status != batch.Cancelling || !strings.Contains(b.Error, "the other side is down") || balance(t, e) != 1 {
+			t.Errorf("it is %+v", b)
+		}
+		broken.Store(false)
+		holdfasttest.Advance(t, e, time.Minute)
+		if b = until(t, e, "b", over); b.Status != batch.Cancelled || b.Error != "" || balance(t, e) != 1 {
+			t.Errorf("it is %+v", b)
+		}
+	})
+}
+
+// Verifies that artifacts of what is given up or cancelled are swept, those that come after
+// the end too, and that those of what succeeded stay.
+func TestArtifactsAreSwept(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		files, err := batch.Files(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(name string) {
+			if err := files.Put(context.Background(), name, strings.NewReader("x")); err != nil {
+				t.Error(err)
+			}
+		}
+		var stays, goes sync.Map
+		kind := batch.Define("k", func(_ context.Context, i *batch.Item[in]) (int, error) {
+			put(i.Prefix + "a/b.txt")
+			put(i.Prefix + "c")
+			if i.Input.N == 1 {
+				goes.Store(i.Prefix, true)
+				return 0, holdfast.NonRetryable(errors.New("no"))
+			}
+			stays.Store(i.Prefix, true)
+			return 1, nil
+		}, batch.Options{Timeout: 10 * time.Minute})
+		e := open(kind, batch.Artifacts(files))
+		fund(t, e, 100)
+		has := func(prefix any, want int) {
+			t.Helper()
+			if names, err := files.List(t.Context(), prefix.(string)); err != nil || len(names) != want {
+				t.Errorf("%s has %q, %v", prefix, names, err)
+			}
+		}
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("B/../../x")); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("made under an id with slashes: %v", err)
+		}
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("..")); err != nil {
+			t.Fatal(err)
+		}
+		b := until(t, e, "..", over)
+		if b.Status != batch.Completed || b.Counts.Failed != 1 {
+			t.Fatalf("it is %+v", b)
+		}
+		stays.Range(func(prefix, _ any) bool { has(prefix, 2); return true })
+		goes.Range(func(prefix, _ any) bool { has(prefix, 0); return true })
+		// Cancelled: all go, and what comes afterwards too.
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("c"), batch.Open()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, e, "c", func(b batch.Batch) bool { return b.Counts.Succeeded == 2 })
+		if _, _, err := batch.Cancel(t.Context(), e, "c"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, e, "c", over)
+		late := batch.Prefix("default", "c", "k0000")
+		has(late, 0)
+		put(late + "late")
+		has(late, 1)
+		holdfasttest.Advance(t, e, 11*time.Minute)
+		for begun := clock.Now(); ; {
+			if names, err := files.List(t.Context(), late); err != nil || len(names) == 0 {
+				break
+			}
+			if clock.Since(begun) > time.Minute {
+				t.Fatal("what came late is still there")
+			}
+			if err := clock.Wait(t.Context(), 20*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Verifies that credits that race the pauses for want of funds never leave a batch asleep.
+func TestACreditRacesThePause(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{Parallel: 2})
+		e := open(kind)
+		fund(t, e, 0)
+		const items = 200
+		if _, err := kind.Create(t.Context(), e, "w", work(items, 1), batch.ID("b")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range items {
+			if _, err := batch.Credit(t.Context(), e, "w", 1, fmt.Sprint("c", i)); err != nil {
+				t.Fatal(err)
+			}
+			if i%10 == 9 { // let it run dry
+				until(t, e, "b", func(b batch.Batch) bool { return b.Counts.Succeeded == int64(i+1) })
+			}
+		}
+		if b := until(t, e, "b", over); b.Status != batch.Completed || balance(t, e) != 0 {
+			t.Errorf("it is %+v", b)
+		}
+	})
+}

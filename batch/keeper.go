@@ -1,0 +1,179 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// keeper does what batches need beside their items: it tears down what is cancelled, cleans
+// up after it, ends what is done, frees what the dead held, and resumes what was paused.
+// Every node has one; two at once do no harm, since each step is conditional, or held.
+type keeper struct {
+	engine    *holdfast.Engine
+	kinds     []string
+	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
+	artifacts Store
+}
+
+type keeperKey struct{}
+
+// keeperOf returns the keeper of an engine; the first who asks starts it.
+func keeperOf(e *holdfast.Engine) *keeper {
+	return e.Shared(keeperKey{}, func() any {
+		k := &keeper{engine: e, undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		e.Background(func(ctx context.Context) {
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: k.look, Idle: keepEvery}
+			p.Run(ctx)
+		})
+		e.Sweep("batches", k.sweep)
+		return k
+	}).(*keeper)
+}
+
+// Keep is a part for an engine that has no kinds of its own, and looks after batches all
+// the same.
+func Keep() holdfast.Part { return keepPart{} }
+
+type keepPart struct{}
+
+// Start is called by [holdfast.Open].
+func (keepPart) Start(_ context.Context, e *holdfast.Engine) error {
+	keeperOf(e)
+	return nil
+}
+
+// keepEvery is how often a keeper looks that nobody wakes.
+const keepEvery = 5 * time.Second
+
+// cleaners is how many items are cleaned up after at once, and sweptPage how many are
+// taken for that.
+const (
+	cleaners  = 8
+	sweptPage = 200
+)
+
+// look goes on with what is to be done, once.
+func (k *keeper) look(ctx context.Context) (found bool, err error) {
+	shards, err := k.engine.Shards(ctx)
+	for _, shard := range shards {
+		n, failed := batches.Look(ctx, k.engine, shard)
+		err = errors.Join(err, failed)
+		swept, failed := k.clean(ctx, shard)
+		err = errors.Join(err, failed)
+		found = found || n+swept > 0
+	}
+	return found && err == nil, err
+}
+
+// sweep is the janitor's round.
+func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
+	shards, err := k.engine.Shards(ctx)
+	for _, shard := range shards {
+		n, failed := batches.Expire(ctx, k.engine, shard)
+		resumed, also := batches.ResumeAll(ctx, k.engine, shard)
+		freed, err = freed+n+resumed, errors.Join(err, failed, also)
+	}
+	return freed, err
+}
+
+// clean cleans up after items that were given up or cancelled.
+func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
+	limit := sweptPage
+	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
+		limit = cleaners
+	}
+	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{Shard: shard, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
+	if err != nil || len(all) == 0 {
+		return 0, err
+	}
+	clean := make(map[batchKey][]batches.Swept) // that nothing has to be done for
+	var some sync.WaitGroup
+	var mu sync.Mutex
+	for _, s := range all {
+		if !s.Undo && !s.Artifacts {
+			key := batchKey{s.Workspace, s.Batch}
+			clean[key] = append(clean[key], s)
+			continue
+		}
+		some.Go(func() {
+			if failed := k.cleanOne(store.InWorkspace(ctx, s.Workspace), s); failed != nil {
+				mu.Lock()
+				err = errors.Join(err, failed)
+				mu.Unlock()
+			}
+		})
+	}
+	some.Wait()
+	for _, list := range clean {
+		if failed := batches.Cleaned(ctx, k.engine, list...); fault.CodeOf(failed) != fault.LeaseLost {
+			err = errors.Join(err, failed)
+		}
+	}
+	return len(all), err
+}
+
+type batchKey struct{ workspace, batch string }
+
+// cleanOne cleans up after one item. What fails is shown on the batch.
+func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) error {
+	kp := hold.Keeper{Lease: hold.Lease, Renew: func(ctx context.Context) error { return batches.Keep(ctx, k.engine, s, hold.Lease) }}
+	commits, err := k.undo(kp.Start(ctx), s)
+	kp.Stop()
+	if err == nil {
+		err = k.cleaned(ctx, s, commits)
+	}
+	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
+		return nil // it is another's, or somebody comes again when the hold has run out
+	}
+	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
+	return batches.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err))
+}
+
+// undo deletes an item's artifacts, and, once nobody can be at work on it any more, has
+// the program undo it. A last look is for artifacts that came late.
+func (k *keeper) undo(ctx context.Context, s batches.Swept) (commits []batches.Commit, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the cleanup panicked: %v", p)
+		}
+	}()
+	if s.Artifacts {
+		if err := k.artifacts.Delete(ctx, Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
+			return nil, err
+		}
+	}
+	if f := k.undoes[s.Handler]; f != nil && s.Undo && s.Dirty && !s.Late {
+		return f(ctx, s)
+	}
+	return nil, nil
+}
+
+// cleaned notes that an item was cleaned up after, with what that writes.
+func (k *keeper) cleaned(ctx context.Context, s batches.Swept, commits []batches.Commit) error {
+	if len(commits) == 0 {
+		return batches.Cleaned(ctx, k.engine, s)
+	}
+	return k.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if err := batches.Cleaned(ctx, tx, s); err != nil {
+			return err
+		}
+		for _, f := range commits {
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

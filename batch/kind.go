@@ -1,0 +1,333 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Options are those of a kind. The zero value is ready to use.
+type Options struct {
+	// Parallel is how many items of one batch are done at once, on all nodes; 0 is 1.
+	Parallel int
+	// Bodies is how many items this node does at once, of all batches; 0 is 16.
+	Bodies int
+	// Attempts is how often an item may be tried that fails; 0 is 3.
+	Attempts int
+	// MaxDeaths is how many workers may die on an item before it is given up; 0 is 5.
+	MaxDeaths int
+	// Timeout is how long one try may take; 0 is 15 minutes.
+	Timeout time.Duration
+	// Lease is how long an item is held without a renewal; 0 is 30 seconds.
+	Lease time.Duration
+	// Backoff is the pause before an item is tried again that has failed n times; without
+	// one it is a second, doubling up to five minutes, with jitter.
+	Backoff func(n int) time.Duration
+}
+
+// Kind is what is done for each item of a batch. Hand it to [holdfast.Open].
+type Kind[I, O any] struct {
+	name string
+	body func(context.Context, *Item[I]) (O, error)
+	undo func(context.Context, *Undone[I, O]) error
+	o    Options
+
+	mu      sync.Mutex
+	keepers []*keeper // of the engines that it was handed to
+}
+
+// Define defines what is done for each item. Its name is kept with the batches: items of a
+// batch are done by the engines that have the kind of that name.
+//
+// body may run more than once for an item, if it fails or its worker dies: it gives
+// [Item.Operation], which stays the same, to the other side. What it returns is kept as
+// JSON. It need not be waited for when its context ends: what it does then is not recorded.
+func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, error), o Options) *Kind[I, O] {
+	return &Kind[I, O]{name: name, body: body, o: o}
+}
+
+// Undo sets what undoes an item that was begun and then given up or cancelled: a refund of
+// the program's own, or a cleanup. It is called when nobody can be at work on the item any
+// more, until it returns nil, before the batch is at its end; an error is shown on the
+// batch, and it is tried again. What it adds to [Undone.Commit] is written once.
+func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
+	k.undo = f
+	return k
+}
+
+// Item is an item in the hands of a body.
+type Item[I any] struct {
+	Batch, Key string
+	Input      I
+	// Operation is the same for every try of the item: a key for other systems.
+	Operation string
+	// Attempt counts the tries, this one included.
+	Attempt int
+	// Prefix is where the item may put artifacts, if the engine has [Artifacts]: they are
+	// deleted if the item is given up or cancelled.
+	Prefix string
+
+	commits []batches.Commit
+}
+
+// Commit adds what is written when the item is settled, in that transaction: all of it is
+// committed with the item's end, or nothing. f may be run again.
+func (i *Item[I]) Commit(f func(context.Context, holdfast.Tx) error) {
+	i.commits = append(i.commits, f)
+}
+
+// Undone is an item that is to be undone.
+type Undone[I, O any] struct {
+	Batch, Key string
+	Input      I
+	// Output is what the body returned, if it did.
+	Output *O
+	// Operation is that of the [Item].
+	Operation string
+	// State is failed, of an item that was given up, or cancelled.
+	State string
+
+	commits []batches.Commit
+}
+
+// Commit adds what is written when the undoing is noted, in that transaction: once. f may
+// be run again.
+func (u *Undone[I, O]) Commit(f func(context.Context, holdfast.Tx) error) {
+	u.commits = append(u.commits, f)
+}
+
+// Work is an item to be.
+type Work[I any] struct {
+	Key   string // unique in the batch
+	Cost  int64  // in points
+	Input I
+}
+
+// CreateOption changes how a batch is made.
+type CreateOption func(*batches.New)
+
+// ID gives the batch an id; without one it gets one that nobody has. A batch that is made
+// again under its id, of the same items, goes on where it was left, and is then the one
+// that is there; of others it is [holdfast.ErrConflict].
+func ID(id string) CreateOption { return func(n *batches.New) { n.ID = id } }
+
+// Open leaves the batch open for [Kind.Add], until [Seal].
+func Open() CreateOption { return func(n *batches.New) { n.Open = true } }
+
+// Parallel is how many items of the batch are done at once, instead of what [Options] say.
+func Parallel(n int) CreateOption { return func(b *batches.New) { b.Parallel = int64(n) } }
+
+// Create makes a batch of items that are paid from a wallet. More than a thousand items are
+// added in pages, each in a transaction of its own unless d is one; nothing of the batch
+// is lost then if the program dies in between, and Create with the same [ID] goes on.
+func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[Work[I]], o ...CreateOption) (Batch, error) {
+	n := batches.New{Wallet: wallet, Handler: k.name, Parallel: int64(k.o.Parallel), Attempts: int64(k.o.Attempts), MaxDeaths: int64(k.o.MaxDeaths),
+		Timeout: k.o.Timeout, Undo: k.undo != nil, Artifacts: k.hasArtifacts()}
+	for _, set := range o {
+		set(&n)
+	}
+	open, given := n.Open, n.ID != ""
+	if !given {
+		n.ID = store.NewID().String()
+	}
+	next, stop := iter.Pull(items)
+	defer stop()
+	first, more, err := page(next)
+	if err != nil {
+		return Batch{}, err
+	}
+	n.Items, n.Open = first, open || more
+	b, err := batches.Create(ctx, d, n)
+	if given && fault.CodeOf(err) == fault.Conflict {
+		return k.again(ctx, d, n, first, more, next, open)
+	}
+	for more && err == nil {
+		var some []batches.Work
+		if some, more, err = page(next); err == nil {
+			_, err = batches.Add(ctx, d, n.ID, some)
+		}
+	}
+	if err == nil && n.Open && !open {
+		b, err = batches.Seal(ctx, d, n.ID)
+	} else if err == nil && n.Open {
+		b, err = batches.Get(ctx, d, n.ID)
+	}
+	return told(b), err
+}
+
+// again makes a batch that is there already: what it lacks is added, and what it has must
+// be just so.
+func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, some []batches.Work, more bool, next func() (Work[I], bool), open bool) (Batch, error) {
+	b, err := batches.Get(ctx, d, n.ID)
+	if err != nil {
+		return Batch{}, err
+	}
+	other := func(what string) (Batch, error) {
+		return told(b), fault.New(fault.Conflict, "there is a batch %q already, with %s", n.ID, what)
+	}
+	if b.Wallet != n.Wallet || b.Handler != n.Handler {
+		return other("another wallet or kind")
+	}
+	total := int64(0)
+	for {
+		if b.Sealed || b.Over() || b.CancelRequested {
+			if err := k.same(ctx, d, n.ID, total, some); err != nil {
+				return told(b), err
+			}
+		} else if _, err := batches.Add(ctx, d, n.ID, some); err != nil {
+			return told(b), err
+		}
+		total += int64(len(some))
+		if !more {
+			break
+		}
+		if some, more, err = page(next); err != nil {
+			return told(b), err
+		}
+	}
+	switch {
+	case b.Sealed && b.Items != total:
+		return other("other items")
+	case !b.Sealed && !open && !b.CancelRequested && !b.Over():
+		b, err = batches.Seal(ctx, d, n.ID)
+	default:
+		b, err = batches.Get(ctx, d, n.ID)
+	}
+	return told(b), err
+}
+
+// same refuses a page that is not what the batch has there.
+func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work) error {
+	has, err := batches.Items(ctx, d, id, after, "", len(some)+1)
+	if err != nil {
+		return err
+	}
+	for i, w := range some {
+		if i >= len(has) || has[i].Key != w.Key || has[i].Cost != w.Cost || !strict.Equal(has[i].Input, w.Input) {
+			return fault.New(fault.Conflict, "there is a batch %q already, with other items: it differs at %q", id, w.Key).With("key", w.Key)
+		}
+	}
+	return nil
+}
+
+// Add adds items to a batch that was made [Open], and returns how many were new: a page
+// that is sent again adds nothing.
+func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[Work[I]]) (int, error) {
+	next, stop := iter.Pull(items)
+	defer stop()
+	total := 0
+	for more := true; more; {
+		some, left, err := page(next)
+		if err != nil {
+			return total, err
+		}
+		n, err := batches.Add(ctx, d, id, some)
+		if total += int(n); err != nil {
+			return total, err
+		}
+		more = left
+	}
+	return total, nil
+}
+
+// pageSize is how many items are added in one transaction.
+const pageSize = 1000
+
+// page reads a page of items, and says whether there may be more.
+func page[I any](next func() (Work[I], bool)) (some []batches.Work, more bool, err error) {
+	for len(some) < pageSize {
+		w, ok := next()
+		if !ok {
+			return some, false, nil
+		}
+		input, err := json.Marshal(w.Input)
+		if err != nil {
+			return nil, false, fault.New(fault.Validation, "the input of the item %q cannot be kept as JSON: %v", w.Key, err)
+		}
+		some = append(some, batches.Work{Key: w.Key, Cost: w.Cost, Input: input})
+	}
+	return some, true, nil
+}
+
+// hasArtifacts says whether an engine that does the items has a store for them.
+func (k *Kind[I, O]) hasArtifacts() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.keepers, func(kp *keeper) bool { return kp.artifacts != nil })
+}
+
+// Start is called by [holdfast.Open].
+func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
+	if err := strict.Text("kind", k.name, events.MaxName); err != nil {
+		return err
+	}
+	kp := keeperOf(e)
+	if slices.Contains(kp.kinds, k.name) {
+		return fault.New(fault.Conflict, "there are two kinds of items with the name %q", k.name)
+	}
+	kp.kinds = append(kp.kinds, k.name)
+	if k.undo != nil {
+		kp.undoes[k.name] = k.undone
+	}
+	bodies := k.o.Bodies
+	if bodies == 0 {
+		bodies = 16
+	}
+	w := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: func() []string { return []string{k.name} },
+		Topics: []string{batches.Topic(k.name)}, Parallel: bodies, Lease: k.o.Lease, Body: k.do}
+	if k.o.Backoff != nil {
+		w.Backoff = func(n int64) time.Duration { return k.o.Backoff(int(n)) }
+	}
+	e.Background(w.Run)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keepers = append(k.keepers, kp)
+	return nil
+}
+
+// do runs the body.
+func (k *Kind[I, O]) do(ctx context.Context, t batches.Taken) ([]byte, []batches.Commit, error) {
+	i := &Item[I]{Batch: t.Batch, Key: t.Key, Operation: t.Operation(), Attempt: t.Attempt()}
+	if t.Artifacts {
+		i.Prefix = Prefix(t.Workspace, t.Batch, t.Key)
+	}
+	if err := json.Unmarshal(t.Input, &i.Input); err != nil {
+		return nil, nil, fault.NonRetryable(fmt.Errorf("the input is not what the kind %q takes: %w", k.name, err))
+	}
+	out, err := k.body(ctx, i)
+	if err != nil {
+		return nil, nil, err
+	}
+	output, err := json.Marshal(out)
+	if err != nil {
+		return nil, nil, fault.NonRetryable(fmt.Errorf("the output cannot be kept as JSON: %w", err))
+	}
+	return output, i.commits, nil
+}
+
+// undone undoes an item.
+func (k *Kind[I, O]) undone(ctx context.Context, s batches.Swept) ([]batches.Commit, error) {
+	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batches.Operation(s.Workspace, s.Batch, s.Key), State: s.State}
+	err := json.Unmarshal(s.Input, &u.Input)
+	if err == nil && len(s.Output) > 0 {
+		u.Output = new(O)
+		err = json.Unmarshal(s.Output, u.Output)
+	}
+	if err != nil {
+		return nil, errors.Join(errors.New("what was kept is not what the kind takes"), err)
+	}
+	err = k.undo(ctx, u)
+	return u.commits, err
+}

@@ -1,0 +1,209 @@
+package batches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Engine is what batches run on.
+type Engine interface {
+	store.Doer
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+	Shards(context.Context) ([]int16, error)
+}
+
+// Commit is written in the transaction that ends an item.
+type Commit func(context.Context, *store.Tx) error
+
+// Worker takes the items of some handlers, in all workspaces, and runs a body for each.
+type Worker struct {
+	Engine Engine
+	Hub    *wake.Hub
+	Log    *slog.Logger
+	Name   string // the holder
+	// Handlers are those whose items it takes, and Kind what they must be declared as.
+	Handlers func() []string
+	Kind     string
+	// Topics wake it.
+	Topics []string
+	// Body does the work. Its context ends when the hold is lost, or a cancel is
+	// requested.
+	Body func(context.Context, Taken) (output []byte, commits []Commit, err error)
+	// Parallel is how many bodies run at once.
+	Parallel int
+	Lease    time.Duration // [hold.Lease] if not set
+	// Backoff is the pause after the n-th failure; [Pause] if not set.
+	Backoff func(failures int64) time.Duration
+}
+
+// Pause is how long an item waits that has failed n times: a second, doubling up to five
+// minutes, with jitter.
+func Pause(n int64) time.Duration {
+	const longest = 5 * time.Minute
+	d := longest
+	if n < 10 {
+		d = min(time.Second<<max(n-1, 0), longest)
+	}
+	return clock.Jitter(d)
+}
+
+// Run works until ctx ends, and then waits for the bodies that run.
+func (w *Worker) Run(ctx context.Context) {
+	var bodies sync.WaitGroup
+	defer bodies.Wait()
+	slots := make(chan struct{}, max(w.Parallel, 1))
+	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: func(ctx context.Context) (bool, error) {
+		return w.look(ctx, slots, &bodies)
+	}}
+	p.Run(ctx)
+}
+
+// look takes what there is room for, and starts a body for each item.
+func (w *Worker) look(ctx context.Context, slots chan struct{}, bodies *sync.WaitGroup) (found bool, err error) {
+	handlers := w.Handlers()
+	if len(handlers) == 0 {
+		return false, nil
+	}
+	shards, err := w.Engine.Shards(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, shard := range shards {
+		room, err := reserve(ctx, slots)
+		if err != nil {
+			return found, err
+		}
+		taken, err := w.take(ctx, handlers, shard, room)
+		for range room - len(taken) {
+			<-slots
+		}
+		found = found || len(taken) > 0
+		for _, t := range taken {
+			bodies.Go(func() {
+				defer func() { <-slots }()
+				w.Serve(ctx, t)
+			})
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// reserve waits for room, and takes all that there is.
+func reserve(ctx context.Context, slots chan struct{}) (room int, err error) {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	for room = 1; room < cap(slots); room++ {
+		select {
+		case slots <- struct{}{}:
+		default:
+			return room, nil
+		}
+	}
+	return room, nil
+}
+
+// take finishes also when the worker stops meanwhile: an item that was taken for nobody
+// would count as a death.
+func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room int) ([]Taken, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	return Take(ctx, w.Engine, Ask{Handlers: handlers, Kind: w.Kind, Holder: w.Name, Lease: w.lease(), Limit: min(room, 1000), All: true, Shard: shard})
+}
+
+func (w *Worker) lease() time.Duration {
+	if w.Lease > 0 {
+		return w.Lease
+	}
+	return hold.Lease
+}
+
+// Serve runs a body under its hold and records how it ended. Neither the hold nor the
+// recording depends on the worker's own context, which ends when it stops.
+func (w *Worker) Serve(ctx context.Context, t Taken) {
+	ctx = store.InWorkspace(ctx, t.Workspace)
+	k := hold.Keeper{Lease: w.lease(), Timeout: t.Timeout, Renew: func(ctx context.Context) error {
+		r, err := Renew(ctx, w.Engine, t, w.lease())
+		if err == nil && r.CancelRequested { // what it would bring is refunded
+			err = lost(t)
+		}
+		return err
+	}}
+	output, commits, err := w.body(k.Start(ctx), t)
+	k.Stop()
+	stopping := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	if err := w.record(ctx, t, output, commits, err, stopping); err != nil {
+		w.Log.Warn("the end of an item was not recorded", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
+	}
+}
+
+// record writes how a body ended. One that gave up because the worker stops has not
+// failed; an output that cannot be kept has.
+func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
+	if failure == nil {
+		err := w.settle(ctx, t, output, commits)
+		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
+			return err
+		}
+		failure = fmt.Errorf("what it did cannot be kept: %w", err)
+	}
+	if stopping && errors.Is(failure, context.Canceled) {
+		return Release(ctx, w.Engine, t, 0)
+	}
+	pause := Pause
+	if w.Backoff != nil {
+		pause = w.Backoff
+	}
+	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause(t.Failures+1), fault.IsFinal(failure))
+	return err
+}
+
+// settle settles an item, with what its body writes.
+func (w *Worker) settle(ctx context.Context, t Taken, output []byte, commits []Commit) error {
+	if len(commits) == 0 {
+		_, err := Settle(ctx, w.Engine, t, output)
+		return err
+	}
+	return w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		e, err := Settle(ctx, tx, t, output)
+		if err == nil && !e.applied { // what it writes is written already
+			err = lost(t)
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range commits {
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// body runs the user's code; a panic is a failure.
+func (w *Worker) body(ctx context.Context, t Taken) (output []byte, commits []Commit, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the body panicked: %v", p)
+		}
+	}()
+	return w.Body(ctx, t)
+}
