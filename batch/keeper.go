@@ -68,7 +68,7 @@ const (
 func (k *keeper) look(ctx context.Context) (found bool, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
-		n, failed := batches.Look(ctx, k.engine, shard)
+		n, failed := batches.Look(ctx, k.engine, store.Place{Shard: shard})
 		err = errors.Join(err, failed)
 		swept, failed := k.clean(ctx, shard)
 		err = errors.Join(err, failed)
@@ -81,8 +81,8 @@ func (k *keeper) look(ctx context.Context) (found bool, err error) {
 func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
-		n, failed := batches.Expire(ctx, k.engine, shard)
-		resumed, also := batches.ResumeAll(ctx, k.engine, shard)
+		n, failed := batches.Expire(ctx, k.engine, store.Place{Shard: shard})
+		resumed, also := batches.ResumeAll(ctx, k.engine, store.Place{Shard: shard})
 		freed, err = freed+n+resumed, errors.Join(err, failed, also)
 	}
 	return freed, err
@@ -94,7 +94,7 @@ func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
 	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
 		limit = cleaners
 	}
-	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{Shard: shard, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
+	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{At: store.Place{Shard: shard}, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}

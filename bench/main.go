@@ -36,6 +36,7 @@ type config struct {
 	writers  int
 	dir      string
 	profile  string
+	items    int // of a batch that are there for a slice
 
 	drainEvents, drainStreams int
 }
@@ -79,8 +80,9 @@ func parse(args []string) (c config, err error) {
 			return c, fmt.Errorf("-drain is events/streams, of which one divides the other, not %q", backlog)
 		}
 	}
+	c.items = 20_000
 	if quick {
-		c.rounds, c.slice, c.patience = 6, 150*time.Millisecond, 0
+		c.rounds, c.slice, c.patience, c.items = 6, 150*time.Millisecond, 0, 5_000
 	}
 	if c.drainEvents == 0 {
 		c.rounds = max(c.rounds, 2)

@@ -122,6 +122,11 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 				return nil, fmt.Errorf("seed %s: %w", s.name, err)
 			}
 		}
+		if w.fill != nil {
+			if err := w.fill(ctx, s.seeder, c.items); err != nil {
+				return nil, fmt.Errorf("fill %s: %w", s.name, err)
+			}
+		}
 	}
 	if len(systems) == 0 {
 		return nil, nil
@@ -219,6 +224,9 @@ func (c *cell) account(ctx context.Context) (err error) {
 
 // ready makes the work of a system's next slice, where that is used up.
 func (c *cell) ready(ctx context.Context, at int) error {
+	if c.workload.fill != nil {
+		return c.workload.fill(ctx, c.systems[at].seeder, c.items)
+	}
 	if !c.workload.again {
 		return nil
 	}

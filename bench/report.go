@@ -24,6 +24,12 @@ var required = []struct {
 	{"postgres", "append", 16, oursLocked, 5},
 	{"sqlite", "transition", 16, sqlBest, 0.7},
 	{"sqlite", "transition", 64, sqlBest, 0.7},
+	{"postgres", "batch-items", 1, sqlOne, 0.5},
+	{"postgres", "batch-items", 16, sqlOne, 0.5},
+	{"postgres", "batch-items", 64, sqlOne, 0.5},
+	{"sqlite", "batch-items", 1, sqlOne, 0.5},
+	{"sqlite", "batch-items", 16, sqlOne, 0.5},
+	{"sqlite", "batch-items", 64, sqlOne, 0.5},
 }
 
 // table prints one measurement, with the ratios to the systems by hand.

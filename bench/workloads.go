@@ -15,6 +15,9 @@ type workload struct {
 	name string
 	// seed makes, by a system that does it fast, the rows that units change.
 	seed func(context.Context, system) error
+	// fill makes what units use up, before the first slice and between slices: so
+	// many more of it.
+	fill func(ctx context.Context, s system, left int) error
 	// start returns the unit: one call of a client, of so many. Two calls of
 	// one client never run at once, and no two clients share a row unless
 	// sharing is what the workload is about.
@@ -55,6 +58,10 @@ var workloads = []workload{
 	// An item that is taken while its cost is reserved from one of many wallets,
 	// and then settled.
 	{name: "item-wallet", seed: seedItems, start: startItemWallet},
+	// An item of one batch that is taken, with up to 15 others, charged to one wallet
+	// with a row of its ledger, and settled with its event. Each client takes its own
+	// and settles one after the other, or, where a system can, all at once.
+	{name: "batch-items", fill: fillItems, start: startBatchItems},
 }
 
 // seedAll calls f for every row, from many goroutines.

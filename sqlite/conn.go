@@ -231,14 +231,22 @@ func (c *conn) query(ctx context.Context, st *statement, values []any, cmd store
 }
 
 func (c *conn) exec(ctx context.Context, st *statement, values []any) (sql.Result, error) {
-	if p := c.prepared(ctx, st); p != nil {
+	p, err := c.prepared(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
 		return p.ExecContext(ctx, st.args(values, c.did)...)
 	}
 	return c.tx.ExecContext(ctx, st.text, st.args(values, c.did)...)
 }
 
 func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows, error) {
-	if p := c.prepared(ctx, st); p != nil {
+	p, err := c.prepared(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
 		return p.QueryContext(ctx, st.args(values, c.did)...)
 	}
 	return c.tx.QueryContext(ctx, st.text, st.args(values, c.did)...)
@@ -246,14 +254,15 @@ func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows
 
 // prepared returns the prepared form of a statement. A joined transaction may
 // be of another pool, where ours does not exist.
-func (c *conn) prepared(ctx context.Context, st *statement) *sql.Stmt {
-	switch {
-	case c.joined:
-		return nil
-	case c.store.link != nil:
-		return c.store.writes[st.text]
+func (c *conn) prepared(ctx context.Context, st *statement) (*sql.Stmt, error) {
+	if c.joined {
+		return nil, nil
 	}
-	return c.tx.StmtContext(ctx, c.store.writes[st.text])
+	p, err := c.store.writing(ctx, st.text)
+	if err != nil || c.store.link != nil {
+		return p, err
+	}
+	return c.tx.StmtContext(ctx, p), nil
 }
 
 func onlyIf(cmd store.Command, yes bool) store.Command {

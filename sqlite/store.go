@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -39,8 +40,43 @@ type Store struct {
 	link    *sql.Conn
 	turn    chan struct{}
 	scripts map[string]*script
-	writes  map[string]*sql.Stmt // by text, on the connection that writes
-	reads   map[string]*sql.Stmt
+	writes  prepared // on the connection that writes
+	reads   prepared
+}
+
+// prepared are statements by their text, each prepared when it is first needed: of the
+// hundreds that there are a program uses some, and starts sooner.
+type prepared struct {
+	mu sync.Mutex
+	by map[string]*sql.Stmt
+}
+
+// get returns a statement, and prepares it if it was not.
+func (p *prepared) get(ctx context.Context, text string, prepare func(context.Context, string) (*sql.Stmt, error)) (*sql.Stmt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st := p.by[text]; st != nil {
+		return st, nil
+	}
+	st, err := prepare(context.WithoutCancel(ctx), text)
+	if err != nil {
+		return nil, err
+	}
+	if p.by == nil {
+		p.by = make(map[string]*sql.Stmt)
+	}
+	p.by[text] = st
+	return st, nil
+}
+
+// close closes all: one that is not closed keeps the file open.
+func (p *prepared) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, st := range p.by {
+		_ = st.Close()
+	}
+	p.by = nil
 }
 
 var _ store.Store = (*Store)(nil)
@@ -56,38 +92,86 @@ func Texts() (store.Texts, error) {
 	return texts, err
 }
 
-// prepare parses and prepares every script. It is where a database shows that
-// lost a table or a column.
+// parsed are the scripts of all verbs, and their texts.
+var parsed = sync.OnceValues(func() (all parsedScripts, err error) {
+	if all.texts, err = Texts(); err != nil {
+		return all, err
+	}
+	all.scripts = make(map[string]*script, len(all.texts))
+	for name, text := range all.texts {
+		if all.scripts[name], err = parseScript(name, text); err != nil {
+			return all, err
+		}
+	}
+	for name, sc := range all.scripts {
+		sc.fast = all.scripts[name+".fast"]
+	}
+	return all, nil
+})
+
+type parsedScripts struct {
+	texts   store.Texts
+	scripts map[string]*script
+}
+
+// prepare makes ready what commands are run with. Of a pool of the program's every
+// statement is prepared now: in a transaction of its own a pool of one would have no
+// connection to prepare another on.
 func (s *Store) prepare(ctx context.Context) error {
-	texts, err := Texts()
+	all, err := parsed()
 	if err != nil {
 		return err
 	}
-	if err := texts.Missing(store.Decls()); err != nil {
+	if err := all.texts.Missing(store.Decls()); err != nil {
 		return err
 	}
-	if err := s.keepLink(ctx); err != nil {
+	if err := s.whole(ctx); err != nil {
 		return err
 	}
-	s.scripts = make(map[string]*script, len(texts))
-	s.writes, s.reads = make(map[string]*sql.Stmt), make(map[string]*sql.Stmt)
-	for name, text := range texts {
-		if s.scripts[name], err = parseScript(name, text); err != nil {
-			return err
+	s.scripts = all.scripts
+	if s.owned {
+		return s.keepLink(ctx)
+	}
+	return s.prepareAll(ctx)
+}
+
+// prepareAll prepares every statement.
+func (s *Store) prepareAll(ctx context.Context) error {
+	for _, sc := range s.scripts {
+		for _, st := range sc.all() {
+			if _, err := s.writing(ctx, st.text); err != nil {
+				return s.notWhole(sc.name, err)
+			}
 		}
-		if err := s.prepareScript(ctx, s.scripts[name]); err != nil {
-			return err
+		for _, st := range []*statement{sc.look, &sc.do} {
+			if st == nil || st == &sc.do && !sc.reads {
+				continue
+			}
+			if _, err := s.reading(ctx, st.text); err != nil {
+				return s.notWhole(sc.name, err)
+			}
 		}
 	}
 	for _, text := range ownTexts() {
-		if err := s.prepareScript(ctx, &script{name: "registry.read", do: statement{text: text}}); err != nil {
-			return err
+		if _, err := s.writing(ctx, text); err != nil {
+			return s.notWhole("registry.read", err)
 		}
 	}
-	for name, sc := range s.scripts {
-		sc.fast = s.scripts[name+".fast"]
-	}
 	return nil
+}
+
+// writing returns a statement on the connection that writes, which the caller has.
+func (s *Store) writing(ctx context.Context, text string) (*sql.Stmt, error) {
+	prepare := s.write.PrepareContext
+	if s.link != nil {
+		prepare = s.link.PrepareContext
+	}
+	return s.writes.get(ctx, text, prepare)
+}
+
+// reading returns a statement on the connections that read.
+func (s *Store) reading(ctx context.Context, text string) (*sql.Stmt, error) {
+	return s.reads.get(ctx, text, s.read.PrepareContext)
 }
 
 // keepLink takes the connection that writes out of its pool, for good: what is
@@ -98,30 +182,6 @@ func (s *Store) keepLink(ctx context.Context) (err error) {
 	}
 	s.turn = make(chan struct{}, 1)
 	s.link, err = s.write.Conn(ctx)
-	return s.fault(err)
-}
-
-func (s *Store) prepareScript(ctx context.Context, sc *script) (err error) {
-	prepare := s.write.PrepareContext
-	if s.link != nil {
-		prepare = s.link.PrepareContext
-	}
-	for _, st := range sc.all() {
-		if s.writes[st.text] != nil { // two scripts may share a statement; one that is not closed keeps the file open
-			continue
-		}
-		if s.writes[st.text], err = prepare(ctx, st.text); err != nil {
-			return s.notWhole(sc.name, err)
-		}
-	}
-	if sc.look != nil {
-		if s.reads[sc.look.text], err = s.read.PrepareContext(ctx, sc.look.text); err != nil {
-			return s.notWhole(sc.name, err)
-		}
-	}
-	if sc.reads {
-		s.reads[sc.do.text], err = s.read.PrepareContext(ctx, sc.do.text)
-	}
 	return s.fault(err)
 }
 
@@ -176,7 +236,11 @@ func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Comm
 	c.Reset()
 	var args store.Args
 	c.Bind(&args)
-	rows, err := s.reads[st.text].QueryContext(ctx, st.args(native(args.Values(0)), nil)...)
+	query, err := s.reading(ctx, st.text)
+	if err != nil {
+		return s.fault(err)
+	}
+	rows, err := query.QueryContext(ctx, st.args(native(args.Values(0)), nil)...)
 	if err != nil {
 		return s.fault(err)
 	}
@@ -277,13 +341,8 @@ func (s *Store) Version() string { return s.version }
 // Close waits for what is under way and frees every connection. A pool that
 // the program brought stays open.
 func (s *Store) Close() error {
-	for _, all := range []map[string]*sql.Stmt{s.writes, s.reads} {
-		for _, st := range all {
-			if st != nil {
-				_ = st.Close()
-			}
-		}
-	}
+	s.writes.close()
+	s.reads.close()
 	if s.link != nil {
 		_ = s.link.Close()
 	}

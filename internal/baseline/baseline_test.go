@@ -45,6 +45,12 @@ func TestSystems(t *testing.T) {
 			t.Run("task race", func(t *testing.T) { testTaskRace(t, s) })
 			t.Run("wallet", func(t *testing.T) { testWallet(t, s) })
 			t.Run("all tasks", func(t *testing.T) { testAckAll(t, s) })
+			t.Run("items", func(t *testing.T) { testItems(t, s) })
+			t.Run("item race", func(t *testing.T) { testItemRace(t, s, "one", takeOne(s)) })
+			if m, ok := s.(baseline.ManyItems); ok {
+				t.Run("many items", func(t *testing.T) { testItemRace(t, s, "many", takeMany(m)) })
+				t.Run("all items", func(t *testing.T) { testSettleItems(t, s, m) })
+			}
 		})
 	}
 }
@@ -312,6 +318,152 @@ func testWallet(t *testing.T, s baseline.System) {
 	}
 	if _, err := s.Buy(ctx, item(0, "gone", "taken").Take("none", 0)); !errors.Is(err, baseline.ErrRefused) {
 		t.Errorf("from a wallet that is not there: %v", err)
+	}
+}
+
+// addBatch makes a batch with items that cost 10 each, in two pages, and its wallet.
+func addBatch(t *testing.T, s baseline.System, id string, items int, balance int64) baseline.Batcher {
+	t.Helper()
+	ctx := context.Background()
+	b := s.(baseline.Batcher)
+	if err := s.PutWallet(ctx, "w-"+id, balance); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: "w-" + id, Handler: "call", Parallel: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	all := make([]baseline.Item, items)
+	for i := range all {
+		all[i] = baseline.Item{Key: fmt.Sprintf("k%d", i), Cost: 10, Input: `{"n": 1}`}
+	}
+	for _, page := range [][]baseline.Item{all[:items/2], all[items/2:]} {
+		if err := b.AddItems(ctx, id, page); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// Items are taken in their order as far as the wallet lasts, and only who holds one,
+// and while the lease runs, settles it, once.
+func testItems(t *testing.T, s baseline.System) {
+	ctx := context.Background()
+	b := addBatch(t, s, "items", 5, 25)
+	if err := b.CreateBatch(ctx, baseline.Batch{ID: "items", Wallet: "w-items", Handler: "call", Parallel: 1}); !errors.Is(err, baseline.ErrRefused) {
+		t.Errorf("the second create: %v", err)
+	}
+	first, err := b.TakeItem(ctx, "items", "me", time.Minute)
+	if err != nil || first.Key != "k0" || first.Epoch != 1 || string(first.Input) != `{"n": 1}` || first.Until.IsZero() {
+		t.Fatalf("take: %+v, %v", first, err)
+	}
+	other := first
+	other.Epoch++
+	if err := b.SettleItem(ctx, other, `{}`); !errors.Is(err, baseline.ErrRefused) {
+		t.Errorf("of another epoch: %v", err)
+	}
+	if err := b.SettleItem(ctx, first, `{}`); err != nil {
+		t.Errorf("settle: %v", err)
+	}
+	if err := b.SettleItem(ctx, first, `{}`); !errors.Is(err, baseline.ErrRefused) {
+		t.Errorf("the second settle: %v", err)
+	}
+	late, err := b.TakeItem(ctx, "items", "me", -time.Second)
+	if err != nil || late.Key != "k1" {
+		t.Fatalf("the second take: %+v, %v", late, err)
+	}
+	if err := b.SettleItem(ctx, late, `{}`); !errors.Is(err, baseline.ErrRefused) {
+		t.Errorf("too late: %v", err)
+	}
+	if more, err := b.TakeItem(ctx, "items", "me", time.Minute); !errors.Is(err, baseline.ErrRefused) {
+		t.Errorf("what the wallet cannot pay: %+v, %v", more, err)
+	}
+	want := baseline.BatchCounts{Items: 5, Next: 2, Running: 1, Succeeded: 1, Charged: 20, Version: 5, Balance: 5, Settled: 1, Entries: 2, Sum: -20, Events: 1}
+	if c, err := b.CountBatch(ctx, "items"); err != nil || c != want {
+		t.Errorf("the counts: %+v, %v; want %+v", c, err, want)
+	}
+}
+
+// taker takes some items of a batch, or none.
+type taker func(batch string) ([]baseline.Held, error)
+
+func takeOne(s baseline.System) taker {
+	return func(batch string) ([]baseline.Held, error) {
+		h, err := s.(baseline.Batcher).TakeItem(context.Background(), batch, "me", time.Minute)
+		if errors.Is(err, baseline.ErrRefused) {
+			return nil, nil
+		}
+		return []baseline.Held{h}, err
+	}
+}
+
+func takeMany(m baseline.ManyItems) taker {
+	return func(batch string) ([]baseline.Held, error) {
+		return m.TakeItems(context.Background(), batch, "me", time.Minute, 7)
+	}
+}
+
+// Many take and settle at once, each item twice: each that the wallet can pay is taken
+// once and settled once, and the sums agree: those of the batch, of the wallet, of the
+// ledger and of the history.
+func testItemRace(t *testing.T, s baseline.System, id string, take taker) {
+	ctx := context.Background()
+	const items, paid = 120, 100
+	b := addBatch(t, s, id, items, 10*paid+5)
+	var mu sync.Mutex
+	seen := make(map[string]int)
+	var settled atomic.Int64
+	race(t, 8, func(int) error {
+		for {
+			some, err := take(id)
+			if err != nil || len(some) == 0 {
+				return err
+			}
+			for _, h := range some {
+				mu.Lock()
+				seen[h.Key]++
+				mu.Unlock()
+				settled.Add(int64(race(t, 2, func(int) error { return b.SettleItem(ctx, h, `{}`) })))
+			}
+		}
+	})
+	if len(seen) != paid || settled.Load() != paid {
+		t.Errorf("%d items were taken and %d settled, of %d", len(seen), settled.Load(), paid)
+	}
+	for key, n := range seen {
+		if n != 1 {
+			t.Errorf("the item %s was taken %d times", key, n)
+		}
+	}
+	c, err := b.CountBatch(ctx, id)
+	c.Version = 0 // it counts the takes too
+	want := baseline.BatchCounts{Items: items, Next: paid, Succeeded: paid, Charged: 10 * paid, Balance: 5, Settled: paid, Entries: paid, Sum: -10 * paid, Events: paid}
+	if err != nil || c != want {
+		t.Errorf("the counts: %+v, %v; want %+v", c, err, want)
+	}
+}
+
+// Of many who settle the same items at once, each item has one who did.
+func testSettleItems(t *testing.T, s baseline.System, m baseline.ManyItems) {
+	ctx := context.Background()
+	b := addBatch(t, s, "all", 50, 1000)
+	all, err := m.TakeItems(ctx, "all", "me", time.Minute, 50)
+	if err != nil || len(all) != 50 {
+		t.Fatalf("%d taken, %v", len(all), err)
+	}
+	lost := all[0]
+	lost.Epoch++
+	if n, err := m.SettleItems(ctx, "all", []baseline.Held{lost, all[1]}, `{}`); err != nil || n != 1 {
+		t.Errorf("one of two: %d, %v", n, err)
+	}
+	var settled atomic.Int64
+	race(t, 8, func(int) error {
+		n, err := m.SettleItems(ctx, "all", all, `{}`)
+		settled.Add(int64(n))
+		return err
+	})
+	c, err := b.CountBatch(ctx, "all")
+	if err != nil || settled.Load() != 49 || c.Succeeded != 50 || c.Events != 50 || c.Running != 0 {
+		t.Errorf("%d settled, of 49: %+v, %v", settled.Load(), c, err)
 	}
 }
 

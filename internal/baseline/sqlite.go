@@ -65,6 +65,49 @@ var liteTexts = map[string]string{
 		due_at = ?7, holder = NULL, until = NULL, updated_at = ?7
 		WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND id = ?4 AND epoch = ?5 AND until > ?7
 		RETURNING version, failures`,
+	"batch.create": `INSERT INTO baseline_batch
+		(shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
+		 items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 3, 5, 900000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?7, ?7, ?7)
+		ON CONFLICT (shard, workspace, id) DO NOTHING`,
+	"batch.add": `UPDATE baseline_batch SET items = items + ?4, version = version + 1, updated_at = ?5
+		WHERE shard = ?1 AND workspace = ?2 AND id = ?3 AND NOT sealed AND NOT cancel_requested
+		RETURNING items, version`,
+	"batch.open": `SELECT b.wallet, b.next, min(?4, b.parallel - b.running), w.balance, w.version
+		FROM baseline_batch AS b JOIN baseline_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+		WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?3
+		AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND b.next < b.items`,
+	"batch.taken": `UPDATE baseline_batch SET status = 'RUNNING', next = next + ?4, running = running + ?4, charged = charged + ?5,
+		version = version + 1, served_at = ?6, updated_at = ?6
+		WHERE shard = ?1 AND workspace = ?2 AND id = ?3
+		RETURNING version`,
+	"batch.settled": `UPDATE baseline_batch SET running = running - ?4, succeeded = succeeded + ?4, version = version + ?4, updated_at = ?5
+		WHERE shard = ?1 AND workspace = ?2 AND id = ?3
+		RETURNING version, items - next + waiting, running, succeeded, failed, cancelled, accepted`,
+	"batch.count": `SELECT b.items, b.next, b.running, b.succeeded, b.charged, b.version, w.balance,
+		(SELECT count(*) FROM baseline_item AS i
+		  WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?3 AND i.state = 'succeeded' AND i.epoch = 1 AND i.charged = i.cost),
+		(SELECT count(*) FROM baseline_ledger AS l WHERE l.shard = ?1 AND l.workspace = ?2 AND l.wallet = b.wallet),
+		(SELECT coalesce(sum(l.delta), 0) FROM baseline_ledger AS l WHERE l.shard = ?1 AND l.workspace = ?2 AND l.wallet = b.wallet),
+		(SELECT count(*) FROM baseline_history AS h WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$batch/' || ?3 AND h.name = 'itemSucceeded')
+		FROM baseline_batch AS b JOIN baseline_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+		WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?3`,
+	"item.add": `INSERT INTO baseline_item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
+		VALUES (?, ?, ?, ?, ?, ?, 0, 'pending', ?, 0, 0, 0, 0, 0, ?)`,
+	"item.take": `UPDATE baseline_item SET state = 'running', charged = cost, holder = ?7, epoch = epoch + 1, until = ?8, taken_at = ?9, updated_at = ?9
+		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n IN (
+			SELECT n FROM (
+				SELECT n, sum(cost) OVER (ORDER BY n) AS sum FROM baseline_item
+				WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n > ?4 AND n <= ?4 + ?5)
+			WHERE sum <= ?6)
+		RETURNING n, key, cost, epoch, input`,
+	"item.settle": `UPDATE baseline_item SET state = 'succeeded', output = ?6, holder = NULL, until = NULL, updated_at = ?7
+		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND key = ?4 AND state = 'running' AND epoch = ?5 AND until > ?7
+		RETURNING failures, deaths`,
+	"wallet.spend": `UPDATE baseline_wallet SET balance = balance - ?4, version = version + ?5, updated_at = ?6
+		WHERE shard = ?1 AND workspace = ?2 AND id = ?3`,
+	"ledger.charge": `INSERT INTO baseline_ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
+		VALUES (?, ?, ?, ?, ?, ?, 'charge', ?, ?)`,
 }
 
 // OpenSQLite opens or makes the file: WAL, synchronous=FULL, one connection.

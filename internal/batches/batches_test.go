@@ -1,7 +1,6 @@
 package batches_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a batch on an engine, and who works on it.
+// site is an engine with a batch.
 type site struct {
 	t *testing.T
 	e *holdfast.Engine
@@ -113,7 +112,7 @@ func (s site) keep() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	for range 10 {
-		n, err := batches.Look(ctx, s.e, 0)
+		n, err := batches.Look(ctx, s.e, store.Place{})
 		s.ok(err)
 		all, err := batches.Dirty(ctx, s.e, batches.Sweep{Lease: time.Minute, Limit: 100})
 		s.ok(err)
@@ -294,7 +293,7 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 				t.Fatalf("the wallet has %d", s.balance())
 			}
 			holdfasttest.Advance(t, s.e, time.Minute)
-			if n, err := batches.Expire(t.Context(), s.e, 0); n != 1 || err != nil {
+			if n, err := batches.Expire(t.Context(), s.e, store.Place{}); n != 1 || err != nil {
 				t.Fatalf("freed %d, %v", n, err)
 			}
 			_, err := batches.Settle(t.Context(), s.e, x[0], nil)
@@ -357,6 +356,3 @@ func TestBadBatches(t *testing.T) {
 		}
 	})
 }
-
-var _ = context.Background
-var _ store.Doer

@@ -226,16 +226,16 @@ func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over 
 // sweepLimit is how much one sweep does at the most.
 const sweepLimit = 500
 
-// Expire ends the holds that have run out on a shard, each as a death of its holder, and
-// returns how many.
-func Expire(ctx context.Context, d store.Doer, shard int16) (freed int, err error) {
-	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+// Expire ends the holds that have run out, each as a death of its holder, and returns how
+// many: in a workspace, or in all on a shard.
+func Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
 	}
 	var failed error
 	for _, x := range all {
-		t := Taken{Shard: shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Hold: hold.Hold{Epoch: x.epoch}}
+		t := Taken{Shard: at.Shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Hold: hold.Hold{Epoch: x.epoch}}
 		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch})
 		if err == nil && e.last {
 			e, err = giveUp(ctx, d, t, "died", "")

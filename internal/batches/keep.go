@@ -186,14 +186,14 @@ func flip(ctx context.Context, d store.Doer, at store.Place, id string) error {
 // longestPause is how long what fails is left alone at the most.
 const longestPause = time.Minute
 
-// Look goes on with what is due on a shard: batches to be torn down, and those that might
-// be at their end. It returns how many it looked at. What fails is visible on the batch,
-// and tried again.
-func Look(ctx context.Context, d store.Doer, shard int16) (int, error) {
-	all, err := dueVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+// Look goes on with what is due in a workspace, or in all on a shard: batches to be torn
+// down, and those that might be at their end. It returns how many it looked at. What fails
+// is visible on the batch, and tried again.
+func Look(ctx context.Context, d store.Doer, at store.Place) (int, error) {
+	all, err := dueVerb.DoAt(ctx, d, at, sweepLimit)
 	var failed error
 	for _, x := range all {
-		at := store.Place{Shard: shard, Workspace: x.workspace}
+		at.Workspace = x.workspace
 		failed = errors.Join(failed, look(ctx, d, at, x))
 	}
 	return len(all), errors.Join(err, failed)
@@ -223,9 +223,10 @@ func look(ctx context.Context, d store.Doer, at store.Place, x due) error {
 	return errors.Join(err, failed)
 }
 
-// Sweep says what a node can clean up after.
+// Sweep says what a node can clean up after, and where: in a workspace, or in all on a
+// shard.
 type Sweep struct {
-	Shard     int16
+	At        store.Place
 	Lease     time.Duration
 	Limit     int
 	Undoes    []string // handlers
@@ -241,9 +242,9 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := sweepVerb.DoAt(ctx, d, store.Place{Shard: s.Shard}, sweepArgs{s.Lease, s.Limit, string(undoes), s.Artifacts})
+	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, string(undoes), s.Artifacts})
 	for i := range all {
-		all[i].Shard = s.Shard
+		all[i].Shard = s.At.Shard
 	}
 	return all, err
 }
@@ -285,7 +286,7 @@ func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
 	return err
 }
 
-// ResumeAll resumes what a credit has left PAUSED on a shard.
-func ResumeAll(ctx context.Context, d store.Doer, shard int16) (int, error) {
-	return resume(ctx, d, store.Place{Shard: shard}, "")
+// ResumeAll resumes what a credit has left PAUSED, in a workspace or in all on a shard.
+func ResumeAll(ctx context.Context, d store.Doer, at store.Place) (int, error) {
+	return resume(ctx, d, at, "")
 }

@@ -158,7 +158,7 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 // failed; an output that cannot be kept has.
 func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
 	if failure == nil {
-		err := w.settle(ctx, t, output, commits)
+		err := SettleWith(ctx, w.Engine, t, output, commits)
 		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
 			return err
 		}
@@ -175,26 +175,24 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	return err
 }
 
-// settle settles an item, with what its body writes.
-func (w *Worker) settle(ctx context.Context, t Taken, output []byte, commits []Commit) error {
+// SettleWith settles an item, and writes what its body wants written in that transaction:
+// once, whoever asks for it again.
+func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits []Commit) error {
 	if len(commits) == 0 {
-		_, err := Settle(ctx, w.Engine, t, output)
+		_, err := Settle(ctx, e, t, output)
 		return err
 	}
-	return w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		e, err := Settle(ctx, tx, t, output)
-		if err == nil && !e.applied { // what it writes is written already
+	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		ended, err := Settle(ctx, tx, t, output)
+		if err == nil && !ended.applied { // it is written already
 			err = lost(t)
 		}
-		if err != nil {
-			return err
-		}
 		for _, f := range commits {
-			if err := f(ctx, tx); err != nil {
-				return err
+			if err == nil {
+				err = f(ctx, tx)
 			}
 		}
-		return nil
+		return err
 	})
 }
 

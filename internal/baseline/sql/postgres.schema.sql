@@ -117,7 +117,7 @@ CREATE TABLE {schema}.task (
 CREATE INDEX task_due ON {schema}.task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
 CREATE INDEX task_held ON {schema}.task (shard, until) WHERE holder IS NOT NULL;
 
--- The engine has no wallet to compare with yet.
+-- reserved is for purchases; what batches take is charged at once.
 CREATE TABLE {schema}.wallet (
     shard      smallint    NOT NULL,
     workspace  text        COLLATE "C" NOT NULL,
@@ -129,3 +129,89 @@ CREATE TABLE {schema}.wallet (
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (shard, workspace, id)
 ) WITH (fillfactor = 80);
+
+CREATE TABLE {schema}.ledger (
+    shard     smallint    NOT NULL,
+    workspace text        COLLATE "C" NOT NULL,
+    wallet    text        COLLATE "C" NOT NULL,
+    n         bigint      NOT NULL,
+    delta     bigint      NOT NULL,
+    balance   bigint      NOT NULL,
+    reason    text        COLLATE "C" NOT NULL,
+    reference text        COLLATE "C" NOT NULL,
+    at        timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, wallet, n),
+    UNIQUE (shard, workspace, wallet, reference)
+);
+
+CREATE TABLE {schema}.batch (
+    shard            smallint    NOT NULL,
+    workspace        text        COLLATE "C" NOT NULL,
+    id               text        COLLATE "C" NOT NULL,
+    wallet           text        COLLATE "C" NOT NULL,
+    handler          text        COLLATE "C" NOT NULL,
+    status           text        COLLATE "C" NOT NULL,
+    parallel         bigint      NOT NULL,
+    attempts         bigint      NOT NULL,
+    allowed          bigint      NOT NULL,
+    timeout          bigint      NOT NULL,
+    undo             boolean     NOT NULL,
+    artifacts        boolean     NOT NULL,
+    sealed           boolean     NOT NULL,
+    cancel_requested boolean     NOT NULL,
+    items            bigint      NOT NULL,
+    next             bigint      NOT NULL,
+    waiting          bigint      NOT NULL,
+    running          bigint      NOT NULL,
+    succeeded        bigint      NOT NULL,
+    accepted         bigint      NOT NULL,
+    failed           bigint      NOT NULL,
+    cancelled        bigint      NOT NULL,
+    dirty            bigint      NOT NULL,
+    charged          bigint      NOT NULL,
+    refunded         bigint      NOT NULL,
+    need             bigint      NOT NULL,
+    version          bigint      NOT NULL,
+    error            text,
+    due_at           timestamptz,
+    served_at        timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    updated_at       timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, id)
+) WITH (fillfactor = 50);
+
+CREATE INDEX batch_live ON {schema}.batch (shard, handler) WHERE status NOT IN ('CANCELLED', 'COMPLETED');
+CREATE INDEX batch_due ON {schema}.batch (shard, due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE {schema}.item (
+    shard      smallint    NOT NULL,
+    workspace  text        COLLATE "C" NOT NULL,
+    batch      text        COLLATE "C" NOT NULL,
+    key        text        COLLATE "C" NOT NULL,
+    n          bigint      NOT NULL,
+    cost       bigint      NOT NULL,
+    charged    bigint      NOT NULL,
+    state      text        COLLATE "C" NOT NULL,
+    decision   text        COLLATE "C",
+    input      json        NOT NULL,
+    output     json,
+    error      text,
+    failures   bigint      NOT NULL,
+    holder     text,
+    epoch      bigint      NOT NULL,
+    until      timestamptz,
+    deaths     bigint      NOT NULL,
+    taken_at   timestamptz,
+    due_at     timestamptz,
+    late       timestamptz,
+    sweep_at   timestamptz,
+    sweeps     bigint      NOT NULL,
+    dirty      boolean     NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, batch, key),
+    UNIQUE (shard, workspace, batch, n)
+) WITH (fillfactor = 70);
+
+CREATE INDEX item_waiting ON {schema}.item (shard, workspace, batch, due_at) WHERE state = 'waiting';
+CREATE INDEX item_held ON {schema}.item (shard, workspace, batch, until) WHERE holder IS NOT NULL;
+CREATE INDEX item_sweep ON {schema}.item (shard, sweep_at) WHERE sweep_at IS NOT NULL;

@@ -117,7 +117,7 @@ CREATE TABLE IF NOT EXISTS baseline_task (
 CREATE INDEX IF NOT EXISTS baseline_task_due ON baseline_task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
 CREATE INDEX IF NOT EXISTS baseline_task_held ON baseline_task (shard, until) WHERE holder IS NOT NULL;
 
--- The engine has no wallet to compare with yet.
+-- reserved is for purchases; what batches take is charged at once.
 CREATE TABLE IF NOT EXISTS baseline_wallet (
     shard      INTEGER NOT NULL,
     workspace  TEXT    NOT NULL,
@@ -129,3 +129,94 @@ CREATE TABLE IF NOT EXISTS baseline_wallet (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (shard, workspace, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_ledger (
+    shard     INTEGER NOT NULL,
+    workspace TEXT    NOT NULL,
+    wallet    TEXT    NOT NULL,
+    n         INTEGER NOT NULL,
+    delta     INTEGER NOT NULL,
+    balance   INTEGER NOT NULL,
+    reason    TEXT    NOT NULL,
+    reference TEXT    NOT NULL,
+    at        INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, wallet, n),
+    UNIQUE (shard, workspace, wallet, reference)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS baseline_batch (
+    shard            INTEGER NOT NULL,
+    workspace        TEXT    NOT NULL,
+    id               TEXT    NOT NULL,
+    wallet           TEXT    NOT NULL,
+    handler          TEXT    NOT NULL,
+    status           TEXT    NOT NULL CHECK (status IN ('PENDING', 'RUNNING', 'PAUSED', 'CANCELLING', 'CANCELLED', 'COMPLETED')),
+    parallel         INTEGER NOT NULL CHECK (parallel > 0),
+    attempts         INTEGER NOT NULL CHECK (attempts > 0),
+    allowed          INTEGER NOT NULL CHECK (allowed > 0),
+    timeout          INTEGER NOT NULL CHECK (timeout > 0),
+    undo             INTEGER NOT NULL CHECK (undo IN (0, 1)),
+    artifacts        INTEGER NOT NULL CHECK (artifacts IN (0, 1)),
+    sealed           INTEGER NOT NULL CHECK (sealed IN (0, 1)),
+    cancel_requested INTEGER NOT NULL CHECK (cancel_requested IN (0, 1)),
+    items            INTEGER NOT NULL CHECK (items >= 0),
+    next             INTEGER NOT NULL CHECK (next BETWEEN 0 AND items),
+    waiting          INTEGER NOT NULL CHECK (waiting >= 0),
+    running          INTEGER NOT NULL CHECK (running >= 0),
+    succeeded        INTEGER NOT NULL CHECK (succeeded >= 0),
+    accepted         INTEGER NOT NULL CHECK (accepted BETWEEN 0 AND succeeded),
+    failed           INTEGER NOT NULL CHECK (failed >= 0),
+    cancelled        INTEGER NOT NULL CHECK (cancelled >= 0),
+    dirty            INTEGER NOT NULL CHECK (dirty >= 0),
+    charged          INTEGER NOT NULL CHECK (charged >= 0),
+    refunded         INTEGER NOT NULL CHECK (refunded BETWEEN 0 AND charged),
+    need             INTEGER NOT NULL,
+    version          INTEGER NOT NULL CHECK (version >= 0),
+    error            TEXT,
+    due_at           INTEGER,
+    served_at        INTEGER NOT NULL,
+    created_at       INTEGER NOT NULL,
+    updated_at       INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, id),
+    CHECK (next = waiting + running + succeeded + failed + cancelled)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS baseline_batch_live ON baseline_batch (shard, handler) WHERE status NOT IN ('CANCELLED', 'COMPLETED');
+CREATE INDEX IF NOT EXISTS baseline_batch_due ON baseline_batch (shard, due_at) WHERE due_at IS NOT NULL;
+
+-- Without the column in which the engine notes which command took an item.
+CREATE TABLE IF NOT EXISTS baseline_item (
+    shard      INTEGER NOT NULL,
+    workspace  TEXT    NOT NULL,
+    batch      TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    n          INTEGER NOT NULL CHECK (n > 0),
+    cost       INTEGER NOT NULL CHECK (cost >= 0),
+    charged    INTEGER NOT NULL CHECK (charged IN (0, cost)),
+    state      TEXT    NOT NULL CHECK (state IN ('pending', 'waiting', 'running', 'succeeded', 'failed', 'cancelled')),
+    decision   TEXT    CHECK (decision IN ('accepted', 'cancelled')),
+    input      TEXT    NOT NULL,
+    output     TEXT,
+    error      TEXT,
+    failures   INTEGER NOT NULL CHECK (failures >= 0),
+    holder     TEXT,
+    epoch      INTEGER NOT NULL CHECK (epoch >= 0),
+    until      INTEGER,
+    deaths     INTEGER NOT NULL CHECK (deaths >= 0),
+    taken_at   INTEGER,
+    due_at     INTEGER,
+    late       INTEGER,
+    sweep_at   INTEGER,
+    sweeps     INTEGER NOT NULL CHECK (sweeps >= 0),
+    dirty      INTEGER NOT NULL CHECK (dirty IN (0, 1)),
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, batch, key),
+    UNIQUE (shard, workspace, batch, n),
+    CHECK ((holder IS NULL) = (until IS NULL)),
+    CHECK ((holder IS NOT NULL) = (state = 'running')),
+    CHECK ((state = 'cancelled') = (decision IS NOT NULL AND decision = 'cancelled'))
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS baseline_item_waiting ON baseline_item (shard, workspace, batch, due_at) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS baseline_item_held ON baseline_item (shard, workspace, batch, until) WHERE holder IS NOT NULL;
+CREATE INDEX IF NOT EXISTS baseline_item_sweep ON baseline_item (shard, sweep_at) WHERE sweep_at IS NOT NULL;

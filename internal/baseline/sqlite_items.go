@@ -1,0 +1,261 @@
+package baseline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+var (
+	_ Batcher   = (*SQLite)(nil)
+	_ Batcher   = (*SQLiteCoalesced)(nil)
+	_ ManyItems = (*SQLiteCoalesced)(nil)
+)
+
+// CreateBatch makes a batch with its event, unless there is one.
+func (s *SQLite) CreateBatch(ctx context.Context, b Batch) error {
+	return s.update(ctx, func(q lite) error { return q.createBatch(ctx, b) })
+}
+
+// AddItems adds a page of items in one transaction.
+func (s *SQLite) AddItems(ctx context.Context, batch string, items []Item) error {
+	return s.update(ctx, func(q lite) error { return q.addItems(ctx, batch, items) })
+}
+
+// TakeItem takes the next item and what it costs.
+func (s *SQLite) TakeItem(ctx context.Context, batch, holder string, lease time.Duration) (h Held, err error) {
+	err = s.update(ctx, func(q lite) error { h, err = q.takeItem(ctx, batch, holder, lease); return err })
+	return h, err
+}
+
+// SettleItem ends an item with its event.
+func (s *SQLite) SettleItem(ctx context.Context, h Held, output string) error {
+	return s.update(ctx, func(q lite) error { return q.settleItem(ctx, h, output) })
+}
+
+// CountBatch reads a batch.
+func (s *SQLite) CountBatch(ctx context.Context, batch string) (c BatchCounts, err error) {
+	err = s.update(ctx, func(q lite) error { c, err = q.countBatch(ctx, batch); return err })
+	return c, err
+}
+
+// CreateBatch makes a batch with its event, unless there is one.
+func (c *SQLiteCoalesced) CreateBatch(ctx context.Context, b Batch) error {
+	return c.do(ctx, func(q lite) error { return q.createBatch(context.Background(), b) })
+}
+
+// AddItems adds a page of items in one transaction.
+func (c *SQLiteCoalesced) AddItems(ctx context.Context, batch string, items []Item) error {
+	return c.do(ctx, func(q lite) error { return q.addItems(context.Background(), batch, items) })
+}
+
+// TakeItem takes the next item and what it costs.
+func (c *SQLiteCoalesced) TakeItem(ctx context.Context, batch, holder string, lease time.Duration) (Held, error) {
+	h := new(Held)
+	err := c.do(ctx, func(q lite) (err error) { *h, err = q.takeItem(context.Background(), batch, holder, lease); return err })
+	return valueOf(h, err)
+}
+
+// SettleItem ends an item with its event.
+func (c *SQLiteCoalesced) SettleItem(ctx context.Context, h Held, output string) error {
+	return c.do(ctx, func(q lite) error { return q.settleItem(context.Background(), h, output) })
+}
+
+// CountBatch reads a batch.
+func (c *SQLiteCoalesced) CountBatch(ctx context.Context, batch string) (BatchCounts, error) {
+	n := new(BatchCounts)
+	err := c.do(ctx, func(q lite) (err error) { *n, err = q.countBatch(context.Background(), batch); return err })
+	return valueOf(n, err)
+}
+
+// TakeItems takes items and what they cost in one transaction.
+func (c *SQLiteCoalesced) TakeItems(ctx context.Context, batch, holder string, lease time.Duration, limit int) ([]Held, error) {
+	all := new([]Held)
+	err := c.do(ctx, func(q lite) (err error) {
+		*all, err = q.takeItems(context.Background(), batch, holder, lease, limit)
+		return err
+	})
+	if errors.Is(err, ErrRefused) { // it found none
+		return nil, nil
+	}
+	return valueOf(all, err)
+}
+
+// SettleItems ends items, each with its event, in one transaction.
+func (c *SQLiteCoalesced) SettleItems(ctx context.Context, batch string, all []Held, output string) (int, error) {
+	n := new(int)
+	err := c.do(ctx, func(q lite) (err error) {
+		*n, err = q.settleItems(context.Background(), batch, all, output)
+		return err
+	})
+	return valueOf(n, err)
+}
+
+func (q lite) createBatch(ctx context.Context, b Batch) error {
+	at := clock.Now().UnixMilli()
+	if err := one(q("batch.create").ExecContext(ctx, shard, workspace, b.ID, b.Wallet, b.Handler, b.Parallel, at)); err != nil {
+		return err
+	}
+	return q.history(ctx, "$batch/"+b.ID, 0, "created", `{"items":0}`, at)
+}
+
+func (q lite) addItems(ctx context.Context, batch string, items []Item) error {
+	at := clock.Now().UnixMilli()
+	var total, version int64
+	if err := q("batch.add").QueryRowContext(ctx, shard, workspace, batch, len(items), at).Scan(&total, &version); err != nil {
+		return absent(err)
+	}
+	before := total - int64(len(items))
+	add := q("item.add")
+	for i, x := range items {
+		if _, err := add.ExecContext(ctx, shard, workspace, batch, x.Key, before+int64(i)+1, x.Cost, x.Input, at); err != nil {
+			return err
+		}
+	}
+	return q.history(ctx, "$batch/"+batch, version, "itemsAdded", fmt.Sprintf(`{"added":%d,"items":%d}`, len(items), total), at)
+}
+
+func (q lite) countBatch(ctx context.Context, batch string) (c BatchCounts, err error) {
+	err = q("batch.count").QueryRowContext(ctx, shard, workspace, batch).Scan(c.columns()...)
+	return c, err
+}
+
+func (q lite) takeItem(ctx context.Context, batch, holder string, lease time.Duration) (Held, error) {
+	all, err := q.takeItems(ctx, batch, holder, lease, 1)
+	if err != nil {
+		return Held{}, err
+	}
+	return all[0], nil
+}
+
+// purse is what a batch is paid from, and where in it the next item is.
+type purse struct {
+	wallet                      string
+	next, room, balance, number int64
+}
+
+// due is an item as it was taken.
+type due struct {
+	n, cost int64
+	Held
+}
+
+// takeItems is refused if there is nothing to take, or to pay with.
+func (q lite) takeItems(ctx context.Context, batch, holder string, lease time.Duration, limit int) ([]Held, error) {
+	var p purse
+	err := q("batch.open").QueryRowContext(ctx, shard, workspace, batch, limit).Scan(&p.wallet, &p.next, &p.room, &p.balance, &p.number)
+	if err != nil {
+		return nil, absent(err)
+	}
+	now := clock.Now()
+	taken, err := q.takeDue(ctx, batch, holder, p, now, now.Add(lease))
+	if err == nil && len(taken) == 0 {
+		err = ErrRefused
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := now.UnixMilli()
+	cost, err := q.charge(ctx, batch, p, taken, at)
+	if err != nil {
+		return nil, err
+	}
+	var version int64
+	if err := q("batch.taken").QueryRowContext(ctx, shard, workspace, batch, len(taken), cost, at).Scan(&version); err != nil {
+		return nil, err
+	}
+	all, keys := make([]Held, len(taken)), make([]string, len(taken))
+	for i, d := range taken {
+		all[i], keys[i] = d.Held, d.Key
+	}
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	return all, q.history(ctx, "$batch/"+batch, version, "itemsTaken", fmt.Sprintf(`{"keys":%s,"charged":%d}`, list, cost), at)
+}
+
+func (q lite) takeDue(ctx context.Context, batch, holder string, p purse, now, until time.Time) ([]due, error) {
+	rows, err := q("item.take").QueryContext(ctx, shard, workspace, batch, p.next, p.room, p.balance, holder, until.UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := make([]due, 0, p.room)
+	for rows.Next() {
+		d := due{Held: Held{Batch: batch, Until: until}}
+		if err := rows.Scan(&d.n, &d.Key, &d.cost, &d.Epoch, &d.Input); err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b due) int { return cmp.Compare(a.n, b.n) })
+	return all, rows.Err()
+}
+
+// charge pays for items, with a row of the ledger each.
+func (q lite) charge(ctx context.Context, batch string, p purse, taken []due, at int64) (cost int64, err error) {
+	paid := int64(0)
+	post := q("ledger.charge")
+	for _, d := range taken {
+		if d.cost == 0 {
+			continue
+		}
+		paid, cost = paid+1, cost+d.cost
+		if _, err := post.ExecContext(ctx, shard, workspace, p.wallet, p.number+paid, -d.cost, p.balance-cost, "$batch/"+batch+"/charge/"+d.Key, at); err != nil {
+			return cost, err
+		}
+	}
+	if paid == 0 {
+		return 0, nil
+	}
+	_, err = q("wallet.spend").ExecContext(ctx, shard, workspace, p.wallet, cost, paid, at)
+	return cost, err
+}
+
+func (q lite) settleItem(ctx context.Context, h Held, output string) error {
+	n, err := q.settleItems(ctx, h.Batch, []Held{h}, output)
+	if err == nil && n == 0 {
+		err = ErrRefused
+	}
+	return err
+}
+
+func (q lite) settleItems(ctx context.Context, batch string, all []Held, output string) (int, error) {
+	at := clock.Now().UnixMilli()
+	events := make([]string, 0, len(all))
+	settle := q("item.settle")
+	for _, h := range all {
+		var failures, deaths int64
+		err := absent(settle.QueryRowContext(ctx, shard, workspace, batch, h.Key, h.Epoch, output, at).Scan(&failures, &deaths))
+		if errors.Is(err, ErrRefused) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		events = append(events, fmt.Sprintf(`{"key":%s,"state":"succeeded","failures":%d,"deaths":%d,"over":false,"counts":`, quote(h.Key), failures, deaths))
+	}
+	if len(events) == 0 {
+		return 0, nil
+	}
+	var version, pending, running, succeeded, failed, cancelled, accepted int64
+	err := q("batch.settled").QueryRowContext(ctx, shard, workspace, batch, len(events), at).
+		Scan(&version, &pending, &running, &succeeded, &failed, &cancelled, &accepted)
+	if err != nil {
+		return 0, err
+	}
+	counts := fmt.Sprintf(`{"pending":%d,"running":%d,"succeeded":%d,"failed":%d,"cancelled":%d,"accepted":%d}}`, pending, running, succeeded, failed, cancelled, accepted)
+	for i, text := range events {
+		if err := q.history(ctx, "$batch/"+batch, version-int64(len(events)-i-1), "itemSucceeded", text+counts, at); err != nil {
+			return 0, err
+		}
+	}
+	return len(events), nil
+}

@@ -1,0 +1,235 @@
+package s3_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Verifies that a bucket and a folder of files are the same to who keeps artifacts there.
+func TestBothStoresKeepTheContract(t *testing.T) {
+	stores := map[string]func(*testing.T) batch.Store{
+		"files": func(t *testing.T) batch.Store {
+			s, err := batch.Files(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"s3":           func(t *testing.T) batch.Store { return serve(t).open(t, "") },
+		"s3 in folder": func(t *testing.T) batch.Store { return serve(t).open(t, "/some/folder/") },
+	}
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			for _, b := range contract {
+				t.Run(b.name, func(t *testing.T) { b.test(t, open(t)) })
+			}
+		})
+	}
+}
+
+var contract = []struct {
+	name string
+	test func(*testing.T, batch.Store)
+}{
+	{"what is put is read", putAndRead},
+	{"the last one put stays", replaced},
+	{"odd names stay as they are", oddNames},
+	{"what is missing does not exist", missing},
+	{"a list is in order", listed},
+	{"a deletion leaves siblings", siblings},
+	{"a deletion goes again", deletedAgain},
+	{"an artifact that breaks off is not kept", brokenOff},
+	{"names that lead elsewhere are refused", refused},
+	{"a context that has ended stops", ended},
+}
+
+func putAndRead(t *testing.T, s batch.Store) {
+	for name, size := range map[string]int{"none": 0, "some": 5, "edge": 1 << 20, "more": 1<<20 + 1, "parts": 33<<20 + 7} {
+		want := pattern(size)
+		// Without a Seek or a length that could be used.
+		if err := s.Put(t.Context(), "a/"+name, io.MultiReader(bytes.NewReader(want))); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, s, "a/"+name); got != string(want) {
+			t.Errorf("%s: put %d bytes, read %d others", name, size, len(got))
+		}
+	}
+}
+
+func replaced(t *testing.T, s batch.Store) {
+	put(t, s, "a/b", "a long one")
+	put(t, s, "a/b", "short")
+	if got := read(t, s, "a/b"); got != "short" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func oddNames(t *testing.T, s batch.Store) {
+	names := []string{
+		"a/ space in it ", "a/ünïcödé/日本語", "a/100%", "a/%2F%20", "a/x+y", "a/q?x=1&y=2", "a/#h;v=1",
+		`a/<"'&>`, "a/=62:*", "a/~.-_", "a/...", "a/.hidden",
+	}
+	for _, name := range names {
+		put(t, s, name, name)
+	}
+	for _, name := range names {
+		if got := read(t, s, name); got != name {
+			t.Errorf("%q holds %q", name, got)
+		}
+	}
+	slices.Sort(names)
+	wantList(t, s, "a/", names...)
+	if err := s.Delete(t.Context(), "a/ünïcödé/"); err != nil {
+		t.Error(err)
+	}
+	wantList(t, s, "a/", slices.DeleteFunc(names, func(n string) bool { return strings.Contains(n, "日") })...)
+	if err := s.Delete(t.Context(), "a/"); err != nil {
+		t.Error(err)
+	}
+	wantList(t, s, "a/")
+}
+
+func missing(t *testing.T, s batch.Store) {
+	put(t, s, "a/bc", "x")
+	for _, name := range []string{"a/b", "nothing", "a/bcd"} {
+		if _, err := s.Open(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func listed(t *testing.T, s batch.Store) {
+	for _, name := range []string{"a/z", "a/b/2", "a/b/1", "a/B", "b/1"} {
+		put(t, s, name, "x")
+	}
+	wantList(t, s, "a/", "a/B", "a/b/1", "a/b/2", "a/z")
+	wantList(t, s, "a/b/", "a/b/1", "a/b/2")
+	wantList(t, s, "c/")
+}
+
+func siblings(t *testing.T, s batch.Store) {
+	for _, name := range []string{"a/b/1", "a/b/c/2", "a/bc/1", "a/b.txt", "a/B/1", "b/1", "c/a/b/1"} {
+		put(t, s, name, "x")
+	}
+	if err := s.Delete(t.Context(), "a/b/"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, s, "a/", "a/B/1", "a/b.txt", "a/bc/1")
+	wantList(t, s, "b/", "b/1")
+	wantList(t, s, "c/", "c/a/b/1")
+}
+
+func deletedAgain(t *testing.T, s batch.Store) {
+	put(t, s, "a/b/1", "x")
+	for range 3 {
+		if err := s.Delete(t.Context(), "a/b/"); err != nil {
+			t.Error(err)
+		}
+		wantList(t, s, "a/b/")
+	}
+	put(t, s, "a/b/1", "again")
+	if got := read(t, s, "a/b/1"); got != "again" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func brokenOff(t *testing.T, s batch.Store) {
+	put(t, s, "a/old", "old")
+	for _, cause := range []error{errors.New("no more"), io.ErrUnexpectedEOF} {
+		for _, size := range []int{0, 10, 1 << 20, 2 << 20, 16 << 20, 17 << 20} {
+			for _, name := range []string{"a/old", "a/new"} {
+				half := io.MultiReader(bytes.NewReader(pattern(size)), iotest.ErrReader(cause))
+				if err := s.Put(t.Context(), name, half); !errors.Is(err, cause) {
+					t.Errorf("%s broke off after %d with %v: %v", name, size, cause, err)
+				}
+			}
+		}
+	}
+	wantList(t, s, "a/", "a/old")
+	if got := read(t, s, "a/old"); got != "old" {
+		t.Errorf("%d bytes are there instead of the old ones", len(got))
+	}
+}
+
+func refused(t *testing.T, s batch.Store) {
+	put(t, s, "a/b", "x")
+	invalid := func(what, name string, err error) {
+		t.Helper()
+		if !errors.Is(err, fault.Of(fault.Validation)) {
+			t.Errorf("%s %q: %v", what, name, err)
+		}
+	}
+	for _, name := range []string{"", ".", "/", "..", "../a", "/a", "a/../../b", `a\b`, "a\x00b", "a\xff"} {
+		invalid("put", name, s.Put(t.Context(), name, strings.NewReader("x")))
+		_, err := s.Open(t.Context(), name)
+		invalid("open", name, err)
+		_, err = s.List(t.Context(), name)
+		invalid("list", name, err)
+	}
+	for _, prefix := range []string{"", "a", "a/b", "/", "./", "../", "../a/", "/a/", `a\/`, "a\x00/"} {
+		invalid("delete", prefix, s.Delete(t.Context(), prefix))
+	}
+	wantList(t, s, "a/", "a/b")
+}
+
+func ended(t *testing.T, s batch.Store) {
+	put(t, s, "a/b", "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(ctx, "a/c", strings.NewReader("x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := s.List(ctx, "a/"); !errors.Is(err, context.Canceled) {
+		t.Errorf("list: %v", err)
+	}
+	if err := s.Delete(ctx, "a/"); !errors.Is(err, context.Canceled) {
+		t.Errorf("delete: %v", err)
+	}
+	wantList(t, s, "a/", "a/b")
+}
+
+// pattern is n bytes, of which no two parts are alike.
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i ^ i>>8 ^ i>>16 ^ i>>24)
+	}
+	return b
+}
+
+func put(t *testing.T, s batch.Store, name, text string) {
+	t.Helper()
+	if err := s.Put(t.Context(), name, strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, s batch.Store, name string) string {
+	t.Helper()
+	r, err := s.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+func wantList(t *testing.T, s batch.Store, prefix string, want ...string) {
+	t.Helper()
+	if got, err := s.List(t.Context(), prefix); err != nil || !slices.Equal(got, want) {
+		t.Errorf("under %s are %q, %v; want %q", prefix, got, err, want)
+	}
+}

@@ -1,0 +1,544 @@
+package s3_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/s3"
+)
+
+var unavailable = fault.Of(fault.Unavailable)
+
+func numbered(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%05d", prefix, i)
+	}
+	return names
+}
+
+// Verifies that what fills several pages is all listed and all deleted, and no more.
+func TestManyObjectsAreDeleted(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "f")
+	all := numbered("a/b/", 2345)
+	srv.fill(t, numbered("f/a/b/", 2345)...)
+	srv.fill(t, "f/a/bc/1", "f/a/b", "a/b/1")
+	wantList(t, s, "a/b/", all...)
+
+	srv.fail(nil)
+	if err := s.Delete(t.Context(), "a/b/"); err != nil {
+		t.Fatal(err)
+	}
+	if lists, deletes := srv.count("GET", "list-type"), srv.count("POST", "delete"); lists != 3 || deletes != 3 {
+		t.Errorf("%d pages were listed and %d deleted", lists, deletes)
+	}
+	wantList(t, s, "a/b/")
+	wantList(t, s, "a/", "a/b", "a/bc/1")
+	wantList(t, srv.open(t, ""), "a/", "a/b/1")
+
+	srv.fail(nil)
+	if err := s.Delete(t.Context(), "a/b/"); err != nil || srv.count("POST") != 0 {
+		t.Errorf("deleted again with %d requests: %v", srv.count("POST"), err)
+	}
+}
+
+// Verifies that stores in folders of one bucket do not see each other.
+func TestFoldersAreApart(t *testing.T) {
+	srv := serve(t)
+	folders := []string{"x", "xy", "x/a", ""}
+	for _, f := range folders {
+		put(t, srv.open(t, f), "w/b/1", "of "+f)
+	}
+	if err := srv.open(t, "x").Delete(t.Context(), "w/"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, srv.open(t, "x"), "w/")
+	for _, f := range folders[1:] {
+		if got := read(t, srv.open(t, f), "w/b/1"); got != "of "+f {
+			t.Errorf("folder %q has %q", f, got)
+		}
+	}
+}
+
+// Verifies that callers that delete the same all succeed.
+func TestManyDeleteTheSame(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fill(t, numbered("a/", 50)...)
+	srv.fill(t, "b/1")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := s.Delete(t.Context(), "a/"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	wantList(t, s, "a/")
+	wantList(t, s, "b/", "b/1")
+}
+
+// Verifies that an empty object that stands for a folder is not listed, and is deleted.
+func TestObjectsThatShowAFolder(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fill(t, "a/b/", "a/b/1")
+	wantList(t, s, "a/b/", "a/b/1")
+	if err := s.Delete(t.Context(), "a/b/"); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := srv.backend.GetObject(bucket, "a/b/", nil); err == nil {
+		t.Errorf("still there: %v", o.Name)
+	}
+}
+
+// calls are the operations, each on what is there before.
+var calls = []struct {
+	name string
+	call func(context.Context, batch.Store) error
+}{
+	{"put", func(ctx context.Context, s batch.Store) error {
+		return s.Put(ctx, "a/new", strings.NewReader("new"))
+	}},
+	{"put parts", func(ctx context.Context, s batch.Store) error {
+		return s.Put(ctx, "a/new", bytes.NewReader(pattern(2<<20)))
+	}},
+	{"open", func(ctx context.Context, s batch.Store) error {
+		r, err := s.Open(ctx, "a/old")
+		if err != nil {
+			return err
+		}
+		_, err = io.ReadAll(r)
+		return errors.Join(err, r.Close())
+	}},
+	{"list", func(ctx context.Context, s batch.Store) error {
+		_, err := s.List(ctx, "a/")
+		return err
+	}},
+	{"delete", func(ctx context.Context, s batch.Store) error { return s.Delete(ctx, "a/") }},
+}
+
+// Verifies that a failure of the service or of the network is tried again a few times, is
+// then told to be temporary with its cause, and that a call after it goes well.
+func TestTemporaryFailures(t *testing.T) {
+	failures := map[string]faulty{
+		"503":             status(503, "SlowDown"),
+		"503 from others": status(503, ""),
+		"500":             status(500, "InternalError"),
+		"429":             status(429, "TooManyRequests"),
+		"cut":             cut,
+	}
+	for name, f := range failures {
+		for _, c := range calls {
+			t.Run(c.name+" "+name, func(t *testing.T) {
+				srv := serve(t)
+				s := srv.open(t, "")
+				put(t, s, "a/old", "old")
+				srv.fail(f)
+				err := c.call(t.Context(), s)
+				if !errors.Is(err, unavailable) || errors.Unwrap(err) == nil && c.name != "delete" {
+					t.Errorf("%v", err)
+				}
+				noSecret(t, err)
+				if n := srv.count(); n < 2 {
+					t.Errorf("tried %d times", n)
+				}
+				srv.fail(times(1, f))
+				if err := c.call(t.Context(), s); err != nil {
+					t.Errorf("after one failure: %v", err)
+				}
+				if c.name == "delete" {
+					wantList(t, s, "a/")
+				}
+			})
+		}
+	}
+}
+
+// Verifies that an answer that breaks off is no answer.
+func TestAnswersThatBreakOff(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	put(t, s, "a/old", "old")
+	srv.fail(on(cutBody, "GET"))
+	for _, c := range calls[2:] {
+		if err := c.call(t.Context(), s); !errors.Is(err, unavailable) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	srv.fail(on(cutBody, "POST", "delete"))
+	if err := s.Delete(t.Context(), "a/"); !errors.Is(err, unavailable) {
+		t.Errorf("delete: %v", err)
+	}
+	srv.fail(nil)
+	wantList(t, s, "a/", "a/old")
+}
+
+// Verifies that a service that is not there is unavailable.
+func TestNobodyListens(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.Close()
+	for _, c := range calls {
+		if err := c.call(t.Context(), s); !errors.Is(err, unavailable) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// Verifies that an object that is not deleted is told by its name, that the others are
+// deleted, and that a later call ends it.
+func TestOneObjectIsNotDeleted(t *testing.T) {
+	for code, temporary := range map[string]bool{"AccessDenied": false, "InternalError": true, "InvalidArgument": false} {
+		t.Run(code, func(t *testing.T) {
+			srv := serve(t)
+			s := srv.open(t, "f")
+			srv.fill(t, numbered("f/a/", 1500)...)
+			srv.fail(srv.keep("f/a/00700", code))
+			for range 2 {
+				err := s.Delete(t.Context(), "a/")
+				if err == nil || !strings.Contains(err.Error(), `"a/00700"`) || errors.Is(err, unavailable) != temporary {
+					t.Errorf("%v", err)
+				}
+				noSecret(t, err)
+				wantList(t, s, "a/", "a/00700")
+			}
+			srv.fail(nil)
+			if err := s.Delete(t.Context(), "a/"); err != nil {
+				t.Error(err)
+			}
+			wantList(t, s, "a/")
+		})
+	}
+}
+
+// Verifies that an object that somebody else deleted first is none that failed.
+func TestAnObjectThatIsGoneIsDeleted(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fill(t, "a/1", "a/2")
+	srv.fail(srv.keep("a/1", "NoSuchKey"))
+	if err := s.Delete(t.Context(), "a/"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Verifies that a deletion that fails in its middle is ended by another, and that its error
+// does not name thousands.
+func TestADeletionGoesOn(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	all := numbered("a/", 2500)
+	srv.fill(t, all...)
+	passed := 0
+	srv.fail(on(func(w http.ResponseWriter, r *http.Request) bool {
+		if passed++; passed == 1 {
+			return false
+		}
+		return status(503, "SlowDown")(w, r)
+	}, "POST", "delete"))
+	err := s.Delete(t.Context(), "a/")
+	if !errors.Is(err, unavailable) || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "and 1490 more") {
+		t.Errorf("%v", err)
+	}
+	wantList(t, s, "a/", all[1000:]...)
+
+	srv.fail(on(status(503, "SlowDown"), "continuation-token"))
+	if err := s.Delete(t.Context(), "a/"); !errors.Is(err, unavailable) {
+		t.Errorf("without the second page: %v", err)
+	}
+	srv.fail(nil)
+	if err := s.Delete(t.Context(), "a/"); err != nil {
+		t.Error(err)
+	}
+	wantList(t, s, "a/")
+}
+
+// Verifies that nothing is deleted that does not begin with the prefix, whatever is listed.
+func TestAListOfOthersIsNotBelieved(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fill(t, "a/1", "b/1")
+	srv.fail(on(body("<ListBucketResult><Contents><Key>a/1</Key></Contents><Contents><Key>b/1</Key></Contents></ListBucketResult>"), "list-type"))
+	if err := s.Delete(t.Context(), "a/"); err == nil || srv.count("POST") != 0 {
+		t.Errorf("deleted with %d requests: %v", srv.count("POST"), err)
+	}
+}
+
+// Verifies that a deletion that the service does not confirm is none.
+func TestASilentDeletionIsNone(t *testing.T) {
+	for _, text := range []string{"<DeleteResult></DeleteResult>", "<html>hello</html>", "", "<Error><Code>AccessDenied</Code></Error>"} {
+		srv := serve(t)
+		s := srv.open(t, "")
+		srv.fill(t, "a/1")
+		srv.fail(on(body(text), "POST", "delete"))
+		if err := s.Delete(t.Context(), "a/"); err == nil {
+			t.Errorf("%q was taken for a deletion", text)
+		}
+	}
+}
+
+// Verifies that refusals of the service are neither temporary nor a missing object.
+func TestRefusals(t *testing.T) {
+	for _, f := range []faulty{status(403, "AccessDenied"), status(404, "NoSuchBucket"), status(403, "SignatureDoesNotMatch"), status(501, "NotImplemented")} {
+		srv := serve(t)
+		s := srv.open(t, "")
+		put(t, s, "a/old", "old")
+		srv.fail(f)
+		for _, c := range calls {
+			err := c.call(t.Context(), s)
+			if err == nil || errors.Is(err, unavailable) || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			noSecret(t, err)
+		}
+	}
+}
+
+// Verifies that a call ends when its context does, while the service does not answer.
+func TestACancelledContextStops(t *testing.T) {
+	for _, c := range calls {
+		for _, words := range [][]string{{""}, {"POST", "delete"}} {
+			if words[0] != "" && c.name != "delete" {
+				continue
+			}
+			t.Run(strings.Join(append(words, c.name), " "), func(t *testing.T) {
+				srv := serve(t)
+				s := srv.open(t, "")
+				put(t, s, "a/old", "old")
+				arrived := make(chan struct{}, 10)
+				srv.fail(on(hang(arrived), words...))
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() {
+					<-arrived
+					cancel()
+				}()
+				if err := c.call(ctx, s); !errors.Is(err, context.Canceled) || errors.Is(err, unavailable) {
+					t.Errorf("%v", err)
+				}
+				srv.fail(nil)
+				wantList(t, s, "a/", "a/old")
+			})
+		}
+	}
+}
+
+// Verifies that a context that has ended makes no request, and ends what is being read.
+func TestAContextThatHasEnded(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	if err := s.Put(t.Context(), "a/big", bytes.NewReader(pattern(32<<20))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := s.Open(ctx, "a/big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := io.Copy(io.Discard, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("read: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	srv.fail(nil)
+	for _, c := range calls {
+		if err := c.call(ctx, s); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if n := srv.count(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// Verifies that a big artifact goes in parts, a small one in one request, and that the parts
+// of one that breaks off are taken back, also when the context has ended.
+func TestPartsAreTakenBack(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fail(nil)
+	put(t, s, "a/small", "x")
+	if n := srv.count(); n != 1 {
+		t.Errorf("a small one took %d requests", n)
+	}
+	half := io.MultiReader(bytes.NewReader(pattern(40<<20)), iotest.ErrReader(io.ErrUnexpectedEOF))
+	srv.fail(nil)
+	if err := s.Put(t.Context(), "a/big", half); !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unavailable) {
+		t.Errorf("%v", err)
+	}
+	if parts, back := srv.count("PUT", "partNumber"), srv.count("DELETE", "uploadId"); parts != 2 || back != 1 {
+		t.Errorf("%d parts were put, and taken back %d times", parts, back)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	srv.fail(nil)
+	stop := readerFunc(func([]byte) (int, error) { cancel(); return 0, nil })
+	if err := s.Put(ctx, "a/big", io.MultiReader(bytes.NewReader(pattern(20<<20)), stop)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if n := srv.count("DELETE", "uploadId"); n != 1 {
+		t.Errorf("taken back %d times", n)
+	}
+	wantList(t, s, "a/", "a/small")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Verifies that credentials come from the environment where the Config has none.
+func TestCredentialsOfTheEnvironment(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "grace")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+	t.Setenv("AWS_SESSION_TOKEN", "token")
+	srv := serve(t)
+	for want, change := range map[string]func(*s3.Config){
+		"Credential=ada/":   func(*s3.Config) {},
+		"Credential=grace/": func(c *s3.Config) { c.AccessKey, c.SecretKey = "", "" },
+	} {
+		c := srv.config()
+		change(&c)
+		s, err := s3.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.fail(nil)
+		put(t, s, "a/1", "x")
+		h := srv.headers[0]
+		if !strings.Contains(h.Get("Authorization"), want) || (h.Get("X-Amz-Security-Token") == "token") != strings.Contains(want, "grace") {
+			t.Errorf("%s was asked for with %v", want, h)
+		}
+	}
+}
+
+// Verifies that without a region the service is asked for it.
+func TestTheRegionIsAskedFor(t *testing.T) {
+	srv := serve(t)
+	c := srv.config()
+	c.Region, c.PathStyle = "", true
+	s, err := s3.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "a/1", "x")
+	wantList(t, s, "a/", "a/1")
+	if n := srv.count("location"); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// Verifies that a wrong Config is refused, and that no error quotes it.
+func TestBadConfigs(t *testing.T) {
+	good := s3.Config{Endpoint: "https://s3.example.org", Bucket: bucket, AccessKey: "ada", SecretKey: secret}
+	for _, fine := range []func(*s3.Config){
+		func(*s3.Config) {},
+		func(c *s3.Config) { c.AccessKey, c.SecretKey = "", "" },
+		func(c *s3.Config) { c.Endpoint = "http://127.0.0.1:9000/" },
+		func(c *s3.Config) { c.Endpoint = "http://[::1]:9000" },
+		func(c *s3.Config) { c.Folder = "/a/b c/" },
+	} {
+		c := good
+		fine(&c)
+		if _, err := s3.New(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for want, change := range map[string]func(*s3.Config){
+		"name of a bucket": func(c *s3.Config) { c.Bucket = "" },
+		"bucket of":        func(c *s3.Config) { c.Bucket = "a/b" },
+		"needs an":         func(c *s3.Config) { c.Endpoint = "" },
+		"no URL":           func(c *s3.Config) { c.Endpoint = "s3.example.org" },
+		"no URL such":      func(c *s3.Config) { c.Endpoint = "ftp://s3.example.org" },
+		"no URL such as":   func(c *s3.Config) { c.Endpoint = "https://" + secret + "%zz" },
+		"is no URL":        func(c *s3.Config) { c.Endpoint = "https://:9000" },
+		"endpoint of":      func(c *s3.Config) { c.Endpoint = "https://not_a_host!" },
+		"has a user":       func(c *s3.Config) { c.Endpoint = "https://ada:" + secret + "@s3.example.org" },
+		"has a path":       func(c *s3.Config) { c.Endpoint = "https://s3.example.org/" + secret },
+		"after its host":   func(c *s3.Config) { c.Endpoint = "https://s3.example.org?key=" + secret },
+		"after its":        func(c *s3.Config) { c.Endpoint = "https://s3.example.org?" },
+		"something":        func(c *s3.Config) { c.Endpoint = "https://s3.example.org#" + secret },
+		"folder":           func(c *s3.Config) { c.Folder = "a/../b" },
+		"no path":          func(c *s3.Config) { c.Folder = `a\b` },
+		"both":             func(c *s3.Config) { c.AccessKey = "" },
+		"or neither":       func(c *s3.Config) { c.SecretKey = "" },
+	} {
+		c := good
+		change(&c)
+		_, err := s3.New(c)
+		if !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+		noSecret(t, err)
+	}
+}
+
+// Verifies what a URL says, what it may not say, and that no error quotes a value of it.
+func TestURLs(t *testing.T) {
+	const at = "?endpoint=https://s3.example.org"
+	for text, want := range map[string]s3.Config{
+		"s3://bucket" + at:     {Bucket: "bucket", Endpoint: "https://s3.example.org"},
+		"s3://bucket/" + at:    {Bucket: "bucket", Endpoint: "https://s3.example.org"},
+		"s3://bucket/a/b" + at: {Bucket: "bucket", Folder: "a/b", Endpoint: "https://s3.example.org"},
+		"s3://my.bucket/a%20b/?endpoint=http%3A%2F%2F127.0.0.1%3A9000&region=eu-central-1&pathStyle=true": {
+			Bucket: "my.bucket", Folder: "a b", Endpoint: "http://127.0.0.1:9000", Region: "eu-central-1", PathStyle: true,
+		},
+		"s3://bucket" + at + "&pathStyle=false": {Bucket: "bucket", Endpoint: "https://s3.example.org"},
+	} {
+		got, err := s3.Parse(text)
+		if err != nil || got != want {
+			t.Errorf("%s is %+v, %v", text, got, err)
+		}
+		if _, err := s3.New(got); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, text := range []string{
+		"", "bucket", "https://bucket/a" + at, "s3:bucket" + at, "s3://" + at, "s3:///a" + at, "s3://bucket",
+		"s3://ada:" + secret + "@bucket" + at, "s3://" + secret + "@bucket" + at, "s3://ada:" + secret + "/bucket" + at,
+		"s3://bucket:9000" + at, "s3://bucket" + at + "#" + secret, "s3://bucket/%zz" + secret + at,
+		"s3://bucket" + at + "&secretKey=" + secret, "s3://bucket" + at + "&Region=x", "s3://bucket" + at + "&region=a&region=b",
+		"s3://bucket" + at + "&pathStyle=" + secret, "s3://bucket" + at + "&pathStyle", "s3://bucket" + at + "&x=" + secret + "%zz",
+		"s3://bucket?endpoint=https://ada:" + secret + "@s3.example.org", "s3://bucket?endpoint=" + secret,
+		"s3://bucket?endpoint=", "s3://bucket/../a" + at, "s3://bucket" + at + ";region=a",
+	} {
+		c, err := s3.Parse(text)
+		if !errors.Is(err, fault.Of(fault.Validation)) || c != (s3.Config{}) {
+			t.Errorf("%s is %+v, %v", text, c, err)
+		}
+		noSecret(t, err)
+	}
+}
+
+// noSecret looks through an error and all that it wraps.
+func noSecret(t *testing.T, err error) {
+	t.Helper()
+	if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
+		t.Errorf("it tells the secret: %#v", err)
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			noSecret(t, cause)
+		}
+	case interface{ Unwrap() []error }:
+		for cause := range slices.Values(e.Unwrap()) {
+			noSecret(t, cause)
+		}
+	}
+}

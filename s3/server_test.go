@@ -1,0 +1,204 @@
+package s3_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/minio/minio-go/v7"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/s3"
+)
+
+func TestMain(m *testing.M) {
+	minio.DefaultRetryUnit = time.Millisecond
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	bucket = "bucket"
+	secret = "hunter2hunter2"
+)
+
+// server is an object store over HTTP that can fail.
+type server struct {
+	*httptest.Server
+	backend *s3mem.Backend
+	service http.Handler
+
+	mu       sync.Mutex
+	requests []string
+	headers  []http.Header
+	faulty   faulty
+}
+
+// faulty answers a request instead of the service, or returns false.
+type faulty func(w http.ResponseWriter, r *http.Request) bool
+
+func serve(t *testing.T) *server {
+	t.Helper()
+	s := &server{backend: s3mem.New()}
+	if err := s.backend.CreateBucket(bucket); err != nil {
+		t.Fatal(err)
+	}
+	s.service = gofakes3.New(s.backend).Server()
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.RequestURI)
+	s.headers = append(s.headers, r.Header.Clone())
+	f := s.faulty
+	s.mu.Unlock()
+	if f == nil || !f(w, r) {
+		s.service.ServeHTTP(w, r)
+	}
+}
+
+// fail sets what fails from now on; nil for nothing. The count begins anew.
+func (s *server) fail(f faulty) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faulty, s.requests, s.headers = f, nil, nil
+}
+
+// count is how many requests there were that have all the words.
+func (s *server) count(words ...string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(r, w) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// fill puts objects where they are kept, past HTTP.
+func (s *server) fill(t *testing.T, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		if _, err := s.backend.PutObject(bucket, key, nil, strings.NewReader("x"), 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *server) config() s3.Config {
+	return s3.Config{Endpoint: s.URL, Bucket: bucket, Region: "us-east-1", AccessKey: "ada", SecretKey: secret}
+}
+
+func (s *server) open(t *testing.T, folder string) batch.Store {
+	t.Helper()
+	c := s.config()
+	c.Folder = folder
+	store, err := s3.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// on has a fault happen to requests that have all the words.
+func on(f faulty, words ...string) faulty {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		text := r.Method + " " + r.RequestURI
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				return false
+			}
+		}
+		return f(w, r)
+	}
+}
+
+// times has a fault happen to the first n requests.
+func times(n int, f faulty) faulty {
+	var seen atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		return seen.Add(1) <= int64(n) && f(w, r)
+	}
+}
+
+// status answers with a status and a code.
+func status(n int, code string) faulty {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(n)
+		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>no</Message></Error>")
+		return true
+	}
+}
+
+// body answers with a text.
+func body(text string) faulty {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, text)
+		return true
+	}
+}
+
+// cut breaks the connection.
+func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+
+// cutBody breaks the connection in the middle of the answer.
+func cutBody(w http.ResponseWriter, _ *http.Request) bool {
+	w.Header().Set("Content-Length", "1000")
+	w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+	_, _ = io.WriteString(w, "<ListBucketResult>")
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// hang answers when the caller is gone, and says on arrived that there is one.
+func hang(arrived chan<- struct{}) faulty {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		// Only after the body has been read is it seen that a caller is gone.
+		_, _ = io.Copy(io.Discard, r.Body)
+		arrived <- struct{}{}
+		<-r.Context().Done()
+		return true
+	}
+}
+
+// keep has the service delete all objects but one, for which it gives a code.
+func (s *server) keep(key, code string) faulty {
+	return on(func(w http.ResponseWriter, r *http.Request) bool {
+		var in gofakes3.DeleteRequest
+		if err := xml.NewDecoder(r.Body).Decode(&in); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return true
+		}
+		asked := len(in.Objects)
+		in.Objects = slices.DeleteFunc(in.Objects, func(o gofakes3.ObjectID) bool { return o.Key == key })
+		text, err := xml.Marshal(in)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return true
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		answer := httptest.NewRecorder()
+		s.service.ServeHTTP(answer, r)
+		out := answer.Body.String()
+		if asked > len(in.Objects) {
+			out = strings.Replace(out, "</DeleteResult>", "<Error><Key>"+key+"</Key><Code>"+code+"</Code><Message>Access Denied</Message></Error></DeleteResult>", 1)
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = io.WriteString(w, out)
+		return true
+	}, "POST", "delete")
+}

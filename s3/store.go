@@ -1,0 +1,168 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+var _ batch.Store = (*store)(nil)
+
+// store is safe for concurrent use.
+type store struct {
+	client *minio.Core
+	bucket string
+	folder string // empty, or ends with a slash
+}
+
+// valid says whether a name is one that [batch.Files] would take too.
+func valid(name string) bool {
+	clean := path.Clean(name)
+	return fs.ValidPath(clean) && clean != "." && !strings.ContainsAny(name, "\\\x00") &&
+		!slices.Contains(strings.Split(name, "/"), "..")
+}
+
+// key is the name in the bucket. A slash at the end of a prefix stays.
+func (s *store) key(name string) (string, error) {
+	if !valid(name) {
+		return "", fault.New(fault.Validation, "%q is no name of an artifact", name)
+	}
+	key := s.folder + path.Clean(name)
+	if strings.HasSuffix(name, "/") {
+		key += "/"
+	}
+	return key, nil
+}
+
+// keys returns all keys that begin with a prefix.
+func (s *store) keys(ctx context.Context, prefix string) (keys []string, err error) {
+	for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
+		if o.Err != nil {
+			return nil, o.Err
+		}
+		// What is listed is deleted, so a service that does not know prefixes is not believed.
+		if !strings.HasPrefix(o.Key, prefix) {
+			return nil, fmt.Errorf("the service listed %q, which was not asked for", o.Key)
+		}
+		keys = append(keys, o.Key)
+	}
+	// A list that was cut off by the context ends without an error.
+	return keys, ctx.Err()
+}
+
+// List leaves out the empty objects that some tools make to show a folder.
+func (s *store) List(ctx context.Context, prefix string) ([]string, error) {
+	at, err := s.key(prefix)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.keys(ctx, at)
+	if err != nil {
+		return nil, failed(ctx, "list", prefix, err)
+	}
+	var names []string
+	for _, key := range keys {
+		if !strings.HasSuffix(key, "/") {
+			names = append(names, strings.TrimPrefix(key, s.folder))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Delete tries every object, whatever becomes of the others.
+func (s *store) Delete(ctx context.Context, prefix string) error {
+	if !strings.HasSuffix(prefix, "/") {
+		return fault.New(fault.Validation, "a prefix ends with a slash: %q", prefix)
+	}
+	at, err := s.key(prefix)
+	if err != nil {
+		return err
+	}
+	keys, err := s.keys(ctx, at)
+	if err != nil {
+		return failed(ctx, "delete", prefix, err)
+	}
+	left := s.remove(ctx, keys)
+	if err := ctx.Err(); err != nil && len(left) > 0 {
+		return failed(ctx, "delete", prefix, err)
+	}
+	return s.notDeleted(ctx, left)
+}
+
+// errKept is the error of an object of which the service did not say that it is gone. The
+// library passes over some of its answers in silence.
+var errKept = errors.New("the service did not say that it is deleted")
+
+// remove deletes objects, and returns those that are left and why.
+func (s *store) remove(ctx context.Context, keys []string) (left map[string]error) {
+	left = make(map[string]error, len(keys))
+	objects := make(chan minio.ObjectInfo, len(keys))
+	for _, key := range keys {
+		left[key] = errKept
+		objects <- minio.ObjectInfo{Key: key}
+	}
+	close(objects)
+	// It is read to its end: who sends waits for it.
+	for r := range s.client.RemoveObjectsWithResult(ctx, s.bucket, objects, minio.RemoveObjectsOptions{}) {
+		if r.Err == nil || missing(r.Err) {
+			delete(left, r.ObjectName)
+		} else {
+			left[r.ObjectName] = r.Err
+		}
+	}
+	return left
+}
+
+// notDeleted is the error of a deletion that left objects. It names the first few.
+func (s *store) notDeleted(ctx context.Context, left map[string]error) error {
+	const few = 10
+	var errs []error
+	for i, key := range slices.Sorted(maps.Keys(left)) {
+		if i == few {
+			errs = append(errs, fmt.Errorf("and %d more", len(left)-few))
+			break
+		}
+		errs = append(errs, failed(ctx, "delete", strings.TrimPrefix(key, s.folder), left[key]))
+	}
+	return errors.Join(errs...)
+}
+
+// Open asks for the object at once, so that one that is missing is known here.
+func (s *store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return nil, err
+	}
+	r, _, _, err := s.client.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, failed(ctx, "open", name, err)
+	}
+	return body{ctx, name, r}, nil
+}
+
+// body is an object that is read. The context that it was opened with ends it too.
+type body struct {
+	ctx  context.Context
+	name string
+	io.ReadCloser
+}
+
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = failed(b.ctx, "read", b.name, err)
+	}
+	return n, err
+}

@@ -1,0 +1,26 @@
+package sqlite
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Verifies that the database parses every statement: in a program each is prepared when it
+// is first needed.
+func TestEveryStatementIsPrepared(t *testing.T) {
+	db := File(filepath.Join(t.TempDir(), "x.db"))
+	s, _, err := db.open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.prepareAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.writes.by) + len(s.reads.by); n < len(s.scripts) {
+		t.Errorf("%d statements of %d scripts are prepared", n, len(s.scripts))
+	}
+}

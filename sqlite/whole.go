@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// partsText reads what a database consists of: its tables with their columns, and its
+// indexes.
+const partsText = `SELECT m.name, p.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS p
+ WHERE m.type = 'table' AND m.name GLOB 'holdfast_*'
+ UNION ALL
+SELECT m.name, '' FROM sqlite_schema AS m
+ WHERE m.type = 'index' AND m.name GLOB 'holdfast_*'`
+
+// part is a column of a table, or an index.
+type part struct{ name, column string }
+
+// intended are the parts that a database has which was migrated from nothing.
+var intended = sync.OnceValues(func() (map[part]bool, error) {
+	known, err := store.LoadMigrations(files, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, m := range known {
+		if _, err := db.Exec(m.SQL); err != nil {
+			return nil, err
+		}
+	}
+	return partsOf(context.Background(), db)
+})
+
+func partsOf(ctx context.Context, db *sql.DB) (map[part]bool, error) {
+	rows, err := db.QueryContext(ctx, partsText)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := make(map[part]bool)
+	for rows.Next() {
+		var p part
+		if err := rows.Scan(&p.name, &p.column); err != nil {
+			return nil, err
+		}
+		all[p] = true
+	}
+	return all, rows.Err()
+}
+
+// whole refuses a database that lacks a part: its schema number says that it has it, so
+// something was removed.
+func (s *Store) whole(ctx context.Context) error {
+	want, err := intended()
+	if err != nil {
+		return err
+	}
+	var has map[part]bool
+	err = store.Retry(ctx, func() error {
+		has, err = partsOf(ctx, s.read)
+		return s.fault(err)
+	})
+	if err != nil {
+		return err
+	}
+	for p := range want {
+		if !has[p] {
+			what := "the index " + p.name
+			if p.column != "" {
+				what = "the table " + p.name + ", or its column " + p.column
+			}
+			return fault.New(fault.DatabaseDamaged, "%s lacks %s: restore it from a backup; nothing was changed", s.name, what)
+		}
+	}
+	return nil
+}
