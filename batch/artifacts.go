@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -86,11 +86,11 @@ type files struct{ root string }
 
 // path is where a name is kept. One that would lead out of the folder has no place.
 func (f files) path(name string) (string, error) {
-	clean := path.Clean(name)
-	if !fs.ValidPath(clean) || clean == "." || strings.ContainsAny(name, "\\\x00") {
+	plain := strings.TrimSuffix(name, "/")
+	if !fs.ValidPath(plain) || plain == "." || strings.ContainsAny(name, "\\\x00") {
 		return "", fault.New(fault.Validation, "%q is no name of an artifact", name)
 	}
-	return filepath.Join(f.root, filepath.FromSlash(clean)), nil
+	return filepath.Join(f.root, filepath.FromSlash(plain)), nil
 }
 
 func (f files) Delete(ctx context.Context, prefix string) error {
@@ -148,8 +148,11 @@ func (r reader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-func (f files) Open(_ context.Context, name string) (io.ReadCloser, error) {
+func (f files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	at, err := f.path(name)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -176,5 +179,6 @@ func (f files) List(ctx context.Context, prefix string) (names []string, err err
 		names = append(names, filepath.ToSlash(rel))
 		return err
 	})
+	slices.Sort(names)
 	return names, err
 }

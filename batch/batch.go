@@ -148,5 +148,5 @@ func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 
 func told(b batches.Batch) Batch {
 	return Batch{ID: b.ID, Wallet: b.Wallet, Kind: b.Handler, Status: Status(b.Status), Counts: Counts(b.Counts()), Charged: b.Charged, Refunded: b.Refunded,
-		Parallel: int(b.Parallel), Open: !b.Sealed && !b.Over(), CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
+		Parallel: int(b.Parallel), Open: !b.Sealed && !b.Over() && !b.CancelRequested, CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
 }

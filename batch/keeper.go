@@ -57,6 +57,9 @@ func (keepPart) Start(_ context.Context, e *holdfast.Engine) error {
 // keepEvery is how often a keeper looks that nobody wakes.
 const keepEvery = 5 * time.Second
 
+// Has says whether an engine has a kind of that name.
+func Has(e *holdfast.Engine, kind string) bool { return slices.Contains(keeperOf(e).kinds, kind) }
+
 // cleaners is how many items are cleaned up after at once, and sweptPage how many are
 // taken for that.
 const (

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
@@ -32,7 +33,10 @@ type drainPlace struct {
 	store string
 	open  func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
 	hand  best
-	close func()
+	one   hand // one at a time, in tables of its own
+	// settle is called when the rows are made, if it is there.
+	settle func(context.Context) error
+	close  func()
 }
 
 // drain works off so many events on so many streams, in rounds, and as many
@@ -187,14 +191,29 @@ func drainPostgres(ctx context.Context, c config) (*drainPlace, error) {
 		drop()
 		return nil, err
 	}
+	one, err := baseline.OpenPostgres(ctx, url, "baseline_one", c.conns)
+	if err != nil {
+		byHand.Close()
+		drop()
+		return nil, err
+	}
 	all := byHand.Coalesced(c.writers)
 	return &drainPlace{
 		store: "postgres",
 		open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 			return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
 		},
-		hand:  best{hand: hand{all}, AckAller: all},
-		close: func() { all.Close(); byHand.Close(); drop() },
+		hand: best{hand: hand{all}, AckAller: all},
+		one:  hand{one},
+		settle: func(ctx context.Context) error {
+			conn, err := pgx.Connect(ctx, url)
+			if err != nil {
+				return err
+			}
+			_, err = conn.Exec(ctx, "VACUUM ANALYZE")
+			return errors.Join(err, conn.Close(ctx))
+		},
+		close: func() { all.Close(); byHand.Close(); one.Close(); drop() },
 	}, nil
 }
 
@@ -207,9 +226,15 @@ func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
 	if err != nil {
 		return nil, err
 	}
+	one, err := baseline.OpenSQLite(ctx, filepath.Join(dir, "one.db"))
+	if err != nil {
+		byHand.Close()
+		return nil, err
+	}
 	all, err := byHand.Coalesced(ctx)
 	if err != nil {
 		byHand.Close()
+		one.Close()
 		return nil, err
 	}
 	return &drainPlace{
@@ -218,6 +243,7 @@ func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
 			return holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "ours.db")), holdfast.Config{}, parts...)
 		},
 		hand:  best{hand: hand{all}, AckAller: all},
-		close: func() { all.Close(); byHand.Close(); _ = os.RemoveAll(dir) },
+		one:   hand{one},
+		close: func() { all.Close(); byHand.Close(); one.Close(); _ = os.RemoveAll(dir) },
 	}, nil
 }

@@ -39,6 +39,7 @@ type config struct {
 	items    int // of a batch that are there for a slice
 
 	drainEvents, drainStreams int
+	batchItems                int
 }
 
 func main() {
@@ -71,6 +72,7 @@ func parse(args []string) (c config, err error) {
 	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
 	var backlog string
 	flags.StringVar(&backlog, "drain", "", "measure only how fast a reaction works off a backlog: events/streams, 10000/1000")
+	flags.IntVar(&c.batchItems, "batch", 0, "measure only how long a batch of so many items takes, made and done: 100000")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -84,7 +86,7 @@ func parse(args []string) (c config, err error) {
 	if quick {
 		c.rounds, c.slice, c.patience, c.items = 6, 150*time.Millisecond, 0, 5_000
 	}
-	if c.drainEvents == 0 {
+	if c.drainEvents == 0 && c.batchItems == 0 {
 		c.rounds = max(c.rounds, 2)
 	}
 	if c.run, err = regexp.Compile(run); err == nil {
@@ -112,6 +114,9 @@ func bench(ctx context.Context, c config) error {
 	if c.drainEvents > 0 {
 		_, err := drain(ctx, c)
 		return err
+	}
+	if c.batchItems > 0 {
+		return wholeBatch(ctx, c)
 	}
 	var all []result
 	for _, open := range []func(context.Context, config) (*place, error){openPostgres, openSQLite} {

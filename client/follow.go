@@ -30,7 +30,7 @@ import (
 // [Options.Attempts]; one that goes away later is waited for.
 func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		f := &following{c: c, path: "events", after: after, yield: yield, b: c.backoff()}
+		f := &following{c: c, path: []string{"events"}, after: after, yield: yield, b: c.backoff()}
 		if err := f.run(ctx); err != nil {
 			yield(wire.Event{}, err)
 		}
@@ -43,7 +43,7 @@ func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event,
 // those who look, and a reaction for those who must handle each event once.
 func (c *Client) Watch(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		f := &following{c: c, path: "feed", after: after, yield: yield, b: c.backoff()}
+		f := &following{c: c, path: []string{"feed"}, after: after, yield: yield, b: c.backoff()}
 		if err := f.run(ctx); err != nil {
 			yield(wire.Event{}, err)
 		}
@@ -53,7 +53,7 @@ func (c *Client) Watch(ctx context.Context, after string) iter.Seq2[wire.Event, 
 // following is one call of Follow.
 type following struct {
 	c     *Client
-	path  string
+	path  []string
 	yield func(wire.Event, error) bool
 	after string // the position of the last event that was given
 	b     *backoff
@@ -83,7 +83,7 @@ func (f *following) run(ctx context.Context) error {
 func (f *following) connect(ctx context.Context) *failure {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
-	r := newRequest(http.MethodGet, nil, f.path)
+	r := newRequest(http.MethodGet, nil, f.path...)
 	r.header.Set("Accept", "text/event-stream, "+wire.ProblemType)
 	if f.after != "" {
 		r.header.Set("Last-Event-ID", f.after)

@@ -126,6 +126,9 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		case <-ticks.C:
 			err = out.comment("still here")
 		case <-ended:
+			if failed == nil { // it was its end
+				return nil
+			}
 			c.api.log.Warn("a stream of events has ended before its time", "error", failed)
 			return nil
 		case <-c.api.closing:

@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
@@ -44,6 +46,12 @@ func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
 	}
 	s := &servant{caller: c, worker: handlers.Worker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
+	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce,
+		Handlers: s.urls, Body: s.item}
+	e.Background(items.Run)
+	if err := batch.Keep().Start(ctx, e); err != nil {
+		return err
+	}
 	return lifecycle.Door(c.call).Start(ctx, e)
 }
 

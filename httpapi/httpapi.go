@@ -121,6 +121,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.taskRoutes()
 	a.workspaceRoutes()
 	a.walletRoutes()
+	a.batchRoutes()
 	var err error
 	if a.openapi, err = a.document31(); err != nil { // of our own shapes, it does not fail
 		panic(err)

@@ -30,6 +30,11 @@ var allRoles = []keys.Role{keys.Read, keys.Operate, keys.Worker, keys.Admin}
 // exampleBodies are a good body of each route that takes one. A new route has to be
 // added here, or the tests of every route say so.
 var exampleBodies = map[string]any{
+	"createBatch":      wire.NewBatch{Wallet: "w", Handler: "h"},
+	"addItems":         wire.AddItems{},
+	"sealBatch":        json.RawMessage("{}"),
+	"cancelBatch":      json.RawMessage("{}"),
+	"finalizeBatch":    wire.Finalize{},
 	"putWallet":        wire.PutWallet{},
 	"creditWallet":     wire.Credit{Points: 1, Reference: "r"},
 	"createWorkspace":  wire.NewWorkspace{Name: "default"},

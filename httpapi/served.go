@@ -3,9 +3,14 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -20,7 +25,11 @@ type servant struct {
 	*caller
 	worker *reactions.Worker
 	served map[handledKey]reactions.Definition // only the loop that learns knows them
+	names  atomic.Pointer[[]string]            // of handlers that are URLs
 }
+
+// calledAtOnce is how many items of batches a node has URLs do at once.
+const calledAtOnce = 64
 
 type handledKey struct{ workspace, reaction string }
 
@@ -48,6 +57,12 @@ func (s *servant) learn(ctx context.Context) {
 
 // look begins to serve what is new, and leaves what is gone or another's.
 func (s *servant) look(ctx context.Context) error {
+	urls, err := handlers.URLs(ctx, s.engine)
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(urls))
+	s.names.Store(&names)
 	all, err := reactions.AllHandled(ctx, s.engine, "http")
 	if err != nil {
 		return err
@@ -102,6 +117,32 @@ func (s *servant) deliver(ctx context.Context, name string, d *reactions.Deliver
 	_, err = s.send(ctx, h, wire.HandlerCall{Kind: "reaction", Attempt: d.Attempt, IdempotencyKey: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
 		Reaction: d.Lease.Reaction, Event: &e})
 	return lifecycle.Counted(err)
+}
+
+// urls are the names of handlers that are URLs, in whatever workspace.
+func (s *servant) urls() []string {
+	if names := s.names.Load(); names != nil {
+		return *names
+	}
+	return nil
+}
+
+// item has a URL do an item of a batch.
+func (s *servant) item(ctx context.Context, t batches.Taken) ([]byte, []batches.Commit, error) {
+	h, err := handlers.Get(ctx, s.engine, t.Handler)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.Kind != "http" { // since it was taken
+		return nil, nil, fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
+	defer cancel()
+	a, err := s.send(ctx, h, wire.HandlerCall{Kind: "batchItem", Attempt: t.Attempt(), IdempotencyKey: t.Operation(), Input: t.Input, Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)})
+	if fault.CodeOf(err) == fault.ActionInvalid { // it refuses the item, and would again
+		err = holdfast.NonRetryable(err)
+	}
+	return a.Output, nil, err
 }
 
 // toldEvent is an event as a handler is told of it: its place in the feed is not

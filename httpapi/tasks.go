@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -63,16 +64,17 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	for _, x := range served {
 		topics = append(topics, store.MarkTopic(x.Name))
 	}
+	for _, name := range b.Handlers {
+		topics = append(topics, batches.Topic(name))
+	}
 	err = c.await(wait, topics, func() (bool, error) {
-		// Each kind is first every other time, so that none starves behind the other.
-		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents}
-		if c.api.turns.Add(1)%2 == 0 {
-			slices.Reverse(takes)
-		}
+		// Each kind is first in its turn, so that none starves behind the others.
+		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems}
+		first := int(c.api.turns.Add(1) % int64(len(takes)))
 		var err error
-		for _, take := range takes {
+		for i := range takes {
 			if err == nil && len(out.Tasks) < b.Limit {
-				err = take(&out, b, lease)
+				err = takes[(first+i)%len(takes)](&out, b, lease)
 			}
 		}
 		if len(out.Tasks) > 0 { // they are held: who asked is to know
@@ -122,6 +124,25 @@ func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duratio
 		out.Tasks = append(out.Tasks, taskOf(x))
 	}
 	return err
+}
+
+// takeItems takes items of batches that the handlers do.
+func (c *call) takeItems(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	taken, err := batches.Take(c.ctx(), c.api.engine, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
+	for _, t := range taken {
+		x := wire.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: wire.At(t.Until),
+			IdempotencyKey: t.Operation(), Context: wire.TaskContext{Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)}}
+		out.Tasks = append(out.Tasks, x)
+	}
+	return err
+}
+
+// prefixOf is where an item may put artifacts, if there is a store for them.
+func prefixOf(t batches.Taken) string {
+	if !t.Artifacts {
+		return ""
+	}
+	return batch.Prefix(t.Workspace, t.Batch, t.Key)
 }
 
 func eventTask(t reactions.Task) wire.Task {
@@ -181,8 +202,24 @@ func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
 		version, err := reactions.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch)
 		return wire.EndedTask{Status: "acked", Version: version}, err
 	}
+	if batches.IsTask(in.ID) {
+		return completeItem(c, in)
+	}
 	e, err := lifecycle.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, in.Body.Output, in.Body.State)
 	return endedTask(e), err
+}
+
+// completeItem ends an item that is done.
+func completeItem(c *call, in *completeTaskIn) (wire.EndedTask, error) {
+	if len(in.Body.State) > 0 {
+		return wire.EndedTask{}, fault.New(fault.Validation, "only an action has a state").With("pointer", "/state")
+	}
+	t, err := batches.TaskOf(c.ctx(), c.api.engine, in.ID, in.Body.Epoch)
+	if err != nil {
+		return wire.EndedTask{}, err
+	}
+	e, err := batches.Settle(c.ctx(), c.api.engine, t, in.Body.Output)
+	return wire.EndedTask{Status: e.State}, err
 }
 
 func endedTask(e rawEntity) wire.EndedTask {
@@ -214,6 +251,14 @@ func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
 		}
 		return out, err
 	}
+	if batches.IsTask(in.ID) {
+		t, err := batches.TaskOf(c.ctx(), c.api.engine, in.ID, b.Epoch)
+		if err != nil {
+			return wire.EndedTask{}, err
+		}
+		e, err := batches.Fail(c.ctx(), c.api.engine, t, b.Message, batches.Pause(t.Failures+1), b.Invalid || !retryable)
+		return wire.EndedTask{Status: e.State}, err
+	}
 	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable, b.Invalid)
 	return endedTask(e), err
 }
@@ -230,6 +275,9 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 	lease := hold.Lease
 	if in.Body.LeaseMs != 0 {
 		lease = span(in.Body.LeaseMs)
+	}
+	if batches.IsTask(in.ID) {
+		return renewItem(c, in, lease)
 	}
 	if reactions.IsTask(in.ID) {
 		if err := entities.CheckLease(lease); err != nil {
@@ -248,6 +296,19 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 	return wire.Renewed{Until: wire.At(until)}, err
 }
 
+// renewItem extends the hold on an item, and tells whether its batch is to be cancelled.
+func renewItem(c *call, in *renewTaskIn, lease time.Duration) (wire.Renewed, error) {
+	if err := entities.CheckLease(lease); err != nil {
+		return wire.Renewed{}, err
+	}
+	t, err := batches.TaskOf(c.ctx(), c.api.engine, in.ID, in.Body.Epoch)
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	r, err := batches.Renew(c.ctx(), c.api.engine, t, lease)
+	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
+}
+
 type taskEffectIn struct {
 	ID   string `path:"id"`
 	Body wire.EffectCall
@@ -261,8 +322,8 @@ func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
 	if err := checkEffect(b); err != nil {
 		return wire.EffectState{}, err
 	}
-	if reactions.IsTask(in.ID) {
-		return wire.EffectState{}, fault.New(fault.Validation, "effects are those of actions: what handles an event is repeated, under the same idempotencyKey, until it is acknowledged")
+	if reactions.IsTask(in.ID) || batches.IsTask(in.ID) {
+		return wire.EffectState{}, fault.New(fault.Validation, "effects are those of actions: an event or an item is repeated, under the same idempotencyKey, until it is done")
 	}
 	x, err := lifecycle.TaskEffect(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Name, b.Ordinal, b.Result, b.NotDone)
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -200,6 +201,18 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+// Verifies that a service whose certificate is not trusted is not asked again and again.
+func TestAnUnknownCertificate(t *testing.T) {
+	srv := prepare(t)
+	srv.StartTLS()
+	s := srv.open(t, "")
+	for _, c := range calls {
+		if err := c.call(t.Context(), s); err == nil || errors.Is(err, unavailable) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // Verifies that an object that is not deleted is told by its name, that the others are
 // deleted, and that a later call ends it.
 func TestOneObjectIsNotDeleted(t *testing.T) {
@@ -244,12 +257,9 @@ func TestADeletionGoesOn(t *testing.T) {
 	s := srv.open(t, "")
 	all := numbered("a/", 2500)
 	srv.fill(t, all...)
-	passed := 0
+	var seen atomic.Int64
 	srv.fail(on(func(w http.ResponseWriter, r *http.Request) bool {
-		if passed++; passed == 1 {
-			return false
-		}
-		return status(503, "SlowDown")(w, r)
+		return seen.Add(1) > 1 && status(503, "SlowDown")(w, r)
 	}, "POST", "delete"))
 	err := s.Delete(t.Context(), "a/")
 	if !errors.Is(err, unavailable) || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "and 1490 more") {
@@ -388,7 +398,14 @@ func TestPartsAreTakenBack(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	srv.fail(nil)
-	stop := readerFunc(func([]byte) (int, error) { cancel(); return 0, nil })
+	more := 10
+	stop := readerFunc(func([]byte) (int, error) {
+		cancel()
+		if more--; more < 0 {
+			return 0, errors.New("read on after the end")
+		}
+		return 0, nil
+	})
 	if err := s.Put(ctx, "a/big", io.MultiReader(bytes.NewReader(pattern(20<<20)), stop)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -420,7 +437,7 @@ func TestCredentialsOfTheEnvironment(t *testing.T) {
 		}
 		srv.fail(nil)
 		put(t, s, "a/1", "x")
-		h := srv.headers[0]
+		h := srv.header(0)
 		if !strings.Contains(h.Get("Authorization"), want) || (h.Get("X-Amz-Security-Token") == "token") != strings.Contains(want, "grace") {
 			t.Errorf("%s was asked for with %v", want, h)
 		}

@@ -1,12 +1,16 @@
 package s3_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,12 +53,21 @@ type faulty func(w http.ResponseWriter, r *http.Request) bool
 
 func serve(t *testing.T) *server {
 	t.Helper()
+	s := prepare(t)
+	s.Start()
+	return s
+}
+
+// prepare makes a server that is to be started.
+func prepare(t *testing.T) *server {
+	t.Helper()
 	s := &server{backend: s3mem.New()}
 	if err := s.backend.CreateBucket(bucket); err != nil {
 		t.Fatal(err)
 	}
 	s.service = gofakes3.New(s.backend).Server()
-	s.Server = httptest.NewServer(s)
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -65,9 +78,41 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.headers = append(s.headers, r.Header.Clone())
 	f := s.faulty
 	s.mu.Unlock()
-	if f == nil || !f(w, r) {
+	switch {
+	case f != nil && f(w, r):
+	case r.ContentLength < 0:
+		status(http.StatusLengthRequired, "MissingContentLength")(w, r)
+	default:
+		unwrap(r)
 		s.service.ServeHTTP(w, r)
 	}
+}
+
+// unwrap takes the signatures out of a body that is signed piece by piece, which the service
+// does not do for the parts of an object.
+func unwrap(r *http.Request) {
+	if r.Header.Get("X-Amz-Content-Sha256") != "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" {
+		return
+	}
+	var whole bytes.Buffer
+	for in, size := bufio.NewReader(r.Body), int64(-1); size != 0; {
+		if _, err := fmt.Fscanf(in, "%x;", &size); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if _, err := in.ReadString('\n'); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if _, err := io.CopyN(&whole, in, size); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if _, err := in.Discard(len("\r\n")); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	r.ContentLength = int64(whole.Len())
+	r.Header.Set("Content-Length", strconv.Itoa(whole.Len()))
+	r.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
+	r.Body = io.NopCloser(&whole)
 }
 
 // fail sets what fails from now on; nil for nothing. The count begins anew.
@@ -87,6 +132,13 @@ func (s *server) count(words ...string) (n int) {
 		}
 	}
 	return n
+}
+
+// header is what the i-th request came with.
+func (s *server) header(i int) http.Header {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.headers[i]
 }
 
 // fill puts objects where they are kept, past HTTP.

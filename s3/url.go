@@ -16,7 +16,7 @@ import (
 func Parse(text string) (Config, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "":
+	case err != nil || u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" || u.Host != u.Hostname():
 		return Config{}, fault.New(fault.Validation, "the object store is no URL such as s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
 		return Config{}, fault.New(fault.Validation, "the URL of the object store has a user: credentials are not part of it")

@@ -27,7 +27,7 @@ type Handler struct {
 
 // HandlerCall is what a handler over HTTP is sent.
 type HandlerCall struct {
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,probe"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,batchItem,probe"`
 	Handler        string          `json:"handler"`
 	Attempt        int             `json:"attempt"`
 	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation's id: the same for every attempt."`
@@ -37,6 +37,9 @@ type HandlerCall struct {
 	Entity         *Entity         `json:"entity,omitempty"`
 	Reaction       string          `json:"reaction,omitempty"`
 	Event          *Event          `json:"event,omitempty"`
+	Batch          string          `json:"batch,omitempty"`
+	Item           string          `json:"item,omitempty" doc:"Its key in the batch."`
+	ArtifactPrefix string          `json:"artifactPrefix,omitempty"`
 	Token          string          `json:"token,omitempty" doc:"For a journaled action: effects are journaled at claims/{token}/effects."`
 }
 

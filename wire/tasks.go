@@ -21,7 +21,7 @@ type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
 	Handler        string          `json:"handler"`
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,probe"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,batchItem,probe"`
 	Input          json.RawMessage `json:"input"`
 	Attempt        int             `json:"attempt"`
 	Until          *Time           `json:"until"`
@@ -36,6 +36,10 @@ type TaskContext struct {
 	Entity    *Entity `json:"entity,omitempty"`
 	Reaction  string  `json:"reaction,omitempty"`
 	Event     *Event  `json:"event,omitempty"`
+
+	Batch          string `json:"batch,omitempty"`
+	Item           string `json:"item,omitempty" doc:"Its key in the batch."`
+	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Where an item may put artifacts: they are deleted if it is given up or cancelled."`
 }
 
 // CompleteTask ends a task that is done.
@@ -53,10 +57,10 @@ type FailTask struct {
 	Invalid   bool   `json:"invalid,omitempty" doc:"The step is refused."`
 }
 
-// EndedTask is what has become of it: the entity as it is then; or, for an event, the
-// version that was acknowledged or has failed.
+// EndedTask is what has become of it: the entity as it is then; for an event, the version
+// that was acknowledged or has failed; or the state of an item.
 type EndedTask struct {
-	Status    string `json:"status" doc:"Of the entity; for an event acked, failed, skipped or blocked."`
+	Status    string `json:"status" doc:"Of the entity; for an event acked, failed, skipped or blocked; for an item its state."`
 	Version   int64  `json:"version"`
 	NotBefore *Time  `json:"notBefore,omitempty" doc:"When an event that failed is tried again."`
 }

@@ -68,13 +68,17 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "internal/baseline", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "s3", "internal/baseline", "internal/telemetry"}),
 			Libs: anyLib,
 			Why:  "the command line puts the whole together, and the demo tells the whole story",
 		},
 		{
 			Pkg: "internal/telemetry", May: []string{"fault"}, Libs: []string{"go.opentelemetry.io/otel"},
 			Why: "where spans go is the program's choice: only the command line imports it",
+		},
+		{
+			Pkg: "s3", May: []string{"batch", "fault"}, Libs: []string{"github.com/minio/minio-go/v7"},
+			Why: "where artifacts are kept is the program's choice: an engine links no object store",
 		},
 		{
 			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
@@ -194,6 +198,10 @@ var Confined = []Confinement{
 	{
 		Import: "github.com/jackc/pgx", Only: []string{"postgres", "internal/baseline", "internal/pgtest/...", "internal/storetest/...", "examples/..."},
 		Why: "one adapter, one driver",
+	},
+	{
+		Import: "github.com/minio/minio-go", Only: []string{"s3"},
+		Why: "one port, one library behind it",
 	},
 	{
 		Import: "github.com/danielgtaylor/huma", Only: []string{"httpapi/..."},

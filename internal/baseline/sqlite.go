@@ -94,13 +94,11 @@ var liteTexts = map[string]string{
 		WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?3`,
 	"item.add": `INSERT INTO baseline_item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, 0, 'pending', ?, 0, 0, 0, 0, 0, ?)`,
-	"item.take": `UPDATE baseline_item SET state = 'running', charged = cost, holder = ?7, epoch = epoch + 1, until = ?8, taken_at = ?9, updated_at = ?9
-		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n IN (
-			SELECT n FROM (
-				SELECT n, sum(cost) OVER (ORDER BY n) AS sum FROM baseline_item
-				WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n > ?4 AND n <= ?4 + ?5)
-			WHERE sum <= ?6)
-		RETURNING n, key, cost, epoch, input`,
+	"item.due": `SELECT key, cost, epoch + 1, input FROM baseline_item
+		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n > ?4 AND n <= ?4 + ?5
+		ORDER BY n`,
+	"item.take": `UPDATE baseline_item SET state = 'running', charged = cost, holder = ?6, epoch = epoch + 1, until = ?7, taken_at = ?8, updated_at = ?8
+		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n > ?4 AND n <= ?4 + ?5`,
 	"item.settle": `UPDATE baseline_item SET state = 'succeeded', output = ?6, holder = NULL, until = NULL, updated_at = ?7
 		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND key = ?4 AND state = 'running' AND epoch = ?5 AND until > ?7
 		RETURNING failures, deaths`,

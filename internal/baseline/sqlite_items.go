@@ -1,12 +1,10 @@
 package baseline
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -140,9 +138,9 @@ type purse struct {
 	next, room, balance, number int64
 }
 
-// due is an item as it was taken.
+// due is an item that can be paid for.
 type due struct {
-	n, cost int64
+	cost int64
 	Held
 }
 
@@ -154,14 +152,17 @@ func (q lite) takeItems(ctx context.Context, batch, holder string, lease time.Du
 		return nil, absent(err)
 	}
 	now := clock.Now()
-	taken, err := q.takeDue(ctx, batch, holder, p, now, now.Add(lease))
+	at, until := now.UnixMilli(), now.Add(lease)
+	taken, err := q.payable(ctx, batch, p, until)
 	if err == nil && len(taken) == 0 {
 		err = ErrRefused
 	}
 	if err != nil {
 		return nil, err
 	}
-	at := now.UnixMilli()
+	if _, err := q("item.take").ExecContext(ctx, shard, workspace, batch, p.next, len(taken), holder, until.UnixMilli(), at); err != nil {
+		return nil, err
+	}
 	cost, err := q.charge(ctx, batch, p, taken, at)
 	if err != nil {
 		return nil, err
@@ -181,21 +182,24 @@ func (q lite) takeItems(ctx context.Context, batch, holder string, lease time.Du
 	return all, q.history(ctx, "$batch/"+batch, version, "itemsTaken", fmt.Sprintf(`{"keys":%s,"charged":%d}`, list, cost), at)
 }
 
-func (q lite) takeDue(ctx context.Context, batch, holder string, p purse, now, until time.Time) ([]due, error) {
-	rows, err := q("item.take").QueryContext(ctx, shard, workspace, batch, p.next, p.room, p.balance, holder, until.UnixMilli(), now.UnixMilli())
+// payable are the next items that the wallet can pay for, in their order.
+func (q lite) payable(ctx context.Context, batch string, p purse, until time.Time) ([]due, error) {
+	rows, err := q("item.due").QueryContext(ctx, shard, workspace, batch, p.next, p.room)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	all := make([]due, 0, p.room)
+	all, left := make([]due, 0, p.room), p.balance
 	for rows.Next() {
 		d := due{Held: Held{Batch: batch, Until: until}}
-		if err := rows.Scan(&d.n, &d.Key, &d.cost, &d.Epoch, &d.Input); err != nil {
+		if err := rows.Scan(&d.Key, &d.cost, &d.Epoch, &d.Input); err != nil {
 			return nil, err
+		}
+		if left -= d.cost; left < 0 {
+			break
 		}
 		all = append(all, d)
 	}
-	slices.SortFunc(all, func(a, b due) int { return cmp.Compare(a.n, b.n) })
 	return all, rows.Err()
 }
 

@@ -136,6 +136,10 @@ func Stream(id string) string { return "$batch/" + id }
 // Topic is what a worker of a handler is woken by.
 func Topic(handler string) string { return "batch/" + handler }
 
+// Made is what those are woken by who do the items of whatever handler, when there is
+// something new.
+const Made = "batch-made"
+
 // Keeping is what those are woken by who tear down and clean up.
 const Keeping = "batch-keeping"
 
@@ -206,7 +210,7 @@ var (
 			f.applied = r.Applied()
 			return r.Scan(&f.what)
 		}).Told(func(createArgs, store.Mark) found { return found{applied: true} }).
-		Waking(func(a createArgs) []string { return []string{Topic(a.Handler), Keeping} }).
+		Waking(func(a createArgs) []string { return []string{Topic(a.Handler), Made, Keeping} }).
 		Emitting(func(a createArgs) store.Emission { return emits(a.ID, "created") })
 	addVerb = store.NewVerb(store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
 		func(a addArgs) []string { return []string{row(a.id)} },
@@ -219,7 +223,7 @@ var (
 		_ = json.Unmarshal(m.Data, &data) // it is ours
 		return added{applied: true, added: data.Added}
 	}).
-		Waking(func(a addArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
+		Waking(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
 		Emitting(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
 	sealVerb     = moveVerb("batches.seal", "sealed")
 	cancelVerb   = moveVerb("batches.cancel", "cancelled", "cancelRequested")
@@ -276,7 +280,7 @@ func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
 		scanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
 		Waking(func(a moveArgs) []string {
 			if a.handler != "" {
-				return []string{Topic(a.handler), Progress(a.id)}
+				return []string{Topic(a.handler), Made, Progress(a.id)}
 			}
 			return []string{Keeping, Progress(a.id)}
 		}).

@@ -171,6 +171,12 @@ func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time
 		if err != nil || e.applied {
 			return e, err
 		}
+		if e.State == "waiting" && e.epoch == t.Epoch { // it is said already that it failed
+			return e, nil
+		}
+		if e.State == "failed" && e.epoch == t.Epoch {
+			return e, nil
+		}
 		if !e.last {
 			return e, lost(t)
 		}

@@ -3,6 +3,8 @@ package batches
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -32,6 +34,34 @@ func (t Taken) Operation() string { return Operation(t.Workspace, t.Batch, t.Key
 
 // Operation is what an item is called to other systems: the same for every try of it.
 func Operation(workspace, batch, key string) string { return hold.ID("itm_", workspace, batch, key) }
+
+// taskID begins the id of an item's task.
+const taskID = "bit_"
+
+// TaskID names the item in somebody's hands to that somebody. How often it has failed
+// stands in it, so that the pause after the next time is known.
+func (t Taken) TaskID() string {
+	return hold.ID(taskID, t.Batch, t.Key, t.Handler, strconv.FormatInt(t.Failures, 10))
+}
+
+// IsTask says whether an id is one of an item's task.
+func IsTask(id string) bool { return strings.HasPrefix(id, taskID) }
+
+// TaskOf is the item that a task is, in the context's workspace, under an epoch.
+func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Taken, error) {
+	var failures int64
+	parts, ok := hold.Parts(taskID, id, 4)
+	if ok {
+		var err error
+		failures, err = strconv.ParseInt(parts[3], 10, 64)
+		ok = err == nil
+	}
+	if !ok {
+		return Taken{}, fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	at, err := d.Place(ctx, store.Read)
+	return Taken{Shard: at.Shard, Workspace: at.Workspace, Batch: parts[0], Key: parts[1], Handler: parts[2], Failures: failures, Hold: hold.Hold{Epoch: epoch}}, err
+}
 
 func (t Taken) place() store.Place { return store.Place{Shard: t.Shard, Workspace: t.Workspace} }
 

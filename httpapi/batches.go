@@ -1,0 +1,271 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) batchRoutes() {
+	add(a, route{method: http.MethodGet, path: "batches", id: "listBatches", tag: "batches", summary: "List the batches of the workspace.", roles: readers}, listBatches)
+	add(a, route{method: http.MethodPost, path: "batches", id: "createBatch", tag: "batches", summary: "Make a batch of items that are paid from a wallet.", roles: operators, status: http.StatusCreated, once: inTx}, createBatch)
+	add(a, route{method: http.MethodGet, path: "batches/{id}", id: "getBatch", tag: "batches", summary: "Show a batch.", roles: readers}, getBatch)
+	add(a, route{method: http.MethodGet, path: "batches/{id}/items", id: "listItems", tag: "batches", summary: "List the items of a batch.", roles: readers}, listItems)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/items", id: "addItems", tag: "batches", summary: "Add items to a batch that is open.", roles: operators, once: inTx}, addItems)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/seal", id: "sealBatch", tag: "batches", summary: "Say that a batch has all its items.", roles: operators, once: inTx}, sealBatch)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/cancel", id: "cancelBatch", tag: "batches", summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", roles: operators, also: http.StatusAccepted, once: inTx}, cancelBatch)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/finalize", id: "finalizeBatch", tag: "batches", summary: "Accept items that have succeeded.", roles: operators, once: inTx}, finalizeBatch)
+	add(a, route{method: http.MethodGet, path: "batches/{id}/events", id: "readBatchEvents", tag: "batches", summary: "Read what happened to a batch, or follow it to its end.", roles: readers, stream: true}, readBatchEvents)
+}
+
+func batchOf(b batches.Batch) wire.Batch {
+	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.Parallel, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
+		Refunded: b.Refunded, CancelRequested: b.CancelRequested, Open: !b.Sealed && !b.Over() && !b.CancelRequested, Error: b.Error,
+		CreatedAt: wire.At(b.CreatedAt), UpdatedAt: wire.At(b.UpdatedAt)}
+}
+
+type listBatchesIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+	Status string `query:"status" doc:"Only those of this status."`
+}
+
+func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
+	var none wire.List[wire.Batch]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	if in.Status != "" && !slices.Contains(batches.Statuses, in.Status) {
+		return none, fault.New(fault.Validation, "status is one of %q", batches.Statuses).With("field", "status")
+	}
+	found, err := batches.List(c.ctx(), c.doer(), p.after, in.Status, p.limit)
+	all := make([]wire.Batch, len(found))
+	next := ""
+	for i, b := range found {
+		all[i] = batchOf(b)
+		if len(found) == p.limit {
+			next = b.ID
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type createBatchIn struct{ Body wire.NewBatch }
+
+func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
+	b := in.Body
+	timeout, err := c.doesItems(b.Handler)
+	if err != nil {
+		return wire.Batch{}, err
+	}
+	if b.TimeoutMs != 0 {
+		timeout = span(b.TimeoutMs)
+	}
+	if b.ID == "" {
+		b.ID = store.NewID().String()
+	}
+	made, err := batches.Create(c.ctx(), c.doer(), batches.New{ID: b.ID, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.Parallel, Attempts: b.Attempts,
+		MaxDeaths: b.MaxDeaths, Timeout: timeout, Artifacts: batch.StoreOf(c.api.engine) != nil, Open: b.Open, Items: workOf(b.Items)})
+	return batchOf(made), err
+}
+
+// doesItems refuses a handler that nobody has declared, and returns how long it may take.
+func (c *call) doesItems(name string) (time.Duration, error) {
+	if batch.Has(c.api.engine, name) { // it is one of the program's own
+		return 0, fault.New(fault.Validation, "%q is a kind of items of the program: it makes those batches itself", name).With("pointer", "/handler")
+	}
+	if c.api.declares {
+		if _, _, err := c.declare([]string{name}); err != nil {
+			return 0, err
+		}
+	}
+	h, err := handlers.Get(c.ctx(), c.api.engine, name)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "there is no handler %q: declare it first (PUT handlers/%s)", name, name).With("pointer", "/handler")
+	}
+	return h.Timeout, err
+}
+
+func workOf(all []wire.NewItem) []batches.Work {
+	some := make([]batches.Work, len(all))
+	for i, x := range all {
+		some[i] = batches.Work{Key: x.Key, Cost: x.Cost, Input: x.Input}
+	}
+	return some
+}
+
+type batchIn struct {
+	ID string `path:"id"`
+}
+
+func getBatch(c *call, in *batchIn) (wire.Batch, error) {
+	b, err := batches.Get(c.ctx(), c.doer(), in.ID)
+	return batchOf(b), err
+}
+
+type listItemsIn struct {
+	ID     string `path:"id"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+	State  string `query:"state" doc:"Only those in this state."`
+}
+
+func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
+	var none wire.List[wire.BatchItem]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	if in.State != "" && !slices.Contains(batches.States, in.State) {
+		return none, fault.New(fault.Validation, "state is one of %q", batches.States).With("field", "state")
+	}
+	b, err := batches.Get(c.ctx(), c.doer(), in.ID)
+	if err != nil {
+		return none, err
+	}
+	after := int64(0)
+	if p.after != "" {
+		if after, err = versionOf(p.after); err != nil {
+			return none, err
+		}
+	}
+	found, err := batches.Items(c.ctx(), c.doer(), in.ID, after, in.State, p.limit)
+	all := make([]wire.BatchItem, len(found))
+	next := ""
+	for i, x := range found {
+		all[i] = wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), Output: x.Output, Error: x.Error}
+		if x.Decision != "" {
+			all[i].Decision = &x.Decision
+		}
+		if len(x.Output) == 0 {
+			all[i].Output = raw("null")
+		}
+		if b.Artifacts && x.Epoch > 0 {
+			all[i].Artifacts = batch.Prefix(c.key.Workspace, b.ID, x.Key)
+		}
+		if len(found) == p.limit {
+			next = strconv.FormatInt(x.N, 10)
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type addItemsIn struct {
+	ID   string `path:"id"`
+	Body wire.AddItems
+}
+
+func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
+	n, err := batches.Add(c.ctx(), c.doer(), in.ID, workOf(in.Body.Items))
+	return wire.AddedItems{Added: n}, err
+}
+
+func sealBatch(c *call, in *batchIn) (wire.Batch, error) {
+	b, err := batches.Seal(c.ctx(), c.doer(), in.ID)
+	return batchOf(b), err
+}
+
+func cancelBatch(c *call, in *batchIn) (wire.CancelledBatch, error) {
+	b, accepted, err := batches.Cancel(c.ctx(), c.doer(), in.ID)
+	out := wire.CancelledBatch{Result: "CANCELLED", Batch: batchOf(b)}
+	if accepted {
+		out.Result, c.status = "ACCEPTED", http.StatusAccepted
+	}
+	return out, err
+}
+
+type finalizeIn struct {
+	ID   string        `path:"id"`
+	Body wire.Finalize `optional:"true"`
+}
+
+func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
+	n, err := batches.Finalize(c.ctx(), c.doer(), in.ID, in.Body.Items)
+	return wire.Finalized{Accepted: n}, err
+}
+
+type batchEventsIn struct {
+	ID     string `path:"id"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
+}
+
+// readBatchEvents reads what happened to a batch, page by page, or, as a stream of events,
+// from its first on, and to its end.
+func readBatchEvents(c *call, in *batchEventsIn) (wire.List[wire.Event], error) {
+	var none wire.List[wire.Event]
+	live := c.wantsStream()
+	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
+		in.Cursor = last
+	}
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	from := int64(0)
+	if p.after != "" {
+		if from, err = versionOf(p.after); err != nil {
+			return none, err
+		}
+		from++
+	}
+	if _, err := batches.Get(c.ctx(), c.doer(), in.ID); err != nil {
+		return none, err
+	}
+	if live {
+		return none, c.send(func(ctx context.Context, give func(message) error) error {
+			return c.followBatch(ctx, in.ID, from, give)
+		})
+	}
+	found, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: batches.Stream(in.ID), From: from, Limit: p.limit})
+	all := make([]wire.Event, len(found))
+	next := ""
+	for i, e := range found {
+		all[i] = toldEvent(e)
+		if len(found) == p.limit {
+			next = strconv.FormatInt(e.Version, 10)
+		}
+	}
+	return listed(c, all, next), err
+}
+
+// followBatch gives what happens to a batch, until that is its end.
+func (c *call) followBatch(ctx context.Context, id string, from int64, give func(message) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{batches.Progress(id)}, Log: c.api.log, Look: func(ctx context.Context) (bool, error) {
+		found, err := events.Read(ctx, c.api.engine, events.ReadArgs{Stream: batches.Stream(id), From: from, Limit: watchPage})
+		for _, e := range found {
+			from = e.Version + 1
+			if err := give(message{cursorOf(c.route.id, strconv.FormatInt(e.Version, 10)), e.Name, toldEvent(e)}); err != nil {
+				stop(err)
+				return true, nil
+			}
+			if e.Name == "completed" || e.Name == "cancelled" {
+				stop(errOver)
+				return true, nil
+			}
+		}
+		return len(found) == watchPage, err
+	}}
+	p.Run(ctx)
+	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own, as it is
+		return err
+	}
+	return nil
+}
+
+// errOver says that nothing more will happen.
+var errOver = fault.New(fault.NotFound, "it is over")

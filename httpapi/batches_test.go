@@ -1,0 +1,266 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func newItems(cost int64, keys ...string) (all []wire.NewItem) {
+	for _, k := range keys {
+		all = append(all, wire.NewItem{Key: k, Cost: cost, Input: json.RawMessage(`{"of":"` + k + `"}`)})
+	}
+	return all
+}
+
+// claimItems takes tasks of a handler, without waiting.
+func (d *door) claimItems(handler string, limit int) []wire.Task {
+	d.t.Helper()
+	none := wire.Millis(0)
+	var got wire.Tasks
+	d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{handler}, Limit: limit, WaitMs: &none}, &got), 200, "")
+	return got.Tasks
+}
+
+func (d *door) batch(id string) (b wire.Batch) {
+	d.t.Helper()
+	d.want(d.ask("GET", "batches/"+id, nil, &b), 200, "")
+	return b
+}
+
+func (d *door) balance(want int64) {
+	d.t.Helper()
+	var w wire.Wallet
+	d.want(d.ask("GET", "wallets/w", nil, &w), 200, "")
+	if w.Balance != want {
+		d.t.Errorf("the wallet has %d, not %d", w.Balance, want)
+	}
+}
+
+func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
+	files, err := batch.Files(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "$x"}, nil), 400, fault.Validation)
+		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "first"}, nil), 200, "")
+		in := wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Items: newItems(10, "x", "y"), Open: true}
+		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // nobody has declared it
+		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		in.Wallet = "none"
+		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound)
+		in.Wallet = "w"
+		var b wire.Batch
+		d.want(d.ask("POST", "batches", in, &b), 201, "")
+		if b.Status != "PENDING" || b.Counts.Pending != 2 || !b.Open || b.CancelRequested {
+			t.Fatalf("made %+v", b)
+		}
+		d.want(d.ask("POST", "batches", in, nil), 409, fault.Conflict)
+		var more wire.AddedItems
+		for _, want := range []int64{1, 0} {
+			d.want(d.ask("POST", "batches/b/items", wire.AddItems{Items: newItems(10, "z")}, &more), 200, "")
+			if more.Added != want {
+				t.Errorf("added %d", more.Added)
+			}
+		}
+		d.want(d.ask("POST", "batches/b/items", wire.AddItems{Items: newItems(11, "z")}, nil), 409, fault.Conflict)
+		d.want(d.ask("POST", "batches/b/seal", nil, &b), 200, "")
+		d.want(d.ask("POST", "batches/b/seal", json.RawMessage(" { } "), &b), 200, "")
+		d.want(d.ask("POST", "batches/b/items", wire.AddItems{Items: newItems(10, "q")}, nil), 409, fault.InvalidTransition)
+
+		tasks := d.claimItems("h", 10)
+		if len(tasks) != 2 || tasks[0].Kind != "batchItem" || string(tasks[0].Input) == "" || tasks[0].Context.Item != "x" || tasks[0].Context.Batch != "b" ||
+			!strings.HasSuffix(tasks[0].Context.ArtifactPrefix, "/b/x/") || tasks[0].IdempotencyKey == "" || tasks[0].Attempt != 1 {
+			t.Fatalf("took %+v", tasks)
+		}
+		d.balance(80)
+		var r wire.Renewed
+		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/renew", wire.Renew{Epoch: 1, LeaseMs: 60000}, &r), 200, "")
+		if r.CancelRequested || r.Until == nil {
+			t.Errorf("renewed %+v", r)
+		}
+		var ended wire.EndedTask
+		done := wire.CompleteTask{Epoch: 1, Output: json.RawMessage(`{"ok":true}`)}
+		for range 2 { // again, the same
+			d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", done, &ended), 200, "")
+			if ended.Status != "succeeded" {
+				t.Errorf("ended %+v", ended)
+			}
+		}
+		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", wire.CompleteTask{Epoch: 1, Output: json.RawMessage(`2`)}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", wire.CompleteTask{Epoch: 2}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "tasks/bit_nonsense/complete", done, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/effects", wire.EffectCall{Epoch: 1, Name: "n"}, nil), 400, fault.Validation)
+		no := false
+		d.want(d.ask("POST", "tasks/"+tasks[1].ID+"/fail", wire.FailTask{Epoch: 1, Message: "no", Retryable: &no}, &ended), 200, "")
+		if ended.Status != "failed" {
+			t.Errorf("ended %+v", ended)
+		}
+		d.balance(90)
+		var items wire.List[wire.BatchItem]
+		d.want(d.ask("GET", "batches/b/items?limit=2", nil, &items), 200, "")
+		if len(items.Items) != 2 || items.Next == nil || items.Items[0].State != "succeeded" || items.Items[0].Decision != nil || items.Items[1].Error != "no" ||
+			items.Items[1].Attempts != 1 || items.Items[0].Artifacts != tasks[0].Context.ArtifactPrefix {
+			t.Errorf("its items are %+v", items)
+		}
+		d.want(d.ask("GET", "batches/b/items?state=pending", nil, &items), 200, "")
+		if len(items.Items) != 1 || items.Items[0].Key != "z" || items.Items[0].Artifacts != "" {
+			t.Errorf("pending are %+v", items)
+		}
+		d.want(d.ask("GET", "batches/b/items?state=odd", nil, nil), 400, fault.Validation)
+		var f wire.Finalized
+		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: []string{"x", "z"}}, &f), 200, "")
+		if f.Accepted != 1 {
+			t.Errorf("accepted %+v", f)
+		}
+		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: []string{"nobody"}}, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "batches/b/finalize", nil, &f), 200, "")
+		tasks = d.claimItems("h", 10)
+		if len(tasks) != 1 {
+			t.Fatalf("took %+v", tasks)
+		}
+		var c wire.CancelledBatch
+		d.want(d.ask("POST", "batches/b/cancel", nil, &c), 202, "")
+		if c.Result != "ACCEPTED" || !c.Batch.CancelRequested {
+			t.Errorf("cancelled %+v", c)
+		}
+		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/renew", wire.Renew{Epoch: 1}, &r), 200, "")
+		if !r.CancelRequested {
+			t.Errorf("renewed %+v", r)
+		}
+		holdfasttest.Advance(t, d.engine, time.Hour)
+		stop := background(t, d.engine)
+		b = d.ends("b")
+		stop()
+		if b.Status != "CANCELLED" || b.Counts != (wire.BatchCounts{Succeeded: 1, Accepted: 1, Failed: 1, Cancelled: 1}) || b.Charged != 30 || b.Refunded != 20 {
+			t.Errorf("it is %+v", b)
+		}
+		d.balance(90)
+		d.want(d.ask("POST", "batches/b/cancel", nil, &c), 200, "")
+		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", done, nil), 409, fault.LeaseLost)
+		var all wire.List[wire.Batch]
+		d.want(d.ask("GET", "batches?status=CANCELLED", nil, &all), 200, "")
+		if len(all.Items) != 1 {
+			t.Errorf("cancelled are %+v", all)
+		}
+		d.want(d.ask("GET", "batches?status=odd", nil, nil), 400, fault.Validation)
+		d.want(d.ask("GET", "batches/none", nil, nil), 404, fault.NotFound)
+		// What happened is told, to the end, and again from where somebody was.
+		names, ids := d.eventsOf("b", "")
+		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
+			t.Errorf("told of %q", names)
+		}
+		if again, _ := d.eventsOf("b", ids[1]); !slices.Equal(again, names[2:]) {
+			t.Errorf("told again of %q", again)
+		}
+	}, batch.Keep(), batch.Artifacts(files))
+}
+
+// eventsOf follows a batch to its end.
+func (d *door) eventsOf(id, last string) (names, ids []string) {
+	d.t.Helper()
+	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/batches/"+id+"/events", nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for s := bufio.NewScanner(resp.Body); s.Scan(); {
+		if name, ok := strings.CutPrefix(s.Text(), "event: "); ok {
+			names = append(names, name)
+		}
+		if id, ok := strings.CutPrefix(s.Text(), "id: "); ok {
+			ids = append(ids, id)
+		}
+	}
+	return names, ids
+}
+
+// ends waits for the end of a batch.
+func (d *door) ends(id string) wire.Batch {
+	d.t.Helper()
+	d.eventsOf(id, "")
+	return d.batch(id)
+}
+
+// background runs an engine until the function that it returns is called.
+func background(t *testing.T, e *holdfast.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := e.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); done.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
+
+func TestABatchIsDoneByAURL(t *testing.T) {
+	var mu sync.Mutex
+	calls := make(map[string]int)
+	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call wire.HandlerCall
+		if err := json.NewDecoder(r.Body).Decode(&call); err != nil || call.Kind != "batchItem" || r.Header.Get("Idempotency-Key") == "" {
+			t.Errorf("was called with %+v, %v", call, err)
+		}
+		mu.Lock()
+		calls[call.Item]++
+		n := calls[call.Item]
+		mu.Unlock()
+		switch {
+		case call.Item == "bad":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write([]byte(`{"message":"not this one"}`))
+		case call.Item == "shy" && n <= 2: // once for each database
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			_, _ = w.Write([]byte(`{"output":"did ` + call.Item + `"}`))
+		}
+	}))
+	t.Cleanup(handler.Close)
+	o := httpapi.Options{NoKeys: true, SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	eachDoor(t, o, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: handler.URL}, nil), 201, "")
+		background(t, d.engine)
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 3, Items: newItems(5, "x", "bad", "shy", "y")}, nil), 201, "")
+		b := d.ends("b")
+		if b.Status != "COMPLETED" || b.Counts != (wire.BatchCounts{Succeeded: 3, Failed: 1, Accepted: 3}) {
+			t.Errorf("it is %+v", b)
+		}
+		d.balance(-15)
+		var items wire.List[wire.BatchItem]
+		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
+		if string(items.Items[0].Output) != `"did x"` || !strings.Contains(items.Items[1].Error, "not this one") || *items.Items[0].Decision != "accepted" {
+			t.Errorf("its items are %+v", items.Items)
+		}
+	}, httpapi.Handlers(o))
+}
