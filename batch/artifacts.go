@@ -70,16 +70,11 @@ func plain(name string) string {
 	return fmt.Sprintf("=%x-", sha256.Sum256([]byte(name)))
 }
 
-// Files is a store in a folder of this machine, or of one that all nodes share.
+// Files is a store in a folder of this machine, or of one that all nodes share. The folder
+// is made when something is put there.
 func Files(root string) (Store, error) {
 	root, err := filepath.Abs(root)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, err
-	}
-	return files{root}, nil
+	return files{root}, err
 }
 
 type files struct{ root string }

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
@@ -160,6 +161,13 @@ func (f doorFlags) engine(ctx context.Context, p *program, in inProcess) (*holdf
 		return nil, err
 	}
 	parts := []holdfast.Part{httpapi.Handlers(o)}
+	store, err := f.databaseFlags.store("") // as a server has it that is told nothing else
+	if err != nil {
+		return nil, err
+	}
+	if store != nil {
+		parts = append(parts, batch.Artifacts(store))
+	}
 	if in.feed {
 		o := stream.FeedOptions{}
 		if f.Workspace != "" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -118,6 +119,13 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
+	store, err := s.store(s.Artifacts)
+	if err != nil {
+		return err
+	}
+	if store != nil {
+		s.parts = append(s.parts, batch.Artifacts(store))
+	}
 	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), StuckAfter: s.JanitorStuckAfter},
 		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)
 	if err != nil {

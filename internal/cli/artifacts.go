@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/s3"
+)
+
+// store is where items keep artifacts, or nil.
+func (f databaseFlags) store(where string) (batch.Store, error) {
+	if where == "" {
+		path, ok := f.sqlitePath()
+		if !ok {
+			return nil, nil // each node would have a folder of its own
+		}
+		return batch.Files(path + ".artifacts")
+	}
+	if where == "none" {
+		return nil, nil
+	}
+	if folder, ok := strings.CutPrefix(where, "file:"); ok && folder != "" {
+		return batch.Files(folder)
+	}
+	if strings.HasPrefix(where, "s3:") {
+		c, err := s3.Parse(where)
+		if err != nil {
+			return nil, err
+		}
+		return s3.New(c)
+	}
+	return nil, misuse("--artifacts is file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL, or none")
+}
