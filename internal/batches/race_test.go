@@ -1,10 +1,20 @@
 package batches_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // Verifies that many who take and settle at once do each item once, and count right.
@@ -49,5 +59,133 @@ func TestManyWorkAtOnce(t *testing.T) {
 			}
 		}
 		s.is(batches.Completed, batches.Counts{Succeeded: items, Accepted: items}, items, 0, 0)
+	})
+}
+
+// Verifies I10 and I14: of teardowns at once, with cancels, a result that is delivered
+// twice and items that are accepted meanwhile, each item is refunded once or accepted, and
+// the refund is of what was flipped.
+func TestTeardownsAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(10_000)
+		const runs, items = 25, 6
+		spent := int64(0)
+		for i := range runs {
+			id := fmt.Sprint("b", i)
+			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Parallel: items, Items: work(items, 7)})
+			s.ok(err)
+			taken, err := batches.Take(ctx, s.e, batches.Ask{Handlers: []string{id}, Holder: "me", Limit: items})
+			s.ok(err)
+			s.settle(taken[:4]...)
+			var all sync.WaitGroup
+			begin := make(chan struct{})
+			try := func(f func() error) {
+				all.Go(func() {
+					<-begin
+					if err := f(); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+						t.Error(err)
+					}
+				})
+			}
+			for range 2 {
+				try(func() error { _, _, err := batches.Cancel(ctx, s.e, id); return err })
+				try(func() error { _, err := batches.Settle(ctx, s.e, taken[4], nil); return err })
+				try(func() error { _, err := batches.Look(ctx, s.e, store.Place{}); return err })
+				try(func() error { _, err := batches.Finalize(ctx, s.e, id, []string{"k001", "k002"}); return err })
+			}
+			close(begin)
+			all.Wait()
+			_, err = batches.Look(ctx, s.e, store.Place{})
+			s.ok(err)
+			b, err := batches.Get(ctx, s.e, id)
+			s.ok(err)
+			if b.Status != batches.Cancelling || b.Refunded != 7*(items-b.Accepted) || b.Charged != 7*items || b.Running != 0 {
+				t.Fatalf("%d: it is %+v", i, b)
+			}
+			spent += 7 * b.Accepted
+			if s.balance() != 10_000-spent {
+				t.Fatalf("%d: the wallet has %d, not %d", i, s.balance(), 10_000-spent)
+			}
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.keep()
+	})
+}
+
+// Verifies that nothing is flipped, or given up, without the wallet that it is refunded to,
+// that the reason is shown, and that the teardown goes on once the wallet is there.
+func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(100)
+		s.create(batches.New{Parallel: 2, Attempts: 1, Items: work(3, 10)})
+		all := s.take(2)
+		s.settle(all[0])
+		s.rename("w", "gone")
+		_, err := batches.Fail(ctx, s.e, all[1], "no", 0, false)
+		s.code(err, fault.NotFound)
+		_, _, err = batches.Cancel(ctx, s.e, "b")
+		s.ok(err)
+		_, err = batches.Look(ctx, s.e, store.Place{})
+		s.code(err, fault.NotFound)
+		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "there is no wallet") {
+			t.Fatalf("it is %+v", b)
+		}
+		s.rename("gone", "w")
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.keep()
+		s.is(batches.Cancelled, batches.Counts{Cancelled: 3}, 20, 20, 100)
+	})
+}
+
+// rename takes a wallet away, as nothing but a hand in the tables can, with its ledger.
+func (s site) rename(from, to string) {
+	s.t.Helper()
+	s.exec("UPDATE {}wallet SET id = '" + to + "' WHERE id = '" + from + "'")
+	s.exec("UPDATE {}ledger SET wallet = '" + to + "' WHERE wallet = '" + from + "'")
+}
+
+// exec does something to the tables by hand: {} stands before the name of a table.
+func (s site) exec(text string) {
+	s.t.Helper()
+	s.ok(s.e.Update(s.t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		if strings.HasSuffix(s.t.Name(), "sqlite") {
+			_, err := sqlite.Raw(tx).ExecContext(ctx, strings.ReplaceAll(text, "{}", "holdfast_"))
+			return err
+		}
+		_, err := postgres.Raw(tx).Exec(ctx, strings.ReplaceAll(text, "{}", "holdfast."))
+		return err
+	}))
+}
+
+// Verifies that a check sees what is wrong with a batch, whatever it is.
+func TestTheCheckSeesWhatIsWrong(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(100)
+		s.create(batches.New{Parallel: 3, Attempts: 1, Items: work(4, 10)})
+		all := s.take(3)
+		s.settle(all[0])
+		_, err := batches.Fail(t.Context(), s.e, all[1], "no", 0, false)
+		s.ok(err)
+		for name, c := range map[string][3]string{
+			"a charge that is another's":   {"UPDATE {}ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE {}ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
+			"a return that is a refund":    {"UPDATE {}ledger SET reference = '$batch/b/refund/k001' WHERE reference = '$batch/b/return/k001'", "UPDATE {}ledger SET reference = '$batch/b/return/k001' WHERE reference = '$batch/b/refund/k001'", "ledger"},
+			"charges that do not add up":   {"UPDATE {}batch SET charged = charged + 1", "UPDATE {}batch SET charged = charged - 1", "charged"},
+			"an item in another state":     {"UPDATE {}item SET state = 'waiting' WHERE key = 'k000'", "UPDATE {}item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
+			"a gap in the order of items":  {"UPDATE {}item SET n = 9 WHERE n = 4", "UPDATE {}item SET n = 4 WHERE n = 9", "counts"},
+			"an end with something to do":  {"UPDATE {}batch SET status = 'CANCELLED'", "UPDATE {}batch SET status = 'RUNNING'", "at its end"},
+			"a version without its event":  {"UPDATE {}batch SET version = version + 1", "UPDATE {}batch SET version = version - 1", "version"},
+			"an item that nobody will see": {"UPDATE {}item SET dirty = NOT dirty WHERE key = 'k001'", "UPDATE {}item SET dirty = NOT dirty WHERE key = 'k001'", "counts"},
+		} {
+			s.exec(c[0])
+			if r, err := s.e.Check(t.Context()); err != nil || !strings.Contains(r.String(), c[2]) {
+				t.Errorf("%s: %q, %v", name, r, err)
+			}
+			s.exec(c[1])
+		}
+		if r, err := s.e.Check(t.Context()); err != nil || !r.Clean() {
+			t.Errorf("%s, %v", r, err)
+		}
 	})
 }

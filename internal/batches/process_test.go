@@ -1,0 +1,341 @@
+package batches_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/internal/wallets"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// nodeVar names the database of a child process.
+const nodeVar = "HOLDFAST_BATCHES_NODE"
+
+func databaseAt(name string) holdfast.Database {
+	if strings.HasPrefix(name, "postgres:") {
+		return postgres.URL(name)
+	}
+	return sqlite.File(name)
+}
+
+// eachAt runs a test on both databases, which have names for other processes.
+func eachAt(t *testing.T, f func(*testing.T, site, string)) {
+	t.Helper()
+	for name, make := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := make(t)
+			f(t, site{t, holdfasttest.OpenOn(t, databaseAt(db))}, db)
+		})
+	}
+}
+
+// TestNodeProcess is no test, but a program in a process of its own, which the tests below
+// start and kill. It does what its input says, and says what becomes of it.
+func TestNodeProcess(t *testing.T) {
+	db := os.Getenv(nodeVar)
+	if db == "" {
+		return // it is for child processes
+	}
+	if err := obey(db); err != nil {
+		fmt.Println("ended", err)
+	}
+	os.Exit(0)
+}
+
+// obey does what it is told, a line each: "race h n" takes of a handler, n at once, and
+// settles; "post from n" credits and debits, n at once; "work" does items until it is
+// killed, and "finish" does them to the end.
+func obey(db string) error {
+	e, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		f := strings.Fields(in.Text())
+		n := 0
+		if len(f) > 2 {
+			if _, err := fmt.Sscan(f[2], &n); err != nil {
+				return err
+			}
+		}
+		switch f[0] {
+		case "race":
+			fmt.Println("raced", f[1], race(e, f[1], n))
+		case "post":
+			fmt.Println("posted", post(e, f[1], n))
+		case "work", "finish":
+			go serve(e, f[0] == "finish")
+		}
+	}
+	return nil
+}
+
+// race takes items, n callers at once, and settles them. It tells what fails that should
+// not.
+func race(e *holdfast.Engine, handler string, n int) error {
+	ctx := context.Background()
+	failures := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			some, err := batches.Take(ctx, e, batches.Ask{Handlers: []string{handler}, Holder: fmt.Sprint("w", os.Getpid()), Limit: 1})
+			for _, x := range some {
+				if _, ended := batches.Settle(ctx, e, x, nil); fault.CodeOf(ended) != fault.LeaseLost { // it was flipped
+					err = errors.Join(err, ended)
+				}
+			}
+			failures[i] = err
+		})
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+// post credits and debits, n callers at once, and returns what that comes to.
+func post(e *holdfast.Engine, from string, n int) (sum int64) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		all.Go(func() {
+			delta := int64(7 + i)
+			if i%2 == 1 {
+				delta = -int64(5 + i)
+			}
+			a := wallets.PostArgs{Wallet: "w", Delta: delta, Reason: "test", Reference: fmt.Sprint(from, "/", i)}
+			for range 2 { // the second time it is there already
+				if _, err := wallets.Post(context.Background(), e, a); err != nil {
+					fmt.Println("failed", err)
+					return
+				}
+			}
+			mu.Lock()
+			sum += delta
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	return sum
+}
+
+// serve does items. A body that is not to finish hangs.
+func serve(e *holdfast.Engine, finish bool) {
+	w := &batches.Worker{Engine: e, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: fmt.Sprint("w", os.Getpid()), Handlers: func() []string { return []string{"h"} }, Parallel: 1,
+		Body: func(ctx context.Context, t batches.Taken) ([]byte, []batches.Commit, error) {
+			fmt.Println("body", t.Key)
+			if !finish {
+				<-ctx.Done()
+			}
+			return nil, nil, ctx.Err()
+		}}
+	w.Run(context.Background())
+}
+
+// node is a child process.
+type node struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // what it says; closed when it is dead
+}
+
+// start starts a child process and waits until it is ready.
+func start(t *testing.T, db string) *node {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNodeProcess$")
+	cmd.Env = append(os.Environ(), nodeVar+"="+db)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t, cmd, in, make(chan string, 4096)}
+	dead := make(chan struct{})
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			n.lines <- s.Text()
+		}
+		_ = cmd.Wait()
+		close(n.lines)
+		close(dead)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-dead
+	})
+	n.hears("ready")
+	return n
+}
+
+func (n *node) tell(format string, args ...any) {
+	n.t.Helper()
+	if _, err := fmt.Fprintf(n.in, format+"\n", args...); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// hears waits for a line that begins so, and returns the rest.
+func (n *node) hears(begin string) string {
+	n.t.Helper()
+	for line := range n.lines {
+		if rest, ok := strings.CutPrefix(line, begin); ok {
+			return strings.TrimSpace(rest)
+		}
+		n.t.Fatalf("it said %q where %q was wanted", line, begin)
+	}
+	n.t.Fatalf("it died before it said %q", begin)
+	return ""
+}
+
+// Verifies I13, from four processes with four callers each: whoever wins, no item is taken
+// behind a cancel of its batch in the batch's own history, and what was charged for what was
+// taken before it is refunded.
+func TestCancelRacesTheTakes(t *testing.T) {
+	eachAt(t, func(t *testing.T, s site, db string) {
+		ctx := t.Context()
+		s.wallet(1_000_000)
+		var nodes []*node
+		for range 4 {
+			nodes = append(nodes, start(t, db))
+		}
+		untouched, begun := 0, 0
+		for i := range rounds {
+			id := fmt.Sprint("b", i)
+			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Parallel: 8, Items: work(20, 3)})
+			s.ok(err)
+			for _, n := range nodes {
+				n.tell("race %s 4", id)
+			}
+			b, accepted, err := batches.Cancel(ctx, s.e, id)
+			s.ok(err)
+			if accepted != (b.Next > 0) {
+				t.Fatalf("%d: cancelled: %v, %+v", i, accepted, b)
+			}
+			for _, n := range nodes {
+				if failed := n.hears("raced " + id); failed != "<nil>" {
+					t.Fatalf("%d: %s", i, failed)
+				}
+			}
+			after, err := batches.Get(ctx, s.e, id)
+			s.ok(err)
+			if after.Next != b.Next {
+				t.Fatalf("%d: an item was taken after the cancel: %+v, and then %+v", i, b, after)
+			}
+			told, err := events.Read(ctx, s.e, events.ReadArgs{Stream: batches.Stream(id), Limit: 100})
+			s.ok(err)
+			cancelled := false
+			for _, e := range told {
+				if cancelled && e.Name == "itemsTaken" {
+					t.Fatalf("%d: an item was taken behind the cancel: %+v", i, told)
+				}
+				cancelled = cancelled || e.Name == "cancelRequested" || e.Name == "cancelled"
+			}
+			if accepted {
+				begun++
+			} else {
+				untouched++
+			}
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		for n := 1; n > 0; {
+			var err error
+			n, err = batches.Look(ctx, s.e, store.Place{})
+			s.ok(err)
+		}
+		if s.balance() != 1_000_000 {
+			t.Errorf("the wallet has %d", s.balance())
+		}
+		t.Logf("of %d rounds the cancel was first in %d", rounds, untouched)
+	})
+}
+
+// Verifies that credits and debits of four processes at once are added up exactly.
+func TestProcessesShareAWallet(t *testing.T) {
+	eachAt(t, func(t *testing.T, s site, db string) {
+		s.wallet(1000)
+		var nodes []*node
+		for range 4 {
+			nodes = append(nodes, start(t, db))
+		}
+		for i, n := range nodes {
+			n.tell("post p%d 25", i)
+		}
+		want := int64(1000)
+		for _, n := range nodes {
+			var sum int64
+			if _, err := fmt.Sscan(n.hears("posted"), &sum); err != nil {
+				t.Fatal(err)
+			}
+			want += sum
+		}
+		a, err := wallets.Audit(t.Context(), s.e, "w")
+		if err != nil || len(a.Wrong) > 0 || a.Entries != 101 || s.balance() != want {
+			t.Errorf("the wallet has %d, not %d: %+v, %v", s.balance(), want, a, err)
+		}
+	})
+}
+
+// Verifies that an item whose workers are killed is charged once, is done by the next, and
+// counts their deaths.
+func TestKilledWorkersAreChargedOnce(t *testing.T) {
+	eachAt(t, func(t *testing.T, s site, db string) {
+		s.wallet(25)
+		s.create(batches.New{Items: work(1, 10)})
+		for range 3 {
+			n := start(t, db)
+			n.tell("work")
+			n.hears("body k000")
+			if err := n.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			for range n.lines { // until it is dead
+			}
+			holdfasttest.Advance(t, s.e, time.Minute)
+			if freed, err := batches.Expire(t.Context(), s.e, store.Place{}); freed != 1 || err != nil {
+				t.Fatalf("freed %d, %v", freed, err)
+			}
+			if s.balance() != 15 {
+				t.Fatalf("the wallet has %d", s.balance())
+			}
+		}
+		n := start(t, db)
+		n.tell("finish")
+		n.hears("body k000")
+		for !s.get().Over() {
+			if err := t.Context().Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.is(batches.Completed, batches.Counts{Succeeded: 1, Accepted: 1}, 10, 0, 15)
+		items, err := batches.Items(t.Context(), s.e, "b", 0, "", 1)
+		if err != nil || items[0].Deaths != 3 || items[0].Attempts() != 4 {
+			t.Errorf("it is %+v, %v", items, err)
+		}
+	})
+}
