@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -137,10 +138,14 @@ func (w *Worker) lease() time.Duration {
 // recording depends on the worker's own context, which ends when it stops.
 func (w *Worker) Serve(ctx context.Context, t Taken) {
 	ctx = store.InWorkspace(ctx, t.Workspace)
+	var told atomic.Bool // the body was, that it is not wanted any more
 	k := hold.Keeper{Lease: w.lease(), Timeout: t.Timeout, Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, t, w.lease())
 		if err == nil && r.CancelRequested { // what it would bring is refunded
 			err = lost(t)
+		}
+		if fault.CodeOf(err) == fault.LeaseLost {
+			told.Store(true)
 		}
 		return err
 	}}
@@ -149,7 +154,8 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 	stopping := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	if err := w.record(ctx, t, output, commits, err, stopping); err != nil {
+	err = w.record(ctx, t, output, commits, err, stopping)
+	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {
 		w.Log.Warn("the end of an item was not recorded", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
 	}
 }

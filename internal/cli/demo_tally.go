@@ -10,7 +10,7 @@ import (
 
 // counts are the sums of the story.
 type counts struct {
-	bodies, claims, lost, closed, kills, charges, mails int
+	bodies, claims, lost, closed, kills, charges, mails, refunds int
 }
 
 // tally is the sum of all accounts: as it was told to the callers, and as the
@@ -90,6 +90,7 @@ func (t tally) rows() []row {
 		{"kills, recovered", t.told.kills, t.recorded.kills, fmt.Sprintf("%d freed by the janitor, %d resumed", t.freed, t.resumed)},
 		{"charges", t.told.charges, t.recorded.charges, fmt.Sprintf("%d asked for again, and known by the key", t.repeated)},
 		{"mails", t.told.mails, t.recorded.mails, "by an after-effect"},
+		{"refunds", t.told.refunds, t.recorded.refunds, "of what nobody accepted"},
 	}
 }
 

@@ -38,7 +38,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	}
 	if c.Demo {
 		d := newDemo(p, c.databaseFlags)
-		s.parts, s.sweepEvery = append(s.parts, d.shop), demoSweep
+		s.parts, s.sweepEvery = append(s.parts, d.shop, d.scans), demoSweep
 		s.story = func(ctx context.Context, _ *holdfast.Engine) error { return d.tell(ctx) }
 	}
 	return s.run(ctx)

@@ -9,8 +9,7 @@ WITH m AS (
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), cur AS MATERIALIZED (
-    SELECT m.member, m.keys, b.shard, b.workspace, b.id, b.status, b.cancel_requested, b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted,
-           b.failed, b.cancelled, b.version
+    SELECT m.member, m.keys, b.shard, b.workspace, b.id, b.status, b.cancel_requested, b.accepted, b.version
       FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), strangers AS (
@@ -29,8 +28,7 @@ WITH m AS (
     RETURNING cur.member
 ), moved AS (
     UPDATE {schema}.batch b
-       SET accepted = cur.accepted + n.taken, version = cur.version + 1, updated_at = t.now, items = cur.items, next = cur.next,
-           waiting = cur.waiting, running = cur.running, succeeded = cur.succeeded, failed = cur.failed, cancelled = cur.cancelled
+       SET accepted = cur.accepted + n.taken, version = cur.version + 1, updated_at = t.now
       FROM t, cur JOIN (SELECT taken.member, count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
      WHERE b.shard = cur.shard AND b.workspace = cur.workspace AND b.id = cur.id
     RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at

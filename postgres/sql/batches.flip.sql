@@ -17,11 +17,10 @@ WITH m AS (
             WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
               FOR UPDATE) AS w ON true
 ), b AS MATERIALIZED (
-    SELECT w.member, w.shard, w.workspace, w.batch, w.after, w.room, w.wallet, w.balance, w.rows, b.status, b.items, b.next, b.waiting, b.running,
-           b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.charged, b.refunded, b.version
+    SELECT w.member, w.shard, w.workspace, w.batch, w.after, w.room, w.wallet, w.balance, w.rows, b.status, b.next, b.waiting, b.running,
+           b.succeeded, b.accepted, b.cancelled, b.dirty, b.refunded, b.version
       FROM w CROSS JOIN LATERAL (
-           SELECT b.status, b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.charged, b.refunded,
-                  b.version, b.cancel_requested
+           SELECT b.status, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.cancelled, b.dirty, b.refunded, b.version, b.cancel_requested
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
@@ -67,7 +66,7 @@ WITH m AS (
     UPDATE {schema}.batch c
        SET status = 'CANCELLING', waiting = b.waiting - sums.waiting, running = b.running - sums.running, succeeded = b.succeeded - sums.succeeded,
            cancelled = b.cancelled + sums.flipped, dirty = b.dirty + sums.flipped, refunded = b.refunded + sums.cost, need = 0,
-           version = b.version + 1, updated_at = t.now, items = b.items, next = b.next, accepted = b.accepted, failed = b.failed, charged = b.charged
+           version = b.version + 1, updated_at = t.now
       FROM t, b, sums
      WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch AND sums.fits AND sums.news
     RETURNING b.member, c.version, c.updated_at

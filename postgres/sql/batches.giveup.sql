@@ -15,16 +15,15 @@ WITH m AS (
             WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
               FOR UPDATE) AS w ON true
 ), b AS MATERIALIZED (
-    SELECT w.member, w.shard, w.workspace, w.batch, w.key, w.how, w.epoch, w.error, w.wallet, w.balance, w.rows, b.version, b.items, b.next, b.waiting, b.running,
-           b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.sum, b.refunded
+    SELECT w.member, w.shard, w.workspace, w.batch, w.key, w.how, w.epoch, w.error, w.wallet, w.balance, w.rows, b.version, b.running, b.failed, b.dirty, b.refunded
       FROM w CROSS JOIN LATERAL (
-           SELECT b.version, b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.charged AS sum, b.refunded
+           SELECT b.version, b.running, b.failed, b.dirty, b.refunded
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
 ), cur AS MATERIALIZED (
     SELECT b.member, b.shard, b.workspace, b.batch, b.key, b.how, b.epoch AS wanted, b.error AS says, b.wallet, b.balance, b.rows, b.version,
-           b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.sum, b.refunded, i.state, i.epoch, i.until, i.charged, i.failures, i.deaths, i.holder
+           b.running, b.failed, b.dirty, b.refunded, i.state, i.epoch, i.until, i.charged, i.failures, i.deaths, i.holder
       FROM b CROSS JOIN LATERAL (
            SELECT i.state, i.epoch, i.until, i.charged, i.failures, i.deaths, i.holder FROM {schema}.item i
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.key = b.key
@@ -57,8 +56,7 @@ WITH m AS (
 ), moved AS (
     UPDATE {schema}.batch c
        SET running = ok.running - 1, failed = ok.failed + 1, dirty = ok.dirty + 1, refunded = ok.refunded + ok.charged, version = ok.version + 1,
-           updated_at = t.now, items = ok.items, next = ok.next, waiting = ok.waiting, succeeded = ok.succeeded, accepted = ok.accepted,
-           cancelled = ok.cancelled, charged = ok.sum
+           updated_at = t.now
       FROM t, ok
      WHERE c.shard = ok.shard AND c.workspace = ok.workspace AND c.id = ok.batch AND ok.fits
     RETURNING ok.member, c.version, c.updated_at, c.items - c.next + c.waiting AS pending, c.running, c.succeeded, c.failed, c.cancelled, c.accepted

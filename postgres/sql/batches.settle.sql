@@ -53,7 +53,6 @@ WITH m AS (
     UPDATE {schema}.batch c
        SET running = b.running - sums.ended, succeeded = b.succeeded + sums.done, waiting = b.waiting + sums.ended - sums.done,
            version = b.version + sums.ended, updated_at = t.now,
-           items = b.items, next = b.next, accepted = b.accepted, failed = b.failed, cancelled = b.cancelled,
            due_at = CASE WHEN b.sealed AND NOT b.cancel_requested AND b.next = b.items AND b.waiting + sums.ended - sums.done = 0
                               AND b.running = sums.ended AND b.dirty = 0
                          THEN t.now ELSE b.due_at END

@@ -1,8 +1,6 @@
 -- Takes items of a batch, as many as may run at once, and reserves what those cost that
 -- were never taken: in their order, as far as the wallet lasts. Locks wallet, batch and
--- items, in this order. Nothing is taken of a batch that is to be cancelled. Constraints
--- are judged before the row is found to be an old one, so each column that they speak of
--- is set to what was locked.
+-- items, in this order. Nothing is taken of a batch that is to be cancelled.
 -- $4 batch, $5 holder, $6 lease in ms, $7 limit
 -- $8 revision, $9 marks
 WITH m AS (
@@ -16,9 +14,9 @@ WITH m AS (
        FOR UPDATE OF w
 ), b AS MATERIALIZED (
     SELECT w.member, w.shard, w.workspace, w.batch, w.holder, w.lease, w.wallet, w.balance, w.negative, w.rows,
-           b.status, b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.charged, b.refunded, b.version, least(w.room, b.parallel - b.running) AS room, b.timeout, b.artifacts
+           b.status, b.items, b.next, b.waiting, b.running, b.charged, b.version, least(w.room, b.parallel - b.running) AS room, b.timeout, b.artifacts
       FROM w CROSS JOIN LATERAL (
-           SELECT b.status, b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.charged, b.refunded, b.version, b.parallel, b.cancel_requested, b.timeout, b.artifacts
+           SELECT b.status, b.items, b.next, b.waiting, b.running, b.charged, b.version, b.parallel, b.cancel_requested, b.timeout, b.artifacts
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
@@ -71,8 +69,7 @@ WITH m AS (
 ), moved AS (
     UPDATE {schema}.batch c
        SET status = 'RUNNING', next = b.next + sums.first, waiting = b.waiting - sums.again, running = b.running + sums.again + sums.first,
-           charged = b.charged + sums.cost, version = b.version + 1, served_at = t.now, updated_at = t.now,
-           items = b.items, succeeded = b.succeeded, accepted = b.accepted, failed = b.failed, cancelled = b.cancelled, refunded = b.refunded
+           charged = b.charged + sums.cost, version = b.version + 1, served_at = t.now, updated_at = t.now
       FROM t, b, sums
      WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch AND sums.again + sums.first > 0
     RETURNING b.member, c.version
