@@ -4,7 +4,7 @@
 GO     ?= go
 PGRUN   = $(GO) run ./internal/pgtest/pgrun --
 PKGS   ?= ./...
-LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks ./internal/wallets ./httpapi
+LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks ./internal/wallets ./internal/batches ./httpapi
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.
@@ -34,7 +34,7 @@ endif
 	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) $(LATER) -timeout 25m $(PKGS)
 ifneq ($(RACE),)
 	@echo 'the long tests at their full length, without the race detector'
-	$(PGRUN) $(GO) test -timeout 25m -run '^(TestHoldRace|TestOneOfTwoCreatesWins|$(ALONE))$$' $(LONG)
+	$(PGRUN) $(GO) test -timeout 25m -run '^(TestHoldRace|TestOneOfTwoCreatesWins|TestCancelRaces.*|$(ALONE))$$' $(LONG)
 endif
 
 race: c-compiler ## all tests, never without the race detector

@@ -349,3 +349,20 @@ func TestACreditRacesThePause(t *testing.T) {
 		}
 	})
 }
+
+// Verifies that with funds for one item, and room for eight, one call is made.
+func TestFundsForOneAreOneCall(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		var calls atomic.Int64
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return int(calls.Add(1)), nil }, batch.Options{Parallel: 8})
+		e := open(kind)
+		fund(t, e, 15)
+		if _, err := kind.Create(t.Context(), e, "w", work(8, 10), batch.ID("b")); err != nil {
+			t.Fatal(err)
+		}
+		b := until(t, e, "b", func(b batch.Batch) bool { return b.Status == batch.Paused })
+		if calls.Load() != 1 || b.Counts.Succeeded != 1 || balance(t, e) != 5 {
+			t.Errorf("%d calls: %+v", calls.Load(), b)
+		}
+	})
+}
