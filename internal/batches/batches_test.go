@@ -197,14 +197,21 @@ func TestABatchIsCancelled(t *testing.T) {
 		}
 		s.keep()
 		s.is(batches.Cancelling, batches.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
+		other := all[2]
+		other.Epoch += 3
+		for range 2 { // of a hold that was not, nothing is believed
+			_, err = batches.Settle(t.Context(), s.e, other, nil)
+			s.code(err, fault.LeaseLost)
+			s.keep()
+			s.is(batches.Cancelling, batches.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
+		}
 		_, err = batches.Settle(t.Context(), s.e, all[2], nil)
 		s.code(err, fault.LeaseLost)
 		_, accepted, err = batches.Cancel(t.Context(), s.e, "b")
 		if err != nil || !accepted {
 			t.Fatalf("cancelled again: %v, %v", accepted, err)
 		}
-		holdfasttest.Advance(t, s.e, 2*time.Minute) // until nobody can be at work any more
-		s.keep()
+		s.keep() // who had the item has said that it is done with it
 		s.is(batches.Cancelled, batches.Counts{Succeeded: 1, Accepted: 1, Cancelled: 5}, 30, 20, 90)
 		b, accepted, err = batches.Cancel(t.Context(), s.e, "b")
 		if err != nil || accepted || b.Status != batches.Cancelled {

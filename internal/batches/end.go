@@ -125,6 +125,14 @@ var (
 			*all = append(*all, x)
 			return err
 		})
+	leftVerb = store.NewVerb(store.Decl{Name: "batches.left", Repeat: true},
+		func(a renewArgs) []string { return []string{row(a.id)} },
+		func(a renewArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.key)
+			args.Int(a.epoch)
+		}, scanApplied).
+		Waking(func(renewArgs) []string { return []string{Keeping} })
 	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]expired, r store.Row) error {
@@ -156,7 +164,18 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 	case e.State == "succeeded" && e.epoch == t.Epoch && strict.Equal(e.output, output):
 		return e, nil
 	}
-	return e, lost(t)
+	return e, left(ctx, d, t, e)
+}
+
+// left is the error of a holder that comes too late. If its item was cancelled meanwhile, it
+// is noted that the holder has done with it: the teardown need not wait for it any longer.
+func left(ctx context.Context, d store.Doer, t Taken, e Ended) error {
+	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
+		if _, err := leftVerb.DoAt(ctx, d, t.place(), renewArgs{id: t.Batch, key: t.Key, epoch: t.Epoch}); err != nil {
+			return err
+		}
+	}
+	return lost(t)
 }
 
 func lost(t Taken) error { return hold.Lost("the item "+t.Key+" of the batch "+t.Batch, t.Epoch) }
@@ -178,7 +197,7 @@ func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time
 			return e, nil
 		}
 		if !e.last {
-			return e, lost(t)
+			return e, left(ctx, d, t, e)
 		}
 	}
 	return giveUp(ctx, d, t, "fail", message)
@@ -197,14 +216,14 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 	case g.state == "failed" && g.epoch == t.Epoch && how == "fail":
 		return e, nil // it was, by this very hold
 	}
-	return e, lost(t)
+	return e, left(ctx, d, t, e)
 }
 
 // Release gives an item back untouched, due after the delay.
 func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) error {
 	e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
 	if err == nil && !e.applied {
-		err = lost(t)
+		err = left(ctx, d, t, e)
 	}
 	return err
 }

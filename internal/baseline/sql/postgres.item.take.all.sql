@@ -1,4 +1,6 @@
--- Takes the next items of a batch, as many as its wallet can pay for.
+-- Takes the next items of a batch, as many as its wallet can pay for. They are
+-- changed as a range of numbers: a join with a list of any length would read the whole
+-- table.
 -- $1 shard, $2 workspace, $3 id of the event, $4 batch, $5 holder, $6 lease in ms,
 -- $7 limit
 WITH b AS MATERIALIZED (
@@ -25,8 +27,8 @@ WITH b AS MATERIALIZED (
     UPDATE {schema}.item i
        SET state = 'running', charged = i.cost, holder = $5::text, epoch = i.epoch + 1,
            until = t.now + $6::bigint * interval '1 ms', taken_at = t.now, updated_at = t.now
-      FROM t, able
-     WHERE i.shard = $1 AND i.workspace = $2 AND i.batch = $4 AND i.n = able.n
+      FROM t, b, sums
+     WHERE i.shard = $1 AND i.workspace = $2 AND i.batch = $4 AND i.n > b.next AND i.n <= b.next + sums.taken
     RETURNING i.n, i.key, i.epoch, i.until, i.input
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
