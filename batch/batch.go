@@ -133,7 +133,7 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted 
 }
 
 // Finalize accepts items that have succeeded, and returns how many: those with the keys,
-// or all. What is accepted is not refunded any more. None is, once a cancel is requested
+// or all if none is given (of an empty slice that is not nil, none). What is accepted is not refunded any more. None is, once a cancel is requested
 // or the batch is at its end.
 func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
 	n, err := batches.Finalize(ctx, d, id, keys)

@@ -366,3 +366,93 @@ func TestFundsForOneAreOneCall(t *testing.T) {
 		}
 	})
 }
+
+// Verifies that an undo that hangs holds up no other teardown, and that an item whose input
+// its kind cannot read is given up without one.
+func TestAnUndoThatHangs(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		entered, free := make(chan struct{}, 10), make(chan struct{})
+		hangs := batch.Define("hangs", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{}).
+			Undo(func(context.Context, *batch.Undone[in, int]) error { entered <- struct{}{}; <-free; return nil })
+		other := batch.Define("other", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{}).
+			Undo(func(context.Context, *batch.Undone[in, int]) error { return nil })
+		e := open(hangs, other)
+		fund(t, e, 100)
+		cancelled := func(k *batch.Kind[in, int], id string) {
+			if _, err := k.Create(t.Context(), e, "w", work(1, 1), batch.ID(id), batch.Open()); err != nil {
+				t.Fatal(err)
+			}
+			until(t, e, id, func(b batch.Batch) bool { return b.Counts.Succeeded == 1 })
+			if _, _, err := batch.Cancel(t.Context(), e, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancelled(hangs, "a")
+		<-entered
+		cancelled(other, "b")
+		if b := until(t, e, "b", over); b.Refunded != 1 {
+			t.Errorf("it is %+v", b)
+		}
+		if b, err := batch.Get(t.Context(), e, "a"); err != nil || b.Status != batch.Cancelling || b.Refunded != 1 {
+			t.Errorf("it is %+v, %v", b, err)
+		}
+		// A kind of another program has the name: its items are poison here.
+		poison := func(yield func(batch.Work[string]) bool) {
+			yield(batch.Work[string]{Key: "k", Cost: 1, Input: "no object"})
+		}
+		if _, err := foreign("other").Create(t.Context(), e, "w", poison, batch.ID("c")); err != nil {
+			t.Fatal(err)
+		}
+		if b := until(t, e, "c", over); b.Status != batch.Completed || b.Counts.Failed != 1 {
+			t.Errorf("it is %+v", b)
+		}
+		free <- struct{}{}
+		until(t, e, "a", over)
+	})
+}
+
+// foreign is a kind of another program, whose items are undone.
+func foreign(name string) *batch.Kind[string, int] {
+	return batch.Define(name, func(context.Context, *batch.Item[string]) (int, error) { return 1, nil }, batch.Options{}).
+		Undo(func(context.Context, *batch.Undone[string, int]) error { return nil })
+}
+
+// Verifies that a batch that is made again under its id goes on where it was left, and takes
+// no other items.
+func TestABatchIsMadeAgain(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{})
+		e := open() // nobody does the items
+		fund(t, e, 0)
+		first, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("b"), batch.Open())
+		if err != nil || !first.Open {
+			t.Fatalf("made %+v, %v", first, err)
+		}
+		for _, c := range []iter.Seq[batch.Work[in]]{work(2, 1), work(3, 2)} {
+			if _, err := kind.Create(t.Context(), e, "w", c, batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("made otherwise: %v", err)
+			}
+		}
+		if _, err := kind.Create(t.Context(), e, "other", work(3, 1), batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
+			t.Errorf("made with another wallet: %v", err)
+		}
+		b, err := kind.Create(t.Context(), e, "w", work(2500, 1), batch.ID("b"))
+		if err != nil || b.Open || b.Counts.Pending != 2500 {
+			t.Errorf("made on: %+v, %v", b, err)
+		}
+		if n := len(itemsOf(t, e, "b")); n != 2500 {
+			t.Errorf("it has %d items", n)
+		}
+	})
+}
+
+func itemsOf(t *testing.T, e *holdfast.Engine, id string) (keys []string) {
+	t.Helper()
+	for s, err := range batch.Items(t.Context(), e, id, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, s.Key)
+	}
+	return keys
+}

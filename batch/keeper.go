@@ -25,6 +25,8 @@ type keeper struct {
 	kinds     []string
 	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
 	artifacts Store
+	slots     chan struct{} // for cleanups
+	cleaning  sync.WaitGroup
 }
 
 type keeperKey struct{}
@@ -32,10 +34,15 @@ type keeperKey struct{}
 // keeperOf returns the keeper of an engine; the first who asks starts it.
 func keeperOf(e *holdfast.Engine) *keeper {
 	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
-		e.Background(func(ctx context.Context) {
-			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: k.look, Idle: keepEvery}
-			p.Run(ctx)
+		k := &keeper{engine: e, slots: make(chan struct{}, cleaners), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		poll := func(look func(context.Context) (bool, error)) func(context.Context) {
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: look, Idle: keepEvery}
+			return p.Run
+		}
+		e.Background(poll(k.look))
+		e.Background(func(ctx context.Context) { // a cleanup that hangs holds up no teardown
+			defer k.cleaning.Wait()
+			poll(k.sweeps)(ctx)
 		})
 		e.Sweep("batches", k.sweep)
 		return k
@@ -72,10 +79,17 @@ func (k *keeper) look(ctx context.Context) (found bool, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
 		n, failed := batches.Look(ctx, k.engine, store.Place{Shard: shard})
-		err = errors.Join(err, failed)
-		swept, failed := k.clean(ctx, shard)
-		err = errors.Join(err, failed)
-		found = found || n+swept > 0
+		found, err = found || n > 0, errors.Join(err, failed)
+	}
+	return found && err == nil, err
+}
+
+// sweeps begins to clean up after what there is room for.
+func (k *keeper) sweeps(ctx context.Context) (found bool, err error) {
+	shards, err := k.engine.Shards(ctx)
+	for _, shard := range shards {
+		n, failed := k.clean(ctx, shard)
+		found, err = found || n > 0, errors.Join(err, failed)
 	}
 	return found && err == nil, err
 }
@@ -91,34 +105,39 @@ func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// clean cleans up after items that were given up or cancelled.
+// clean begins to clean up after items that were given up or cancelled, and returns of how
+// many.
 func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
-	limit := sweptPage
+	room, limit := 0, sweptPage
 	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
-		limit = cleaners
+		var err error
+		if room, err = k.reserve(ctx); err != nil {
+			return 0, err
+		}
+		limit = room
 	}
+	defer func() {
+		for range room {
+			<-k.slots
+		}
+	}()
 	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{At: store.Place{Shard: shard}, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}
 	clean := make(map[batchKey][]batches.Swept) // that nothing has to be done for
-	var some sync.WaitGroup
-	var mu sync.Mutex
 	for _, s := range all {
 		if !s.Undo && !s.Artifacts {
 			key := batchKey{s.Workspace, s.Batch}
 			clean[key] = append(clean[key], s)
 			continue
 		}
-		some.Go(func() {
-			if failed := k.cleanOne(store.InWorkspace(ctx, s.Workspace), s); failed != nil {
-				mu.Lock()
-				err = errors.Join(err, failed)
-				mu.Unlock()
-			}
+		room--
+		k.cleaning.Go(func() {
+			defer func() { <-k.slots }()
+			k.cleanOne(store.InWorkspace(ctx, s.Workspace), s)
 		})
 	}
-	some.Wait()
 	for _, list := range clean {
 		if failed := batches.Cleaned(ctx, k.engine, list...); fault.CodeOf(failed) != fault.LeaseLost {
 			err = errors.Join(err, failed)
@@ -127,10 +146,27 @@ func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
 	return len(all), err
 }
 
+// reserve waits for room for a cleanup, and takes all that there is.
+func (k *keeper) reserve(ctx context.Context) (room int, err error) {
+	select {
+	case k.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	for room = 1; room < cap(k.slots); room++ {
+		select {
+		case k.slots <- struct{}{}:
+		default:
+			return room, nil
+		}
+	}
+	return room, nil
+}
+
 type batchKey struct{ workspace, batch string }
 
 // cleanOne cleans up after one item. What fails is shown on the batch.
-func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) error {
+func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) {
 	kp := hold.Keeper{Lease: hold.Lease, Renew: func(ctx context.Context) error { return batches.Keep(ctx, k.engine, s, hold.Lease) }}
 	commits, err := k.undo(kp.Start(ctx), s)
 	kp.Stop()
@@ -138,10 +174,12 @@ func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) error {
 		err = k.cleaned(ctx, s, commits)
 	}
 	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
-		return nil // it is another's, or somebody comes again when the hold has run out
+		return // it is another's, or somebody comes again when the hold has run out
 	}
 	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
-	return batches.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err))
+	if err := batches.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err)); err != nil {
+		k.engine.Log().Warn("why an item could not be cleaned up after was not noted", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
+	}
 }
 
 // undo deletes an item's artifacts, and, once nobody can be at work on it any more, has
@@ -169,6 +207,9 @@ func (k *keeper) cleaned(ctx context.Context, s batches.Swept, commits []batches
 		return batches.Cleaned(ctx, k.engine, s)
 	}
 	return k.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if err := batches.Lock(ctx, tx, s.Place(), s.Batch); err != nil {
+			return err
+		}
 		if err := batches.Cleaned(ctx, tx, s); err != nil {
 			return err
 		}

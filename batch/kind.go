@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -180,16 +179,21 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 	if b.Wallet != n.Wallet || b.Handler != n.Handler {
 		return other("another wallet or kind")
 	}
+	closed := b.Sealed || b.Over() || b.CancelRequested
 	total := int64(0)
 	for {
-		if b.Sealed || b.Over() || b.CancelRequested {
-			if err := k.same(ctx, d, n.ID, total, some); err != nil {
-				return told(b), err
-			}
-		} else if _, err := batches.Add(ctx, d, n.ID, some); err != nil {
+		there, err := k.same(ctx, d, n.ID, total, some)
+		if err != nil {
 			return told(b), err
 		}
-		total += int64(len(some))
+		if total += int64(len(some)); there < len(some) {
+			if closed {
+				return other("fewer items")
+			}
+			if _, err := batches.Add(ctx, d, n.ID, some[there:]); err != nil {
+				return told(b), err
+			}
+		}
 		if !more {
 			break
 		}
@@ -197,29 +201,34 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 			return told(b), err
 		}
 	}
+	if b, err = batches.Get(ctx, d, n.ID); err != nil {
+		return told(b), err
+	}
 	switch {
-	case b.Sealed && b.Items != total:
-		return other("other items")
-	case !b.Sealed && !open && !b.CancelRequested && !b.Over():
+	case !open && b.Items != total:
+		return other("more items")
+	case !open && !b.Sealed && !b.CancelRequested && !b.Over():
 		b, err = batches.Seal(ctx, d, n.ID)
-	default:
-		b, err = batches.Get(ctx, d, n.ID)
 	}
 	return told(b), err
 }
 
-// same refuses a page that is not what the batch has there.
-func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work) error {
-	has, err := batches.Items(ctx, d, id, after, "", len(some)+1)
-	if err != nil {
-		return err
+// same says how many items of a page the batch has where they belong. It refuses a page of
+// which it has others there.
+func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work) (int, error) {
+	if len(some) == 0 {
+		return 0, nil
 	}
-	for i, w := range some {
-		if i >= len(has) || has[i].Key != w.Key || has[i].Cost != w.Cost || !strict.Equal(has[i].Input, w.Input) {
-			return fault.New(fault.Conflict, "there is a batch %q already, with other items: it differs at %q", id, w.Key).With("key", w.Key)
+	has, err := batches.Items(ctx, d, id, after, "", len(some))
+	if err != nil {
+		return 0, err
+	}
+	for i, x := range has {
+		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strict.Equal(x.Input, w.Input) {
+			return i, fault.New(fault.Conflict, "there is a batch %q already, with other items: it differs at %q", id, w.Key).With("key", w.Key)
 		}
 	}
-	return nil
+	return len(has), nil
 }
 
 // Add adds items to a batch that was made [Open], and returns how many were new: a page
@@ -320,14 +329,15 @@ func (k *Kind[I, O]) do(ctx context.Context, t batches.Taken) ([]byte, []batches
 // undone undoes an item.
 func (k *Kind[I, O]) undone(ctx context.Context, s batches.Swept) ([]batches.Commit, error) {
 	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batches.Operation(s.Workspace, s.Batch, s.Key), State: s.State}
-	err := json.Unmarshal(s.Input, &u.Input)
-	if err == nil && len(s.Output) > 0 {
+	if err := json.Unmarshal(s.Input, &u.Input); err != nil {
+		return nil, nil // the body has never been entered
+	}
+	if len(s.Output) > 0 {
 		u.Output = new(O)
-		err = json.Unmarshal(s.Output, u.Output)
+		if err := json.Unmarshal(s.Output, u.Output); err != nil {
+			return nil, fmt.Errorf("the output is not what the kind %q gives: %w", k.name, err)
+		}
 	}
-	if err != nil {
-		return nil, errors.Join(errors.New("what was kept is not what the kind takes"), err)
-	}
-	err = k.undo(ctx, u)
+	err := k.undo(ctx, u)
 	return u.commits, err
 }

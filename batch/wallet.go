@@ -34,6 +34,9 @@ type Entry struct {
 // below zero already can then only rise.
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bool) (Wallet, error) {
 	w, err := wallets.Put(ctx, d, id, allowNegative)
+	if err == nil && allowNegative {
+		err = batches.Resume(ctx, d, id)
+	}
 	return public(w), err
 }
 

@@ -192,7 +192,11 @@ type finalizeIn struct {
 }
 
 func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
-	n, err := batches.Finalize(c.ctx(), c.doer(), in.ID, in.Body.Items)
+	var keys []string
+	if in.Body.Items != nil {
+		keys = append([]string{}, *in.Body.Items...)
+	}
+	n, err := batches.Finalize(c.ctx(), c.doer(), in.ID, keys)
 	return wire.Finalized{Accepted: n}, err
 }
 
@@ -246,6 +250,10 @@ func (c *call) followBatch(ctx context.Context, id string, from int64, give func
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{batches.Progress(id)}, Log: c.api.log, Look: func(ctx context.Context) (bool, error) {
+		b, err := batches.Get(ctx, c.api.engine, id)
+		if err != nil {
+			return false, err
+		}
 		found, err := events.Read(ctx, c.api.engine, events.ReadArgs{Stream: batches.Stream(id), From: from, Limit: watchPage})
 		for _, e := range found {
 			from = e.Version + 1
@@ -257,6 +265,9 @@ func (c *call) followBatch(ctx context.Context, id string, from int64, give func
 				stop(errOver)
 				return true, nil
 			}
+		}
+		if err == nil && len(found) == 0 && b.Over() { // who comes back has been told of its end
+			stop(errOver)
 		}
 		return len(found) == watchPage, err
 	}}

@@ -126,11 +126,12 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		d.want(d.ask("GET", "batches/b/items?state=odd", nil, nil), 400, fault.Validation)
 		var f wire.Finalized
-		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: []string{"x", "z"}}, &f), 200, "")
+		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{"x", "z"}}, &f), 200, "")
 		if f.Accepted != 1 {
 			t.Errorf("accepted %+v", f)
 		}
-		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: []string{"nobody"}}, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{"nobody"}}, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{}}, &f), 200, "")
 		d.want(d.ask("POST", "batches/b/finalize", nil, &f), 200, "")
 		tasks = d.claimItems("h", 10)
 		if len(tasks) != 1 {
@@ -166,6 +167,9 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		names, ids := d.eventsOf("b", "")
 		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
 			t.Errorf("told of %q", names)
+		}
+		if after, _ := d.eventsOf("b", ids[len(ids)-1]); len(after) > 0 {
+			t.Errorf("told of %q behind its end", after)
 		}
 		if again, _ := d.eventsOf("b", ids[1]); !slices.Equal(again, names[2:]) {
 			t.Errorf("told again of %q", again)

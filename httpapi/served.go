@@ -136,10 +136,14 @@ func (s *servant) item(ctx context.Context, t batches.Taken) ([]byte, []batches.
 	if h.Kind != "http" { // since it was taken
 		return nil, nil, fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
 	}
+	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
 	defer cancel()
 	a, err := s.send(ctx, h, wire.HandlerCall{Kind: "batchItem", Attempt: t.Attempt(), IdempotencyKey: t.Operation(), Input: t.Input, Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)})
-	if fault.CodeOf(err) == fault.ActionInvalid { // it refuses the item, and would again
+	switch {
+	case err != nil && body.Err() != nil: // this node stops, or the item is not wanted any more
+		err = body.Err()
+	case fault.CodeOf(err) == fault.ActionInvalid: // it refuses the item, and would again
 		err = holdfast.NonRetryable(err)
 	}
 	return a.Output, nil, err

@@ -58,7 +58,7 @@ func (p *prepared) get(ctx context.Context, text string, prepare func(context.Co
 	if st := p.by[text]; st != nil {
 		return st, nil
 	}
-	st, err := prepare(context.WithoutCancel(ctx), text)
+	st, err := prepare(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (s *Store) writing(ctx context.Context, text string) (*sql.Stmt, error) {
 	if s.link != nil {
 		prepare = s.link.PrepareContext
 	}
-	return s.writes.get(ctx, text, prepare)
+	return s.writes.get(context.WithoutCancel(ctx), text, prepare)
 }
 
 // reading returns a statement on the connections that read.

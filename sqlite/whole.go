@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"regexp"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -17,7 +18,8 @@ const partsText = `SELECT m.name, p.name FROM sqlite_schema AS m JOIN pragma_tab
 SELECT m.name, '' FROM sqlite_schema AS m
  WHERE m.type = 'index' AND m.name GLOB 'holdfast_*'`
 
-// part is a column of a table, or an index.
+// part is a column of a table, or an index that a statement names. Of others a later schema may
+// have taken some away.
 type part struct{ name, column string }
 
 // intended are the parts that a database has which was migrated from nothing.
@@ -37,8 +39,29 @@ var intended = sync.OnceValues(func() (map[part]bool, error) {
 			return nil, err
 		}
 	}
-	return partsOf(context.Background(), db)
+	all, err := partsOf(context.Background(), db)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := parsed()
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[string]bool)
+	for _, text := range texts.texts {
+		for _, m := range indexedBy.FindAllStringSubmatch(text, -1) {
+			named[m[1]] = true
+		}
+	}
+	for p := range all {
+		if p.column == "" && !named[p.name] {
+			delete(all, p)
+		}
+	}
+	return all, nil
 })
+
+var indexedBy = regexp.MustCompile(`INDEXED BY (\w+)`)
 
 func partsOf(ctx context.Context, db *sql.DB) (map[part]bool, error) {
 	rows, err := db.QueryContext(ctx, partsText)

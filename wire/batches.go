@@ -80,7 +80,7 @@ type CancelledBatch struct {
 
 // Finalize accepts items that have succeeded: those named, or all.
 type Finalize struct {
-	Items []string `json:"items,omitempty"`
+	Items *[]string `json:"items,omitempty" doc:"Without it, all; an empty list is none."`
 }
 
 // Finalized tells how many were accepted.

@@ -91,7 +91,7 @@ type Item struct {
 // Attempts counts how often the item was tried, a try that goes on included.
 func (i Item) Attempts() int64 {
 	n := i.Failures + i.Deaths
-	if i.State == "running" || i.State == "succeeded" {
+	if i.State == "running" || i.State == "succeeded" || i.State == "cancelled" && i.Epoch > n { // it was one of them
 		n++
 	}
 	return n
@@ -122,6 +122,9 @@ const (
 	MaxAttempts = 100
 	MaxPage     = 10000 // items that are added at once
 	MaxTimeout  = 24 * time.Hour
+	// MaxCost is what an item costs at the most: the charges of millions of them fit into a
+	// number.
+	MaxCost = 1_000_000_000_000
 )
 
 // The defaults.
@@ -395,8 +398,8 @@ func page(items []Work) (string, error) {
 			return "", fault.New(fault.Validation, "items %d and %d have the same key %q", j, i, w.Key).With("pointer", at("key"))
 		}
 		seen[w.Key] = i
-		if w.Cost < 0 {
-			return "", fault.New(fault.Validation, "the item %q costs %d: a cost is 0 or more", w.Key, w.Cost).With("pointer", at("cost"))
+		if w.Cost < 0 || w.Cost > MaxCost {
+			return "", fault.New(fault.Validation, "the item %q costs %d: a cost is 0 to %d", w.Key, w.Cost, int64(MaxCost)).With("pointer", at("cost"))
 		}
 		if len(w.Input) == 0 {
 			w.Input = []byte("null")

@@ -305,6 +305,8 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 			}
 			_, err := batches.Settle(t.Context(), s.e, x[0], nil)
 			s.code(err, fault.LeaseLost)
+			_, err = batches.Fail(t.Context(), s.e, x[0], "too late", 0, false)
+			s.code(err, fault.LeaseLost)
 		}
 		s.is(batches.Running, batches.Counts{Failed: 2}, 20, 20, 20)
 		s.keep()
@@ -351,6 +353,7 @@ func TestBadBatches(t *testing.T) {
 			"parallel": {ID: "b", Wallet: "w", Handler: "h", Parallel: -1},
 			"twice":    {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a"}, {Key: "a"}}},
 			"cost":     {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a", Cost: -1}}},
+			"dear":     {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a", Cost: batches.MaxCost + 1}}},
 			"input":    {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a", Input: []byte("{")}}},
 			"key":      {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{}}},
 		} {

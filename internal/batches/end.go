@@ -190,10 +190,7 @@ func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time
 		if err != nil || e.applied {
 			return e, err
 		}
-		if e.State == "waiting" && e.epoch == t.Epoch { // it is said already that it failed
-			return e, nil
-		}
-		if e.State == "failed" && e.epoch == t.Epoch {
+		if (e.State == "waiting" || e.State == "failed") && e.epoch == t.Epoch && e.Failures > t.Failures { // it is said already that it failed
 			return e, nil
 		}
 		if !e.last {
@@ -207,13 +204,16 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 	g, err := giveUpVerb.DoAt(ctx, d, t.place(), giveUpArgs{t.Batch, t.Handler, t.Key, how, t.Epoch, message})
 	e := Ended{applied: g.applied, State: g.state, epoch: g.epoch, Failures: g.failures, Deaths: g.deaths}
 	switch {
-	case err != nil || g.applied:
+	case err != nil:
+		return e, err
+	case g.applied: // there may be enough for others now
+		_, err := resume(ctx, d, t.place(), "")
 		return e, err
 	case g.stuck && g.missing:
 		return e, fault.New(fault.NotFound, "the item %q of the batch %q cannot be given up: there is no wallet to return to what it cost", t.Key, t.Batch)
 	case g.stuck:
 		return e, fault.New(fault.Conflict, "the item %q of the batch %q cannot be given up: its wallet has no room for what it cost", t.Key, t.Batch)
-	case g.state == "failed" && g.epoch == t.Epoch && how == "fail":
+	case g.state == "failed" && g.epoch == t.Epoch && how == "fail" && g.failures > t.Failures:
 		return e, nil // it was, by this very hold
 	}
 	return e, left(ctx, d, t, e)

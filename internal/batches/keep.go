@@ -57,7 +57,8 @@ type Swept struct {
 	Undo, Artifacts  bool
 }
 
-func (s Swept) place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
+// Place is where it lives.
+func (s Swept) Place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
 
 type cleanedArgs struct{ id, items string }
 
@@ -69,6 +70,7 @@ type cleaned struct {
 type uncleanArgs struct {
 	id, key string
 	sweeps  int64
+	dirty   bool
 	delay   time.Duration
 	message string
 }
@@ -142,12 +144,16 @@ var (
 		func(a cleanedArgs, args *store.Args) { args.Text(a.id); args.Text(a.items) },
 		func(c *cleaned, r store.Row) error { return r.Scan(&c.n, &c.over) }).
 		Waking(func(a cleanedArgs) []string { return []string{Progress(a.id)} })
+	lockVerb = store.NewVerb(store.Decl{Name: "batches.lock", Repeat: true},
+		func(id string) []string { return []string{row(id)} },
+		func(id string, args *store.Args) { args.Text(id) }, scanApplied)
 	uncleanVerb = store.NewVerb(store.Decl{Name: "batches.unclean", Repeat: true},
 		func(a uncleanArgs) []string { return []string{row(a.id)} },
 		func(a uncleanArgs, args *store.Args) {
 			args.Text(a.id)
 			args.Text(a.key)
 			args.Int(a.sweeps)
+			args.Int(bit(a.dirty))
 			args.Int(a.delay.Milliseconds())
 			args.MaybeText(a.message)
 		}, scanApplied)
@@ -157,6 +163,13 @@ func scanApplied(applied *bool, r store.Row) error {
 	var one int64
 	*applied = r.Applied()
 	return r.Scan(&one)
+}
+
+// Lock locks the wallet of a batch in a transaction that ends an item and then writes what
+// the program wants, maybe to that wallet: everybody has the wallet first.
+func Lock(ctx context.Context, tx *store.Tx, at store.Place, id string) error {
+	_, err := lockVerb.DoAt(ctx, tx, at, id)
+	return err
 }
 
 // flipPage is how many items a transaction of the teardown flips.
@@ -174,7 +187,8 @@ func flip(ctx context.Context, d store.Doer, at store.Place, id string) error {
 		case f.found == "full":
 			return fault.New(fault.Conflict, "the batch %q cannot be torn down: its wallet has no room for the refund", id)
 		case f.left <= 0 || f.found == "none":
-			return nil
+			_, err := resume(ctx, d, at, "") // there may be enough for others now
+			return err
 		case f.flipped == 0: // the page began behind what is left
 			after = 0
 		default:
@@ -215,7 +229,7 @@ func look(ctx context.Context, d store.Doer, at store.Place, x due) error {
 	if failed != nil || len(all) == 0 {
 		return errors.Join(err, failed)
 	}
-	later := laterArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond, message: all[0].Error}
+	later := laterArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
 	if err != nil {
 		later.delay, later.message = longestPause/12, hold.Plain(err.Error())
 	}
@@ -251,7 +265,7 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 
 // Keep extends the hold on an item that is cleaned up after.
 func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error {
-	all, err := keepVerb.DoAt(ctx, d, s.place(), keepArgs{s.Batch, s.Key, s.Sweeps, lease})
+	all, err := keepVerb.DoAt(ctx, d, s.Place(), keepArgs{s.Batch, s.Key, s.Sweeps, lease})
 	if err == nil && len(all) == 0 {
 		err = hold.Lost("the item "+s.Key+" to clean up after", s.Sweeps)
 	}
@@ -261,17 +275,17 @@ func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error
 // Cleaned notes that items of one batch were cleaned up after. It is [fault.LeaseLost]
 // where one of them was another's by then; the others are noted.
 func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
-	list := make([][3]any, len(all))
+	list := make([][4]any, len(all))
 	for i, s := range all {
-		list[i] = [3]any{s.Key, s.Sweeps, bit(s.Late)}
+		list[i] = [4]any{s.Key, s.Sweeps, bit(s.Late), bit(s.Dirty)}
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
-	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, string(text)})
+	c, err := cleanedVerb.DoAt(ctx, d, all[0].Place(), cleanedArgs{all[0].Batch, string(text)})
 	if err == nil {
-		err = closeAt(ctx, d, all[0].place(), all[0].Batch, c.over)
+		err = closeAt(ctx, d, all[0].Place(), all[0].Batch, c.over)
 	}
 	if err == nil && c.n < int64(len(all)) {
 		err = hold.Lost("the batch "+all[0].Batch+" to clean up", all[0].Sweeps)
@@ -282,7 +296,7 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 // Unclean notes why an item could not be cleaned up after; it is tried again.
 func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
 	delay := min(time.Second<<min(s.Sweeps, 10), longestPause)
-	_, err := uncleanVerb.DoAt(ctx, d, s.place(), uncleanArgs{s.Batch, s.Key, s.Sweeps, delay, hold.Plain(cause.Error())})
+	_, err := uncleanVerb.DoAt(ctx, d, s.Place(), uncleanArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, hold.Plain(cause.Error())})
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -186,6 +187,110 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		}
 		if r, err := s.e.Check(t.Context()); err != nil || !r.Clean() {
 			t.Errorf("%s, %v", r, err)
+		}
+	})
+}
+
+// Verifies that who ends an item under an epoch that is only just being given changes all of
+// it or nothing: on PostgreSQL the statement then waits, and sees rows of two ages.
+func TestAnEndMeetsATake(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(1000)
+		const runs = 40
+		for i := range runs {
+			id := fmt.Sprint("b", i)
+			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Items: work(1, 10)})
+			s.ok(err)
+			ask := batches.Ask{Handlers: []string{id}, Holder: "me", Limit: 1}
+			taken, err := batches.Take(ctx, s.e, ask)
+			s.ok(err)
+			s.ok(batches.Release(ctx, s.e, taken[0], 0))
+			early := taken[0]
+			early.Epoch = 2
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					if _, err := batches.Take(ctx, s.e, ask); err != nil {
+						t.Error(err)
+					}
+				})
+				all.Go(func() {
+					_, err := batches.Fail(ctx, s.e, early, "no", 0, i%2 == 0)
+					if err != nil && fault.CodeOf(err) != fault.LeaseLost {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		if r, err := s.e.Check(ctx); err != nil || !r.Clean() {
+			t.Errorf("%s, %v", r, err)
+		}
+	})
+}
+
+// Verifies that batches that cannot pay, and batches that cannot be taken of, do not keep
+// others from being served.
+func TestPoorBatchesHoldUpNoOther(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		put := func(wallet string, points int64) {
+			_, err := wallets.Put(ctx, s.e, wallet, false)
+			s.ok(err)
+			_, err = wallets.Post(ctx, s.e, wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: "first"})
+			s.ok(err)
+			_, err = batches.Create(ctx, s.e, batches.New{ID: "of-" + wallet, Wallet: wallet, Handler: "h", Parallel: 5, Items: work(5, 1)})
+			s.ok(err)
+		}
+		for i := range 20 {
+			put(fmt.Sprint("poor", i), 1)
+			if taken := s.take(5); len(taken) != 1 { // and it runs
+				t.Fatalf("took %+v", taken)
+			}
+		}
+		put("rich", 100)
+		if taken := s.take(5); len(taken) != 5 || taken[0].Batch != "of-rich" {
+			t.Fatalf("took %+v", taken)
+		}
+	})
+}
+
+// Verifies that a cleanup that is noted twice has its last look all the same.
+func TestACleanupIsNotedTwice(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(100)
+		s.create(batches.New{Attempts: 1, Items: work(1, 10)})
+		_, err := batches.Fail(ctx, s.e, s.take(1)[0], "no", 0, false)
+		s.ok(err)
+		sweep := func() []batches.Swept {
+			all, err := batches.Dirty(ctx, s.e, batches.Sweep{Lease: time.Minute, Limit: 10})
+			s.ok(err)
+			return all
+		}
+		dirty := sweep()
+		for range 2 {
+			s.ok(batches.Cleaned(ctx, s.e, dirty...))
+			s.ok(batches.Unclean(ctx, s.e, dirty[0], context.Canceled)) // it is not, any more
+		}
+		if more := sweep(); len(more) > 0 {
+			t.Fatalf("swept again: %+v", more)
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		last := sweep()
+		if len(last) != 1 || last[0].Dirty {
+			t.Fatalf("the last look is at %+v", last)
+		}
+		s.ok(batches.Unclean(ctx, s.e, last[0], context.Canceled))
+		if b := s.get(); b.Status != batches.Completed || b.Error != "" {
+			t.Fatalf("it is %+v", b)
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.ok(batches.Cleaned(ctx, s.e, sweep()...))
+		holdfasttest.Advance(t, s.e, time.Hour)
+		if more := sweep(); len(more) > 0 {
+			t.Fatalf("swept for ever: %+v", more)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package batches
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -168,21 +169,29 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 		return nil, err
 	}
 	var all []Taken
+	var failed error
 	for _, b := range ready {
 		if len(all) >= a.Limit {
 			break
 		}
 		at.Workspace = b.Workspace
-		some, err := takeOf(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all)})
-		if err != nil && len(all) > 0 { // those are held: who asked is to know
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all)})
+		failed = errors.Join(failed, err) // one that cannot be taken of must not hold up the others
 		all = append(all, some...)
 	}
-	return all, nil
+	if len(all) > 0 { // they are held: who asked is to know
+		return all, nil
+	}
+	return nil, failed
+}
+
+// longTake is how long a batch is waited for whose wallet somebody else has locked.
+const longTake = 2 * time.Second
+
+func takeSoon(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, longTake)
+	defer cancel()
+	return takeOf(ctx, d, at, a)
 }
 
 func (a Ask) check() error {

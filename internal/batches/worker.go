@@ -160,11 +160,17 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 	}
 }
 
+// settleAgain is the pause before the end of an item is written again, as long as it is held.
+const settleAgain = 250 * time.Millisecond
+
 // record writes how a body ended. One that gave up because the worker stops has not
 // failed; an output that cannot be kept has.
 func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
 	if failure == nil {
 		err := SettleWith(ctx, w.Engine, t, output, commits)
+		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settleAgain) == nil { // it has cost something
+			err = SettleWith(ctx, w.Engine, t, output, commits)
+		}
 		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
 			return err
 		}
@@ -188,7 +194,10 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 		_, err := Settle(ctx, e, t, output)
 		return err
 	}
-	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := Lock(ctx, tx, t.place(), t.Batch); err != nil {
+			return err
+		}
 		ended, err := Settle(ctx, tx, t, output)
 		if err == nil && !ended.applied { // it is written already
 			err = lost(t)
@@ -200,6 +209,10 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 		}
 		return err
 	})
+	if fault.CodeOf(err) == fault.LeaseLost { // outside of what was rolled back it is noted that this holder has done with it
+		_, _ = Settle(ctx, e, t, output)
+	}
+	return err
 }
 
 // body runs the user's code; a panic is a failure.

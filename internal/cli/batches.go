@@ -105,6 +105,14 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 			page, size = nil, 0
 		}
 	}
+	if list {
+		if _, err := d.Token(); err != nil {
+			return misuse("the list of items is not whole: it ends without a ]")
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return misuse("there is something behind the list of items")
+		}
+	}
 	if len(page) == 0 {
 		return nil
 	}
@@ -397,7 +405,11 @@ func (batchesFinalize) Help() string {
 func (c *batchesFinalize) Run(ctx context.Context, p *program, k *kong.Context) error {
 	return c.through(ctx, p, k, func(d *door) error {
 		var raw json.RawMessage
-		x, err := d.FinalizeBatch(ctx, c.ID, wire.Finalize{Items: c.Items}, c.options(&raw)...)
+		var in wire.Finalize
+		if len(c.Items) > 0 {
+			in.Items = &c.Items
+		}
+		x, err := d.FinalizeBatch(ctx, c.ID, in, c.options(&raw)...)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,8 @@
 -- Notes that items of a batch were cleaned up after, by who holds them. One at which
 -- somebody might still have been at work is cleaned once more when that is over. Any other is
--- clean, but for a last look once the handler's timeout has passed.
--- $4 batch, $5 items as a JSON list of [key, sweeps, whether somebody might (1)]
+-- clean, but for a last look once the handler's timeout has passed. What was noted is not
+-- taken for that last look, if it is noted again.
+-- $4 batch, $5 items as a JSON list of [key, sweeps, whether somebody might (1), whether it was dirty (1)]
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[])
              WITH ORDINALITY AS m(shard, workspace, command, batch, items, member)
@@ -10,7 +11,7 @@ WITH m AS (
       FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), cur AS MATERIALIZED (
-    SELECT b.member, b.shard, b.workspace, b.id, b.timeout, i.key, i.dirty, i.late, x.item ->> 2 = '1' AS early
+    SELECT b.member, b.shard, b.workspace, b.id, b.timeout, i.key, i.dirty, i.late, x.item ->> 2 = '1' AS early, x.item ->> 3 = '1' AS was
       FROM b CROSS JOIN LATERAL json_array_elements(b.page::json) AS x(item)
      CROSS JOIN LATERAL (
            SELECT i.key, i.dirty, i.late, i.sweeps FROM {schema}.item i
@@ -22,7 +23,7 @@ WITH m AS (
 ), swept AS (
     UPDATE {schema}.item i
        SET dirty = cur.dirty AND cur.early,
-           sweep_at = CASE WHEN NOT cur.dirty THEN NULL WHEN cur.early THEN coalesce(cur.late, t.now) ELSE t.now + cur.timeout * interval '1 ms' END
+           sweep_at = CASE WHEN NOT cur.dirty AND cur.was THEN i.sweep_at WHEN NOT cur.dirty THEN NULL WHEN cur.early THEN coalesce(cur.late, t.now) ELSE t.now + cur.timeout * interval '1 ms' END
       FROM t, cur
      WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = cur.key
     RETURNING cur.member, cur.dirty AND NOT i.dirty AS clean
@@ -32,7 +33,7 @@ WITH m AS (
            due_at = CASE WHEN b.dirty = n.clean AND b.waiting = 0 AND b.running = 0 AND (b.cancel_requested OR b.sealed AND b.next = b.items)
                          THEN t.now ELSE b.due_at END
       FROM t, b JOIN (SELECT swept.member, count(*) FILTER (WHERE swept.clean) AS clean FROM swept GROUP BY swept.member) AS n ON n.member = b.member
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id AND n.clean > 0
+     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id AND (n.clean > 0 OR c.error IS NOT NULL AND c.status IN ('CANCELLED', 'COMPLETED'))
     RETURNING b.member, c.due_at IS NOT NULL AND c.due_at = t.now AS over
 )
 SELECT m.member, 1, (SELECT count(*) FROM swept WHERE swept.member = m.member), coalesce(moved.over, false)

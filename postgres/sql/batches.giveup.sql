@@ -41,7 +41,7 @@ WITH m AS (
            error = CASE WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
            holder = NULL, until = NULL, dirty = true, sweep_at = t.now, updated_at = t.now
       FROM t, ok
-     WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.batch AND i.key = ok.key AND i.epoch = ok.wanted AND ok.fits
+     WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.batch AND i.key = ok.key AND ok.fits
     RETURNING ok.member, i.failures, i.deaths
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)

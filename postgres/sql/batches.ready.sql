@@ -1,5 +1,6 @@
--- Batches of which something can be taken, the longest unserved first: of one workspace
--- or of all.
+-- Batches of which something can be taken, or that are to be paused, the longest unserved
+-- first: of one workspace or of all. One that cannot pay its next item, and has others under
+-- way, is none of them: many such would keep the others from being seen.
 -- $1 shard, $2 workspace ('' for all), $3 handlers as a JSON list, $4 limit, $5 the kind that the handlers must be ('' for those of a program)
 SELECT d.workspace, d.id, d.handler
   FROM jsonb_array_elements_text($3::text::jsonb) AS h(name)
@@ -10,7 +11,12 @@ SELECT d.workspace, d.id, d.handler
           AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
           AND b.running < b.parallel
           AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = $5))
-          AND (b.next < b.items OR b.waiting > 0 AND EXISTS (
+          AND (b.next < b.items AND EXISTS (
+                  SELECT 1 FROM {schema}.wallet w
+                    JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.n = b.next + 1
+                   WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+                     AND (w.negative OR i.cost = 0 OR i.cost <= w.balance OR b.running + b.waiting = 0))
+               OR b.waiting > 0 AND EXISTS (
               SELECT 1 FROM {schema}.item i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
                                               AND i.state = 'waiting' AND i.due_at <= {now}))
         ORDER BY b.served_at

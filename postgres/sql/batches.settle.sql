@@ -2,7 +2,9 @@
 -- death, of a hold that has run out: the item waits to be taken again. 'release' counts
 -- nothing. The last failure or death that is allowed is not counted here: that item is to
 -- be given up, and what it cost returned. Locks batches and then items, and looks at the
--- time afterwards: a holder whose statement waited past its end has lost.
+-- time afterwards: a holder whose statement waited past its end has lost. The update is told
+-- which rows, and nothing more: what it would ask of them it would ask of the rows as they
+-- were when the statement began.
 -- $4 batch, $5 key, $6 how, $7 epoch, $8 output, $9 error, $10 delay in ms
 -- $11 revision, $12 marks
 WITH m AS (
@@ -30,7 +32,7 @@ WITH m AS (
 ), t AS MATERIALIZED (
     SELECT {now} AS now, count(*) FROM cur
 ), ok AS MATERIALIZED (
-    SELECT cur.*, row_number() OVER (PARTITION BY cur.shard, cur.workspace, cur.id ORDER BY cur.member) AS nth
+    SELECT cur.*
       FROM t, cur
      WHERE cur.state = 'running' AND cur.epoch = cur.wanted AND (cur.until <= t.now) = (cur.how = 'died')
        AND (cur.how <> 'fail' OR cur.failures + 1 < cur.attempts) AND (cur.how <> 'died' OR cur.deaths + 1 < cur.allowed)
@@ -43,12 +45,12 @@ WITH m AS (
            error = CASE WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
            due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
       FROM t, ok
-     WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key AND i.epoch = ok.wanted
-    RETURNING ok.member, i.state, i.failures, i.deaths
+     WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key
+    RETURNING ok.member, ok.shard, ok.workspace, ok.id, ok.how, i.state, i.failures, i.deaths
 ), sums AS MATERIALIZED (
-    SELECT ok.shard, ok.workspace, ok.id, count(*) AS ended, count(*) FILTER (WHERE ok.how = 'done') AS done
-      FROM ok
-     GROUP BY ok.shard, ok.workspace, ok.id
+    SELECT e.shard, e.workspace, e.id, count(*) AS ended, count(*) FILTER (WHERE e.how = 'done') AS done
+      FROM ended e
+     GROUP BY e.shard, e.workspace, e.id
 ), moved AS (
     UPDATE {schema}.batch c
        SET running = b.running - sums.ended, succeeded = b.succeeded + sums.done, waiting = b.waiting + sums.ended - sums.done,
@@ -62,13 +64,14 @@ WITH m AS (
               c.failed, c.cancelled, c.accepted, c.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version + ok.nth,
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version + e.nth,
            CASE m.how WHEN 'done' THEN 'itemSucceeded' WHEN 'fail' THEN 'itemFailed' WHEN 'died' THEN 'itemDied' ELSE 'itemReleased' END,
-           json_build_object('key', m.key, 'state', ended.state, 'failures', ended.failures, 'deaths', ended.deaths, 'over', coalesce(moved.over, false),
+           json_build_object('key', m.key, 'state', e.state, 'failures', e.failures, 'deaths', e.deaths, 'over', coalesce(moved.over, false),
                              'counts', json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,
                                                          'failed', moved.failed, 'cancelled', moved.cancelled, 'accepted', moved.accepted)),
            moved.updated_at
-      FROM m JOIN ok ON ok.member = m.member JOIN ended ON ended.member = m.member
+      FROM m JOIN (SELECT ended.*, row_number() OVER (PARTITION BY ended.shard, ended.workspace, ended.id ORDER BY ended.member) AS nth
+                     FROM ended) AS e ON e.member = m.member
       JOIN moved ON moved.shard = m.shard AND moved.workspace = m.workspace AND moved.id = m.batch
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -51,7 +51,7 @@ WITH m AS (
       FROM b
 ), taken AS (
     UPDATE {schema}.item i
-       SET state = 'running', charged = i.cost, holder = b.holder, epoch = i.epoch + 1, until = t.now + b.lease * interval '1 ms',
+       SET state = 'running', charged = i.cost, holder = b.holder, epoch = i.epoch + 1, until = t.now + least(b.lease, b.timeout) * interval '1 ms',
            taken_at = t.now, due_at = NULL, updated_at = t.now
       FROM t, b, (SELECT again.key FROM again UNION ALL SELECT admitted.key FROM admitted) AS x
      WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.key = x.key
@@ -84,7 +84,7 @@ SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN moved.member IS NOT NULL
             THEN (SELECT json_agg(json_build_array(taken.key, taken.epoch, taken.input, taken.failures, taken.deaths) ORDER BY taken.n)::text FROM taken)
             ELSE '[]' END,
-       coalesce((SELECT t.now FROM t), {now}) + m.lease * interval '1 ms', coalesce(b.timeout, 0), coalesce(b.artifacts, false),
+       coalesce((SELECT t.now FROM t), {now}) + least(m.lease, coalesce(b.timeout, m.lease)) * interval '1 ms', coalesce(b.timeout, 0), coalesce(b.artifacts, false),
        coalesce(moved.member IS NULL AND b.running = 0 AND b.waiting = 0 AND b.next < b.items, false)
   FROM m
   LEFT JOIN b ON b.member = m.member

@@ -1,7 +1,8 @@
 -- Notes that items of a batch were cleaned up after, by who holds them. One at which
 -- somebody might still have been at work is cleaned once more when that is over. Any other is
--- clean, but for a last look once the handler's timeout has passed.
--- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items as a JSON list of [key, sweeps, whether somebody might (1)]
+-- clean, but for a last look once the handler's timeout has passed. What was noted is not
+-- taken for that last look, if it is noted again.
+-- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items as a JSON list of [key, sweeps, whether somebody might (1), whether it was dirty (1)]
 -- do
 SELECT (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
             ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1),
@@ -14,13 +15,13 @@ UPDATE holdfast_batch AS b
    SET dirty = b.dirty - :did2, error = NULL,
        due_at = CASE WHEN b.dirty = :did2 AND b.waiting = 0 AND b.running = 0 AND (b.cancel_requested OR b.sealed AND b.next = b.items)
                      THEN :did3 ELSE b.due_at END
- WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND :did2 > 0
+ WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND (:did2 > 0 OR b.error IS NOT NULL AND b.status IN ('CANCELLED', 'COMPLETED'))
 -- also
 UPDATE holdfast_item AS i
    SET dirty = i.dirty AND x.early,
-       sweep_at = CASE WHEN NOT i.dirty THEN NULL WHEN x.early THEN coalesce(i.late, :did3)
+       sweep_at = CASE WHEN NOT i.dirty AND x.was THEN i.sweep_at WHEN NOT i.dirty THEN NULL WHEN x.early THEN coalesce(i.late, :did3)
                        ELSE :did3 + (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4) END
-  FROM (SELECT x.value ->> 0 AS key, x.value ->> 1 AS sweeps, x.value ->> 2 AS early FROM json_each(?5) AS x) AS x
+  FROM (SELECT x.value ->> 0 AS key, x.value ->> 1 AS sweeps, x.value ->> 2 AS early, x.value ->> 3 AS was FROM json_each(?5) AS x) AS x
  WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.key AND i.sweeps = x.sweeps
 -- then
 SELECT :did1, coalesce(b.due_at = :did3 AND :did2 > 0, 0)

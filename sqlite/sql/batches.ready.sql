@@ -1,5 +1,6 @@
--- Batches of which something can be taken, the longest unserved first: of one workspace
--- or of all.
+-- Batches of which something can be taken, or that are to be paused, the longest unserved
+-- first: of one workspace or of all. One that cannot pay its next item, and has others under
+-- way, is none of them: many such would keep the others from being seen.
 -- ?1 shard, ?2 workspace ('' for all), ?3 handlers as a JSON list, ?4 limit, ?5 the kind that the handlers must be ('' for those of a program)
 -- do
 SELECT b.workspace, b.id, b.handler
@@ -8,7 +9,12 @@ SELECT b.workspace, b.id, b.handler
    AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
    AND b.running < b.parallel
    AND (?5 = '' OR EXISTS (SELECT 1 FROM holdfast_handler AS r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = ?5))
-   AND (b.next < b.items OR b.waiting > 0 AND EXISTS (
+   AND (b.next < b.items AND EXISTS (
+           SELECT 1 FROM holdfast_wallet AS w
+             JOIN holdfast_item AS i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.n = b.next + 1
+            WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+              AND (w.negative OR i.cost = 0 OR i.cost <= w.balance OR b.running + b.waiting = 0))
+        OR b.waiting > 0 AND EXISTS (
        SELECT 1 FROM holdfast_item AS i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
                                           AND i.state = 'waiting' AND i.due_at <= {now}))
  ORDER BY b.served_at

@@ -4,7 +4,7 @@
 -- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 holder, ?6 lease in ms, ?7 limit
 -- do
 UPDATE holdfast_item AS i
-   SET state = 'running', charged = i.cost, holder = ?5, epoch = i.epoch + 1, until = {now} + ?6, taken_at = {now}, taking = ?3,
+   SET state = 'running', charged = i.cost, holder = ?5, epoch = i.epoch + 1, until = {now} + min(?6, (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4)), taken_at = {now}, taking = ?3,
        due_at = NULL, updated_at = {now}
  WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key IN (
        WITH b AS MATERIALIZED (
