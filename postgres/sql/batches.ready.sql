@@ -13,7 +13,7 @@ SELECT d.workspace, d.id, d.handler
           AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = $5))
           AND (b.next < b.items AND EXISTS (
                   SELECT 1 FROM {schema}.wallet w
-                    JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.n = b.next + 1
+                    JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n = b.next + 1
                    WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
                      AND (w.negative OR i.cost = 0 OR i.cost <= w.balance OR b.running + b.waiting = 0))
                OR b.waiting > 0 AND EXISTS (

@@ -4,7 +4,8 @@
 -- be given up, and what it cost returned. Locks batches and then items, and looks at the
 -- time afterwards: a holder whose statement waited past its end has lost. The update is told
 -- which rows, and nothing more: what it would ask of them it would ask of the rows as they
--- were when the statement began.
+-- were when the statement began. A group waits for a batch that a take has locked: to skip it
+-- would send each of its members on a way of its own, to wait there.
 -- $4 batch, $5 key, $6 how, $7 epoch, $8 output, $9 error, $10 delay in ms
 -- $11 revision, $12 marks
 WITH m AS (
@@ -19,7 +20,7 @@ WITH m AS (
            b.cancel_requested, b.version, b.attempts, b.allowed, b.due_at
       FROM k JOIN {schema}.batch b ON b.shard = k.shard AND b.workspace = k.workspace AND b.id = k.batch
      ORDER BY b.shard, b.workspace, b.id
-       FOR UPDATE OF b{skip}
+       FOR UPDATE OF b
 ), cur AS MATERIALIZED (
     SELECT m.member, m.how, m.epoch AS wanted, m.output AS gives, m.error AS says, m.delay, b.shard, b.workspace, b.id, b.attempts, b.allowed,
            i.key, i.state, i.epoch, i.until, i.failures, i.deaths, i.output, i.decision, i.holder

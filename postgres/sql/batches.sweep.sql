@@ -1,9 +1,10 @@
 -- Takes items to clean up after, the longest due first: who takes one holds it for a
--- while. Those whose batches want something that this node does not have are left.
+-- while. Those whose batches want something that this node does not have are left. Rows are
+-- found again by their place, as in tasks.take.
 -- $1 shard, $2 workspace ('' for all), $3 lease in ms, $4 limit, $5 handlers as a JSON list whose batches this node can undo,
 -- $6 whether it has the artifacts
 WITH due AS MATERIALIZED (
-    SELECT i.shard, i.workspace, i.batch, i.key
+    SELECT i.shard, i.workspace, i.ctid AS place, b.handler, b.undo, b.artifacts
       FROM {schema}.item i JOIN {schema}.batch b ON b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
      WHERE i.shard = $1::smallint AND ($2::text = '' OR i.workspace = $2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}
        AND (NOT b.undo OR b.handler IN (SELECT h.name FROM jsonb_array_elements_text($5::text::jsonb) AS h(name)))
@@ -14,7 +15,7 @@ WITH due AS MATERIALIZED (
 )
 UPDATE {schema}.item i
    SET sweep_at = {now} + $3::bigint * interval '1 ms', sweeps = i.sweeps + 1
-  FROM due JOIN {schema}.batch b ON b.shard = due.shard AND b.workspace = due.workspace AND b.id = due.batch
- WHERE i.shard = due.shard AND i.workspace = due.workspace AND i.batch = due.batch AND i.key = due.key
+  FROM due
+ WHERE i.ctid = due.place AND i.shard = due.shard AND i.workspace = due.workspace AND i.sweep_at <= {now}
 RETURNING i.workspace, i.batch, i.key, i.sweeps, i.state, i.epoch, i.input::text, coalesce(i.output::text, ''), i.dirty,
-          i.late IS NOT NULL AND i.late > {now}, b.handler, b.undo, b.artifacts
+          i.late IS NOT NULL AND i.late > {now}, due.handler, due.undo, due.artifacts

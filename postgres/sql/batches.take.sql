@@ -38,7 +38,7 @@ WITH m AS (
       FROM b CROSS JOIN LATERAL (
            SELECT i.key, i.n, i.cost
              FROM {schema}.item i
-            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.n > b.next
+            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.batch AND i.n > b.next
             ORDER BY i.n
             LIMIT greatest(b.room - (SELECT count(*) FROM again), 0)) AS i
 ), admitted AS MATERIALIZED (
@@ -49,12 +49,14 @@ WITH m AS (
     SELECT b.member, (SELECT count(*) FROM again) AS again, (SELECT count(*) FROM admitted) AS first,
            coalesce((SELECT max(a.sum) FROM admitted a), 0) AS cost, coalesce((SELECT max(a.paid) FROM admitted a), 0) AS paid
       FROM b
+), chosen AS MATERIALIZED (
+    SELECT b.shard, b.workspace, b.batch, x.key, b.holder, t.now, t.now + least(b.lease, b.timeout) * interval '1 ms' AS until
+      FROM t, b, (SELECT again.key FROM again UNION ALL SELECT admitted.key FROM admitted) AS x
 ), taken AS (
     UPDATE {schema}.item i
-       SET state = 'running', charged = i.cost, holder = b.holder, epoch = i.epoch + 1, until = t.now + least(b.lease, b.timeout) * interval '1 ms',
-           taken_at = t.now, due_at = NULL, updated_at = t.now
-      FROM t, b, (SELECT again.key FROM again UNION ALL SELECT admitted.key FROM admitted) AS x
-     WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.key = x.key
+       SET state = 'running', charged = i.cost, holder = c.holder, epoch = i.epoch + 1, until = c.until, taken_at = c.now, due_at = NULL, updated_at = c.now
+      FROM chosen c
+     WHERE i.shard = c.shard AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
     RETURNING i.n, i.key, i.epoch, i.input, i.failures, i.deaths
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)

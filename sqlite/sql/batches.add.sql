@@ -1,6 +1,6 @@
 -- Adds items to a batch that is open: neither sealed, nor to be cancelled, nor at its
 -- end. Those that it has already, just so, are left out; one that it has otherwise
--- refuses them all.
+-- refuses them all. The page is gone through once, and each item looked up.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items, a JSON list of [key, cost, input]
 -- do
 UPDATE holdfast_batch AS b
@@ -12,7 +12,7 @@ UPDATE holdfast_batch AS b
    AND NOT b.sealed AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
    AND EXISTS (SELECT 1 FROM json_each(?5) AS x
                 WHERE NOT EXISTS (SELECT 1 FROM holdfast_item AS i WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0))
-   AND NOT EXISTS (SELECT 1 FROM json_each(?5) AS x JOIN holdfast_item AS i
+   AND NOT EXISTS (SELECT 1 FROM json_each(?5) AS x CROSS JOIN holdfast_item AS i
                        ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0
                     WHERE i.cost <> x.value ->> 1 OR i.input <> x.value -> 2)
 RETURNING 'open', items - coalesce((SELECT max(i.n) FROM holdfast_item AS i WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4), 0), ''
@@ -34,6 +34,6 @@ SELECT CASE WHEN b.id IS NULL THEN 'missing'
             WHEN o.key IS NOT NULL THEN 'other' ELSE 'open' END, 0, coalesce(o.key, '')
   FROM (SELECT 1)
   LEFT JOIN holdfast_batch AS b ON b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4
-  LEFT JOIN (SELECT i.key FROM json_each(?5) AS x JOIN holdfast_item AS i
+  LEFT JOIN (SELECT i.key FROM json_each(?5) AS x CROSS JOIN holdfast_item AS i
                  ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0
               WHERE i.cost <> x.value ->> 1 OR i.input <> x.value -> 2 ORDER BY x.key LIMIT 1) AS o

@@ -4,9 +4,9 @@
 -- taken for that last look, if it is noted again.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 items as a JSON list of [key, sweeps, whether somebody might (1), whether it was dirty (1)]
 -- do
-SELECT (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
+SELECT (SELECT count(*) FROM json_each(?5) AS x CROSS JOIN holdfast_item AS i
             ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1),
-       (SELECT count(*) FROM json_each(?5) AS x JOIN holdfast_item AS i
+       (SELECT count(*) FROM json_each(?5) AS x CROSS JOIN holdfast_item AS i
             ON i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1
          WHERE i.dirty AND x.value ->> 2 = 0), t.now
   FROM (SELECT {now} AS now) AS t
@@ -18,11 +18,13 @@ UPDATE holdfast_batch AS b
  WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND (:did2 > 0 OR b.error IS NOT NULL AND b.status IN ('CANCELLED', 'COMPLETED'))
 -- also
 UPDATE holdfast_item AS i
-   SET dirty = i.dirty AND x.early,
-       sweep_at = CASE WHEN NOT i.dirty AND x.was THEN i.sweep_at WHEN NOT i.dirty THEN NULL WHEN x.early THEN coalesce(i.late, :did3)
+   SET dirty = i.dirty AND (SELECT x.value ->> 2 FROM json_each(?5) AS x WHERE x.value ->> 0 = i.key),
+       sweep_at = CASE WHEN NOT i.dirty AND (SELECT x.value ->> 3 FROM json_each(?5) AS x WHERE x.value ->> 0 = i.key) THEN i.sweep_at
+                       WHEN NOT i.dirty THEN NULL
+                       WHEN (SELECT x.value ->> 2 FROM json_each(?5) AS x WHERE x.value ->> 0 = i.key) THEN coalesce(i.late, :did3)
                        ELSE :did3 + (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4) END
-  FROM (SELECT x.value ->> 0 AS key, x.value ->> 1 AS sweeps, x.value ->> 2 AS early, x.value ->> 3 AS was FROM json_each(?5) AS x) AS x
- WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = x.key AND i.sweeps = x.sweeps
+ WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key IN (SELECT x.value ->> 0 FROM json_each(?5) AS x)
+   AND i.sweeps = (SELECT x.value ->> 1 FROM json_each(?5) AS x WHERE x.value ->> 0 = i.key)
 -- then
 SELECT :did1, coalesce(b.due_at = :did3 AND :did2 > 0, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_batch AS b ON b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4
