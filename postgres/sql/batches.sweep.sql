@@ -5,7 +5,11 @@
 -- $6 whether it has the artifacts
 WITH due AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.ctid AS place, b.handler, b.undo, b.artifacts
-      FROM {schema}.item i JOIN {schema}.batch b ON b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
+      FROM {schema}.item i
+     CROSS JOIN LATERAL ( -- each item's, and not the other way round
+           SELECT b.handler, b.undo, b.artifacts FROM {schema}.batch b
+            WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
+           OFFSET 0) AS b
      WHERE i.shard = $1::smallint AND ($2::text = '' OR i.workspace = $2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}
        AND (NOT b.undo OR b.handler IN (SELECT h.name FROM jsonb_array_elements_text($5::text::jsonb) AS h(name)))
        AND (NOT b.artifacts OR $6::bigint = 1)
