@@ -440,6 +440,19 @@ func TestABatchIsMadeAgain(t *testing.T) {
 		if err != nil || b.Open || b.Counts.Pending != 2500 {
 			t.Errorf("made on: %+v, %v", b, err)
 		}
+		// Several who make the same at once make one.
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, err := kind.Create(t.Context(), e, "w", work(2500, 1), batch.ID("same")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := len(itemsOf(t, e, "same")); n != 2500 {
+			t.Errorf("it has %d items", n)
+		}
 		if n := len(itemsOf(t, e, "b")); n != 2500 {
 			t.Errorf("it has %d items", n)
 		}

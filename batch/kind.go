@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -152,11 +153,13 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	if given && fault.CodeOf(err) == fault.Conflict {
 		return k.again(ctx, d, n, first, more, next, open)
 	}
+	total := int64(len(first))
 	for more && err == nil {
 		var some []batches.Work
 		if some, more, err = page(next); err == nil {
-			_, err = batches.Add(ctx, d, n.ID, some)
+			err = k.add(ctx, d, n.ID, total, some, 0)
 		}
+		total += int64(len(some))
 	}
 	if err == nil && n.Open && !open {
 		b, err = batches.Seal(ctx, d, n.ID)
@@ -186,14 +189,15 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 		if err != nil {
 			return told(b), err
 		}
-		if total += int64(len(some)); there < len(some) {
+		if there < len(some) {
 			if closed {
 				return other("fewer items")
 			}
-			if _, err := batches.Add(ctx, d, n.ID, some[there:]); err != nil {
+			if err := k.add(ctx, d, n.ID, total, some, there); err != nil {
 				return told(b), err
 			}
 		}
+		total += int64(len(some))
 		if !more {
 			break
 		}
@@ -211,6 +215,19 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 		b, err = batches.Seal(ctx, d, n.ID)
 	}
 	return told(b), err
+}
+
+// add adds what is not there yet of a page. Another who makes the same batch may have added it
+// meanwhile, and sealed the batch: then it is there.
+func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work, there int) error {
+	_, err := batches.Add(ctx, d, id, some[there:])
+	if fault.CodeOf(err) != fault.InvalidTransition {
+		return err
+	}
+	if has, failed := k.same(ctx, d, id, after, some); failed != nil || has < len(some) {
+		return errors.Join(failed, err)
+	}
+	return nil
 }
 
 // same says how many items of a page the batch has where they belong. It refuses a page of

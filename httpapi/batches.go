@@ -95,6 +95,10 @@ func (c *call) doesItems(name string) (time.Duration, error) {
 	if fault.CodeOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "there is no handler %q: declare it first (PUT handlers/%s)", name, name).With("pointer", "/handler")
 	}
+	if err == nil && (h.Safety == "opaque" || h.Safety == "journaled") && h.OnUnknown != "retry" {
+		err = fault.New(fault.Validation, "the handler %q is %s: an item is done again, under the same idempotencyKey, when its worker dies, so its handler must be one that may be: idempotent, or with onUnknown retry", name, h.Safety).
+			With("pointer", "/handler")
+	}
 	return h.Timeout, err
 }
 

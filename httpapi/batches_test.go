@@ -64,6 +64,8 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		in := wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Items: newItems(10, "x", "y"), Open: true}
 		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // nobody has declared it
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("PUT", "handlers/acts", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{Wallet: "w", Handler: "acts"}, nil), 400, fault.Validation)
 		in.Wallet = "none"
 		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound)
 		in.Wallet = "w"
