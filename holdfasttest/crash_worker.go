@@ -36,6 +36,14 @@ func newCrashWorker(s Scenario, db holdfast.Database, log *slog.Logger) *crashWo
 // close frees everything. A dead engine may be closed too.
 func (w *crashWorker) close() error { return errors.Join(w.shut(), w.db.Close()) }
 
+// move goes on with another database.
+func (w *crashWorker) move(db holdfast.Database) error {
+	w.plan.Disarm()
+	err := w.close()
+	w.db = crash.Keep(db)
+	return err
+}
+
 // audit holds all that the cases have left to the invariants, and tells what
 // breaks them by workspace. Once for all cases is a third of the time that once
 // for each would take.
