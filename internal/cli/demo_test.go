@@ -99,7 +99,7 @@ func TestDemoThatLiesFails(t *testing.T) {
 	db := databaseFlags{DB: "a.db", Schema: "holdfast"}
 	d = newDemo(p, db)
 	d.self = self
-	s := server{program: p, databaseFlags: db, serverFlags: serverFlags{Listen: "127.0.0.1:0"}, parts: []holdfast.Part{d.shop}, sweepEvery: demoSweep,
+	s := server{program: p, databaseFlags: db, serverFlags: serverFlags{Listen: "127.0.0.1:0"}, parts: []holdfast.Part{d.shop, d.scans}, sweepEvery: demoSweep,
 		story: func(ctx context.Context, _ *holdfast.Engine) error { return d.tell(ctx) }}
 	err = s.run(t.Context())
 	if exitCode(err) != 1 {
