@@ -48,6 +48,10 @@ const CaseVar = "HOLDFAST_CRASH_CASE"
 // also with the race detector, where otherwise of many one in seven is run.
 const AllVar = "HOLDFAST_CRASH_ALL"
 
+// SomeVar names the environment variable that has [Crash] run, of many cases on PostgreSQL, one
+// in so many: 3, 5 or 7. There each takes ten times as long.
+const SomeVar = "HOLDFAST_CRASH_SOME"
+
 // Crash runs a scenario once for every point at which the engine meets its
 // database and every fault that can strike there: the process dies before or
 // after the point, the point is executed or not and the answer is lost, the
@@ -90,7 +94,7 @@ func crashAll(t *testing.T, s Scenario) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &crashDriver{t: t, s: s, open: open, pairs: s.Pairs && name == "sqlite"}
+			d := &crashDriver{t: t, s: s, open: open, pairs: s.Pairs && name == "sqlite", slow: name == "postgres"}
 			if only := os.Getenv(CaseVar); only != "" {
 				d.replay(only)
 				return

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type crashDriver struct {
 	s     Scenario
 	open  func(testing.TB) holdfast.Database
 	pairs bool
+	slow  bool // each case takes long
 }
 
 // crashResult is how a case ended.
@@ -59,6 +61,9 @@ func (d *crashDriver) run() {
 	single := singles(len(points))
 	if len(single) > manySingles && !d.pairs {
 		single = thinned(single)
+	}
+	if stride, err := strconv.Atoi(os.Getenv(SomeVar)); err == nil && d.slow && len(single) > manySingles && slices.Contains([]int{3, 5, 7}, stride) {
+		single = oneIn(stride, single)
 	}
 	one := d.cases(workers, single)
 	all := one
@@ -116,7 +121,11 @@ func thinned(all [][]crash.Strike) (few [][]crash.Strike) {
 	if !raceDetector || os.Getenv(AllVar) != "" {
 		return all
 	}
-	for i := 0; i < len(all); i += 7 {
+	return oneIn(7, all)
+}
+
+func oneIn(stride int, all [][]crash.Strike) (few [][]crash.Strike) {
+	for i := 0; i < len(all); i += stride {
 		few = append(few, all[i])
 	}
 	return few
