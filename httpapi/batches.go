@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
@@ -86,12 +87,10 @@ func (c *call) doesItems(name string) (time.Duration, error) {
 	if batch.Has(c.api.engine, name) { // it is one of the program's own
 		return 0, fault.New(fault.Validation, "%q is a kind of items of the program: it makes those batches itself", name).With("pointer", "/handler")
 	}
-	if c.api.declares {
-		if _, _, err := c.declare([]string{name}); err != nil {
-			return 0, err
-		}
+	h, err := handlers.Get(c.ctx(), c.doer(), name)
+	if fault.CodeOf(err) == fault.NotFound && c.api.declares {
+		h, err = c.declareOne(name)
 	}
-	h, err := handlers.Get(c.ctx(), c.api.engine, name)
 	if fault.CodeOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "there is no handler %q: declare it first (PUT handlers/%s)", name, name).With("pointer", "/handler")
 	}
@@ -100,6 +99,18 @@ func (c *call) doesItems(name string) (time.Duration, error) {
 			With("pointer", "/handler")
 	}
 	return h.Timeout, err
+}
+
+// declareOne declares a handler as one of workers, in the call's own transaction if it has one.
+func (c *call) declareOne(name string) (h handlers.Handler, err error) {
+	if tx, ok := c.doer().(holdfast.Tx); ok {
+		return c.undeclared(c.ctx(), tx, name)
+	}
+	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
+		h, err = c.undeclared(ctx, tx, name)
+		return err
+	})
+	return h, err
 }
 
 func workOf(all []wire.NewItem) []batches.Work {

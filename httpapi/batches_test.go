@@ -75,6 +75,13 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 			t.Fatalf("made %+v", b)
 		}
 		d.want(d.ask("POST", "batches", in, nil), 409, fault.Conflict)
+		keyed := wire.NewBatch{Wallet: "w", Handler: "h"}
+		var once, again wire.Batch
+		d.want(d.ask("POST", "batches", keyed, &once, keyHeader, "make"), 201, "")
+		d.want(d.ask("POST", "batches", keyed, &again, keyHeader, "make"), 201, "")
+		if once.ID == "" || again.ID != once.ID {
+			t.Errorf("made %q, and then %q", once.ID, again.ID)
+		}
 		var more wire.AddedItems
 		for _, want := range []int64{1, 0} {
 			d.want(d.ask("POST", "batches/b/items", wire.AddItems{Items: newItems(10, "z")}, &more), 200, "")
@@ -269,4 +276,32 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 			t.Errorf("its items are %+v", items.Items)
 		}
 	}, httpapi.Handlers(o))
+}
+
+// Verifies that every verb of batches can be sent again under its key, where handlers are
+// declared on first use, too.
+func TestBatchesUnderAKey(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true, Declare: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil, keyHeader, "w"), 200, "")
+		for _, x := range []struct {
+			path   string
+			body   any
+			status int
+		}{
+			{"wallets/w/credit", wire.Credit{Points: 10, Reference: "r"}, 200},
+			{"batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "fresh", Open: true}, 201},
+			{"batches/b/items", wire.AddItems{Items: newItems(1, "x", "y")}, 200},
+			{"batches/b/seal", nil, 200},
+			{"batches/b/finalize", nil, 200},
+			{"batches/b/cancel", nil, 200},
+		} {
+			first := d.ask("POST", x.path, x.body, nil, keyHeader, x.path)
+			d.want(first, x.status, "")
+			second := d.ask("POST", x.path, x.body, nil, keyHeader, x.path)
+			d.want(second, x.status, "")
+			if a, b := textOf(first), textOf(second); a != b || second.Header.Get(replayedHeader) != "true" {
+				t.Errorf("%s: answered %s and then %s", x.path, a, b)
+			}
+		}
+	}, batch.Keep())
 }

@@ -364,18 +364,26 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 			unknown = append(unknown, name)
 			continue
 		}
-		h := handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
 		err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, tx, h)
+			_, err := c.undeclared(ctx, tx, name)
 			return err
 		})
 		if err != nil {
 			return declared, unknown, err
 		}
-		c.api.log.Warn("a handler that nobody declared is taken for one of workers, of unknown safety: declare it (PUT handlers/"+name+")", "workspace", c.key.Workspace, "handler", name)
 		declared = append(declared, name)
 	}
 	return declared, unknown, nil
+}
+
+// undeclared declares a handler that nobody has declared as one of workers, and tells.
+func (c *call) undeclared(ctx context.Context, tx holdfast.Tx, name string) (handlers.Handler, error) {
+	h := handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
+	_, err := handlers.Put(ctx, tx, h)
+	if err == nil {
+		c.api.log.Warn("a handler that nobody declared is taken for one of workers, of unknown safety: declare it (PUT handlers/"+name+")", "workspace", c.key.Workspace, "handler", name)
+	}
+	return h, err
 }
 
 func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
