@@ -47,9 +47,6 @@ func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// StoreOf returns where an engine keeps artifacts, or nil.
-func StoreOf(e *holdfast.Engine) Store { return keeperOf(e).artifacts }
-
 // Prefix is where an item may put artifacts. It consists of letters that names of files and
 // of objects may have, whatever the item is called, and ends with a slash.
 func Prefix(workspace, batch, key string) string {

@@ -22,10 +22,10 @@ import (
 // Every node has one; two at once do no harm, since each step is conditional, or held.
 type keeper struct {
 	engine    *holdfast.Engine
-	kinds     []string
+	kinds     map[string]batches.New // what a batch of each is made with
 	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
 	artifacts Store
-	slots     chan struct{} // for cleanups
+	slots     hold.Slots // for cleanups
 	cleaning  sync.WaitGroup
 }
 
@@ -34,7 +34,7 @@ type keeperKey struct{}
 // keeperOf returns the keeper of an engine; the first who asks starts it.
 func keeperOf(e *holdfast.Engine) *keeper {
 	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, slots: make(chan struct{}, cleaners), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		k := &keeper{engine: e, kinds: make(map[string]batches.New), slots: hold.NewSlots(cleaners), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
 		poll := func(look func(context.Context) (bool, error)) func(context.Context) {
 			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: look, Idle: keepEvery}
 			return p.Run
@@ -64,8 +64,14 @@ func (keepPart) Start(_ context.Context, e *holdfast.Engine) error {
 // keepEvery is how often a keeper looks that nobody wakes.
 const keepEvery = 5 * time.Second
 
-// Has says whether an engine has a kind of that name.
-func Has(e *holdfast.Engine, kind string) bool { return slices.Contains(keeperOf(e).kinds, kind) }
+// Template is what a batch is made with whose items a handler does, and whether that is a
+// kind of this engine. It is for the packages of this module, and of no use outside it.
+func Template(e *holdfast.Engine, handler string) (n batches.New, ours bool) {
+	k := keeperOf(e)
+	n, ours = k.kinds[handler]
+	n.Handler, n.Artifacts = handler, k.artifacts != nil
+	return n, ours
+}
 
 // cleaners is how many items are cleaned up after at once, and sweptPage how many are
 // taken for that.
@@ -111,16 +117,12 @@ func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
 	room, limit := 0, sweptPage
 	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
 		var err error
-		if room, err = k.reserve(ctx); err != nil {
+		if room, err = k.slots.Reserve(ctx); err != nil {
 			return 0, err
 		}
 		limit = room
 	}
-	defer func() {
-		for range room {
-			<-k.slots
-		}
-	}()
+	defer func() { k.slots.Free(room) }()
 	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{At: store.Place{Shard: shard}, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
 	if err != nil || len(all) == 0 {
 		return 0, err
@@ -134,7 +136,7 @@ func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
 		}
 		room--
 		k.cleaning.Go(func() {
-			defer func() { <-k.slots }()
+			defer k.slots.Free(1)
 			k.cleanOne(store.InWorkspace(ctx, s.Workspace), s)
 		})
 	}
@@ -146,23 +148,6 @@ func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
 	return len(all), err
 }
 
-// reserve waits for room for a cleanup, and takes all that there is.
-func (k *keeper) reserve(ctx context.Context) (room int, err error) {
-	select {
-	case k.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	for room = 1; room < cap(k.slots); room++ {
-		select {
-		case k.slots <- struct{}{}:
-		default:
-			return room, nil
-		}
-	}
-	return room, nil
-}
-
 type batchKey struct{ workspace, batch string }
 
 // cleanOne cleans up after one item. What fails is shown on the batch.
@@ -171,7 +156,7 @@ func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) {
 	commits, err := k.undo(kp.Start(ctx), s)
 	kp.Stop()
 	if err == nil {
-		err = k.cleaned(ctx, s, commits)
+		err = batches.CleanedWith(ctx, k.engine, s, commits)
 	}
 	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
 		return // it is another's, or somebody comes again when the hold has run out
@@ -199,25 +184,4 @@ func (k *keeper) undo(ctx context.Context, s batches.Swept) (commits []batches.C
 		return f(ctx, s)
 	}
 	return nil, nil
-}
-
-// cleaned notes that an item was cleaned up after, with what that writes.
-func (k *keeper) cleaned(ctx context.Context, s batches.Swept, commits []batches.Commit) error {
-	if len(commits) == 0 {
-		return batches.Cleaned(ctx, k.engine, s)
-	}
-	return k.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if err := batches.Lock(ctx, tx, s.Place(), s.Batch); err != nil {
-			return err
-		}
-		if err := batches.Cleaned(ctx, tx, s); err != nil {
-			return err
-		}
-		for _, f := range commits {
-			if err := f(ctx, tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

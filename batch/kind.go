@@ -133,8 +133,8 @@ func Parallel(n int) CreateOption { return func(b *batches.New) { b.Parallel = i
 // added in pages, each in a transaction of its own unless d is one; nothing of the batch
 // is lost then if the program dies in between, and Create with the same [ID] goes on.
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[Work[I]], o ...CreateOption) (Batch, error) {
-	n := batches.New{Wallet: wallet, Handler: k.name, Parallel: int64(k.o.Parallel), Attempts: int64(k.o.Attempts), MaxDeaths: int64(k.o.MaxDeaths),
-		Timeout: k.o.Timeout, Undo: k.undo != nil, Artifacts: k.hasArtifacts()}
+	n := k.template()
+	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
 	for _, set := range o {
 		set(&n)
 	}
@@ -287,6 +287,11 @@ func page[I any](next func() (Work[I], bool)) (some []batches.Work, more bool, e
 	return some, true, nil
 }
 
+// template is what its batches have in common.
+func (k *Kind[I, O]) template() batches.New {
+	return batches.New{Parallel: int64(k.o.Parallel), Attempts: int64(k.o.Attempts), MaxDeaths: int64(k.o.MaxDeaths), Timeout: k.o.Timeout, Undo: k.undo != nil}
+}
+
 // hasArtifacts says whether an engine that does the items has a store for them.
 func (k *Kind[I, O]) hasArtifacts() bool {
 	k.mu.Lock()
@@ -300,10 +305,10 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 		return err
 	}
 	kp := keeperOf(e)
-	if slices.Contains(kp.kinds, k.name) {
+	if _, twice := kp.kinds[k.name]; twice {
 		return fault.New(fault.Conflict, "there are two kinds of items with the name %q", k.name)
 	}
-	kp.kinds = append(kp.kinds, k.name)
+	kp.kinds[k.name] = k.template()
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone
 	}

@@ -1,11 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
@@ -67,26 +67,27 @@ type createBatchIn struct{ Body wire.NewBatch }
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
-	timeout, err := c.doesItems(b.Handler)
-	if err != nil {
-		return wire.Batch{}, err
+	n, ours := batch.Template(c.api.engine, b.Handler)
+	if !ours {
+		h, err := c.doesItems(b.Handler)
+		if err != nil {
+			return wire.Batch{}, err
+		}
+		n.Timeout = h.Timeout
 	}
-	if b.TimeoutMs != 0 {
-		timeout = span(b.TimeoutMs)
+	if n.ID = b.ID; n.ID == "" {
+		n.ID = store.NewID().String()
 	}
-	if b.ID == "" {
-		b.ID = store.NewID().String()
-	}
-	made, err := batches.Create(c.ctx(), c.doer(), batches.New{ID: b.ID, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.Parallel, Attempts: b.Attempts,
-		MaxDeaths: b.MaxDeaths, Timeout: timeout, Artifacts: batch.StoreOf(c.api.engine) != nil, Open: b.Open, Items: workOf(b.Items)})
+	n.Wallet, n.Open, n.Items = b.Wallet, b.Open, workOf(b.Items)
+	n.Parallel, n.Attempts, n.MaxDeaths = cmp.Or(b.Parallel, n.Parallel), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxDeaths)
+	n.Timeout = cmp.Or(span(b.TimeoutMs), n.Timeout)
+	made, err := batches.Create(c.ctx(), c.doer(), n)
 	return batchOf(made), err
 }
 
-// doesItems refuses a handler that nobody has declared, and returns how long it may take.
-func (c *call) doesItems(name string) (time.Duration, error) {
-	if batch.Has(c.api.engine, name) { // it is one of the program's own
-		return 0, fault.New(fault.Validation, "%q is a kind of items of the program: it makes those batches itself", name).With("pointer", "/handler")
-	}
+// doesItems returns a handler. One that nobody has declared is refused, and one that may not
+// do an item again.
+func (c *call) doesItems(name string) (handlers.Handler, error) {
 	h, err := handlers.Get(c.ctx(), c.doer(), name)
 	if fault.CodeOf(err) == fault.NotFound && c.api.declares {
 		h, err = c.declareOne(name)
@@ -98,7 +99,7 @@ func (c *call) doesItems(name string) (time.Duration, error) {
 		err = fault.New(fault.Validation, "the handler %q is %s: an item is done again, under the same idempotencyKey, when its worker dies, so its handler must be one that may be: idempotent, or with onUnknown retry", name, h.Safety).
 			With("pointer", "/handler")
 	}
-	return h.Timeout, err
+	return h, err
 }
 
 // declareOne declares a handler as one of workers, in the call's own transaction if it has one.
@@ -225,11 +226,7 @@ type batchEventsIn struct {
 // from its first on, and to its end.
 func readBatchEvents(c *call, in *batchEventsIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
-	live := c.wantsStream()
-	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
-		in.Cursor = last
-	}
-	p, err := c.page(in.Limit, in.Cursor)
+	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
 	if err != nil {
 		return none, err
 	}

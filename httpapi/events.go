@@ -55,6 +55,17 @@ func (c *call) wantsStream() bool {
 	return c.r.Method == http.MethodGet && c.takes("text/event-stream") // a HEAD has nothing to wait for
 }
 
+// pageOrStream is the page that the caller asks for, or from where on it wants a stream: from
+// a cursor, or from where it was when its connection broke (Last-Event-ID).
+func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err error) {
+	live = c.wantsStream()
+	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
+		cursor = last
+	}
+	p, err = c.page(limit, cursor)
+	return p, live, err
+}
+
 // takes says that the caller names a kind of answer that it takes.
 func (c *call) takes(want string) bool {
 	for _, one := range strings.Split(c.r.Header.Get("Accept"), ",") {

@@ -57,11 +57,7 @@ type readFeedIn struct {
 // a stream of events, from now on.
 func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
-	live := c.wantsStream()
-	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
-		in.Cursor = last
-	}
-	p, err := c.page(in.Limit, in.Cursor)
+	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
 	if err != nil {
 		return none, err
 	}

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
@@ -101,6 +102,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	}
 	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{})}
+	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	a.metrics = newMetrics(a)
 	a.metrics.also(a, o.Metrics, o.Log)
 	a.serveWebhooks(o)

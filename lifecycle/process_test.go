@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -102,96 +102,9 @@ func obey(db string) error {
 	return nil
 }
 
-// nodeProcess is a child process.
-type nodeProcess struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string // what it says; closed when it is dead
-}
-
-// startNode starts a child process and waits until it is ready.
-func startNode(t *testing.T, db string) *nodeProcess {
+func startNode(t *testing.T, db string) *storetest.Child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestNodeProcess$")
-	cmd.Env = append(os.Environ(), nodeVar+"="+db)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	n := &nodeProcess{t, cmd, in, make(chan string, 4096)}
-	dead := make(chan struct{})
-	go func() {
-		for s := bufio.NewScanner(out); s.Scan(); {
-			n.lines <- s.Text()
-		}
-		_ = cmd.Wait()
-		close(n.lines)
-		close(dead)
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		for range n.lines {
-			continue
-		}
-		<-dead
-	})
-	n.expect("ready")
-	return n
-}
-
-// next is the next thing that a child says.
-func (n *nodeProcess) next() string {
-	n.t.Helper()
-	patience := time.NewTimer(60 * time.Second)
-	defer patience.Stop()
-	select {
-	case line, ok := <-n.lines:
-		if !ok {
-			n.t.Fatal("the child is dead")
-		}
-		return line
-	case <-patience.C:
-		n.t.Fatal("the child is silent")
-	}
-	return ""
-}
-
-func (n *nodeProcess) expect(lines ...string) {
-	n.t.Helper()
-	left := map[string]bool{}
-	for _, l := range lines {
-		left[l] = true
-	}
-	for len(left) > 0 {
-		line := n.next()
-		if !left[line] {
-			n.t.Fatalf("the child said %q; awaited was %v", line, left)
-		}
-		delete(left, line)
-	}
-}
-
-func (n *nodeProcess) tell(format string, args ...any) {
-	n.t.Helper()
-	if _, err := fmt.Fprintf(n.in, format+"\n", args...); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-func (n *nodeProcess) signal(s os.Signal) {
-	n.t.Helper()
-	if err := n.cmd.Process.Signal(s); err != nil {
-		n.t.Fatal(err)
-	}
+	return storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
 // Verifies that what a process held that was killed (SIGKILL) in the middle of its
@@ -208,12 +121,12 @@ func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 		n := startNode(t, db)
 		var bodies []string
 		for i, id := range all {
-			n.tell("fire %s %s 1", []string{"close", "try"}[i%2], id)
+			n.Tell("fire %s %s 1", []string{"close", "try"}[i%2], id)
 			bodies = append(bodies, "body "+id)
 		}
-		n.expect(bodies...)
-		n.signal(syscall.SIGKILL)
-		for range n.lines {
+		n.Expect(bodies...)
+		n.Signal(syscall.SIGKILL)
+		for range n.Lines() {
 			t.Error("the dead speak")
 		}
 		w.advance(50 * time.Second)
@@ -250,9 +163,9 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 			id := "s-" + end
 			w.create(id)
 			n := startNode(t, db)
-			n.tell("fire try %s 1", id)
-			n.expect("body " + id)
-			n.signal(syscall.SIGSTOP)
+			n.Tell("fire try %s 1", id)
+			n.Expect("body " + id)
+			n.Signal(syscall.SIGSTOP)
 			w.advance(2 * time.Minute)
 			w.round()
 			w.free(id, "open")
@@ -260,9 +173,9 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 				w.write(a, "successor")
 				return nil
 			})
-			n.tell("%s %s", end, id)
-			n.signal(syscall.SIGCONT)
-			line := n.next()
+			n.Tell("%s %s", end, id)
+			n.Signal(syscall.SIGCONT)
+			line := n.Next()
 			if !strings.HasPrefix(line, "lost "+id) || !strings.HasSuffix(line, "true") {
 				t.Errorf("the stopped one said %q: it should be told LEASE_LOST", line)
 			}

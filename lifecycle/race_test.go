@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 const (
@@ -30,7 +31,7 @@ func rounds(otherwise int) int {
 // crowd is some processes, with all that they say in one place.
 type crowd struct {
 	t     *testing.T
-	nodes []*nodeProcess
+	nodes []*storetest.Child
 	lines chan said
 }
 
@@ -46,7 +47,7 @@ func newCrowd(t *testing.T, db string) *crowd {
 		n := startNode(t, db)
 		c.nodes = append(c.nodes, n)
 		go func() {
-			for line := range n.lines {
+			for line := range n.Lines() {
 				select {
 				case c.lines <- said{i, line}:
 				case <-done:
@@ -60,7 +61,7 @@ func newCrowd(t *testing.T, db string) *crowd {
 
 func (c *crowd) fire(step, id string) {
 	for _, n := range c.nodes {
-		n.tell("fire %s %s %d", step, id, each4)
+		n.Tell("fire %s %s %d", step, id, each4)
 	}
 }
 
@@ -114,7 +115,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 					if got := w.get(id); got.Status != "closing" || got.Version != 1 {
 						t.Errorf("round %d: while it is claimed, it is %+v", r, got)
 					}
-					c.nodes[body].tell("go %s", id)
+					c.nodes[body].Tell("go %s", id)
 				}
 			}
 			w.happened(id, "closed", "created", "claimed", "settled/close")

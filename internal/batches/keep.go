@@ -57,8 +57,7 @@ type Swept struct {
 	Undo, Artifacts  bool
 }
 
-// Place is where it lives.
-func (s Swept) Place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
+func (s Swept) place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
 
 type cleanedArgs struct{ id, items string }
 
@@ -165,13 +164,6 @@ func scanApplied(applied *bool, r store.Row) error {
 	return r.Scan(&one)
 }
 
-// Lock locks the wallet of a batch in a transaction that ends an item and then writes what
-// the program wants, maybe to that wallet: everybody has the wallet first.
-func Lock(ctx context.Context, tx *store.Tx, at store.Place, id string) error {
-	_, err := lockVerb.DoAt(ctx, tx, at, id)
-	return err
-}
-
 // flipPage is how many items a transaction of the teardown flips.
 const flipPage = 500
 
@@ -265,7 +257,7 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 
 // Keep extends the hold on an item that is cleaned up after.
 func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error {
-	all, err := keepVerb.DoAt(ctx, d, s.Place(), keepArgs{s.Batch, s.Key, s.Sweeps, lease})
+	all, err := keepVerb.DoAt(ctx, d, s.place(), keepArgs{s.Batch, s.Key, s.Sweeps, lease})
 	if err == nil && len(all) == 0 {
 		err = hold.Lost("the item "+s.Key+" to clean up after", s.Sweeps)
 	}
@@ -283,9 +275,9 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	if err != nil {
 		return err
 	}
-	c, err := cleanedVerb.DoAt(ctx, d, all[0].Place(), cleanedArgs{all[0].Batch, string(text)})
+	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, string(text)})
 	if err == nil {
-		err = closeAt(ctx, d, all[0].Place(), all[0].Batch, c.over)
+		err = closeAt(ctx, d, all[0].place(), all[0].Batch, c.over)
 	}
 	if err == nil && c.n < int64(len(all)) {
 		err = hold.Lost("the batch "+all[0].Batch+" to clean up", all[0].Sweeps)
@@ -293,10 +285,19 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	return err
 }
 
+// CleanedWith notes that an item was cleaned up after, and writes what that wants written in
+// the same transaction.
+func CleanedWith(ctx context.Context, e Engine, s Swept, commits []Commit) error {
+	if len(commits) == 0 {
+		return Cleaned(ctx, e, s)
+	}
+	return with(ctx, e, s.place(), s.Batch, commits, func(ctx context.Context, tx *store.Tx) error { return Cleaned(ctx, tx, s) })
+}
+
 // Unclean notes why an item could not be cleaned up after; it is tried again.
 func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
 	delay := min(time.Second<<min(s.Sweeps, 10), longestPause)
-	_, err := uncleanVerb.DoAt(ctx, d, s.Place(), uncleanArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, hold.Plain(cause.Error())})
+	_, err := uncleanVerb.DoAt(ctx, d, s.place(), uncleanArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, hold.Plain(cause.Error())})
 	return err
 }
 

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -150,67 +149,9 @@ func serve(e *holdfast.Engine, finish bool) {
 	w.Run(context.Background())
 }
 
-// node is a child process.
-type node struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string // what it says; closed when it is dead
-}
-
-// start starts a child process and waits until it is ready.
-func start(t *testing.T, db string) *node {
+func start(t *testing.T, db string) *storetest.Child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestNodeProcess$")
-	cmd.Env = append(os.Environ(), nodeVar+"="+db)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	n := &node{t, cmd, in, make(chan string, 4096)}
-	dead := make(chan struct{})
-	go func() {
-		for s := bufio.NewScanner(out); s.Scan(); {
-			n.lines <- s.Text()
-		}
-		_ = cmd.Wait()
-		close(n.lines)
-		close(dead)
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-dead
-	})
-	n.hears("ready")
-	return n
-}
-
-func (n *node) tell(format string, args ...any) {
-	n.t.Helper()
-	if _, err := fmt.Fprintf(n.in, format+"\n", args...); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-// hears waits for a line that begins so, and returns the rest.
-func (n *node) hears(begin string) string {
-	n.t.Helper()
-	for line := range n.lines {
-		if rest, ok := strings.CutPrefix(line, begin); ok {
-			return strings.TrimSpace(rest)
-		}
-		n.t.Fatalf("it said %q where %q was wanted", line, begin)
-	}
-	n.t.Fatalf("it died before it said %q", begin)
-	return ""
+	return storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
 // Verifies I13, from four processes with four callers each: whoever wins, no item is taken
@@ -220,17 +161,17 @@ func TestCancelRacesTheTakes(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		ctx := t.Context()
 		s.wallet(1_000_000)
-		var nodes []*node
+		var nodes []*storetest.Child
 		for range 4 {
 			nodes = append(nodes, start(t, db))
 		}
-		untouched, begun := 0, 0
+		untouched := 0
 		for i := range rounds {
 			id := fmt.Sprint("b", i)
 			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Parallel: 8, Items: work(20, 3)})
 			s.ok(err)
 			for _, n := range nodes {
-				n.tell("race %s 4", id)
+				n.Tell("race %s 4", id)
 			}
 			b, accepted, err := batches.Cancel(ctx, s.e, id)
 			s.ok(err)
@@ -238,7 +179,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 				t.Fatalf("%d: cancelled: %v, %+v", i, accepted, b)
 			}
 			for _, n := range nodes {
-				if failed := n.hears("raced " + id); failed != "<nil>" {
+				if failed := n.Hears("raced " + id); failed != "<nil>" {
 					t.Fatalf("%d: %s", i, failed)
 				}
 			}
@@ -256,9 +197,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 				}
 				cancelled = cancelled || e.Name == "cancelRequested" || e.Name == "cancelled"
 			}
-			if accepted {
-				begun++
-			} else {
+			if !accepted {
 				untouched++
 			}
 		}
@@ -279,17 +218,17 @@ func TestCancelRacesTheTakes(t *testing.T) {
 func TestProcessesShareAWallet(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		s.wallet(1000)
-		var nodes []*node
+		var nodes []*storetest.Child
 		for range 4 {
 			nodes = append(nodes, start(t, db))
 		}
 		for i, n := range nodes {
-			n.tell("post p%d 25", i)
+			n.Tell("post p%d 25", i)
 		}
 		want := int64(1000)
 		for _, n := range nodes {
 			var sum int64
-			if _, err := fmt.Sscan(n.hears("posted"), &sum); err != nil {
+			if _, err := fmt.Sscan(n.Hears("posted"), &sum); err != nil {
 				t.Fatal(err)
 			}
 			want += sum
@@ -309,13 +248,9 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 		s.create(batches.New{Items: work(1, 10)})
 		for range 3 {
 			n := start(t, db)
-			n.tell("work")
-			n.hears("body k000")
-			if err := n.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			for range n.lines { // until it is dead
-			}
+			n.Tell("work")
+			n.Hears("body k000")
+			n.Kill()
 			holdfasttest.Advance(t, s.e, time.Minute)
 			if freed, err := batches.Expire(t.Context(), s.e, store.Place{}); freed != 1 || err != nil {
 				t.Fatalf("freed %d, %v", freed, err)
@@ -325,8 +260,8 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 			}
 		}
 		n := start(t, db)
-		n.tell("finish")
-		n.hears("body k000")
+		n.Tell("finish")
+		n.Hears("body k000")
 		for !s.get().Over() {
 			if err := t.Context().Err(); err != nil {
 				t.Fatal(err)

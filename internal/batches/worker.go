@@ -62,7 +62,7 @@ func Pause(n int64) time.Duration {
 func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
-	slots := make(chan struct{}, max(w.Parallel, 1))
+	slots := hold.NewSlots(w.Parallel)
 	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: func(ctx context.Context) (bool, error) {
 		return w.look(ctx, slots, &bodies)
 	}}
@@ -70,7 +70,7 @@ func (w *Worker) Run(ctx context.Context) {
 }
 
 // look takes what there is room for, and starts a body for each item.
-func (w *Worker) look(ctx context.Context, slots chan struct{}, bodies *sync.WaitGroup) (found bool, err error) {
+func (w *Worker) look(ctx context.Context, slots hold.Slots, bodies *sync.WaitGroup) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -80,18 +80,16 @@ func (w *Worker) look(ctx context.Context, slots chan struct{}, bodies *sync.Wai
 		return false, err
 	}
 	for _, shard := range shards {
-		room, err := reserve(ctx, slots)
+		room, err := slots.Reserve(ctx)
 		if err != nil {
 			return found, err
 		}
 		taken, err := w.take(ctx, handlers, shard, room)
-		for range room - len(taken) {
-			<-slots
-		}
+		slots.Free(room - len(taken))
 		found = found || len(taken) > 0
 		for _, t := range taken {
 			bodies.Go(func() {
-				defer func() { <-slots }()
+				defer slots.Free(1)
 				w.Serve(ctx, t)
 			})
 		}
@@ -100,23 +98,6 @@ func (w *Worker) look(ctx context.Context, slots chan struct{}, bodies *sync.Wai
 		}
 	}
 	return found, nil
-}
-
-// reserve waits for room, and takes all that there is.
-func reserve(ctx context.Context, slots chan struct{}) (room int, err error) {
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	for room = 1; room < cap(slots); room++ {
-		select {
-		case slots <- struct{}{}:
-		default:
-			return room, nil
-		}
-	}
-	return room, nil
 }
 
 // take finishes also when the worker stops meanwhile: an item that was taken for nobody
@@ -194,13 +175,26 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 		_, err := Settle(ctx, e, t, output)
 		return err
 	}
-	err := e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := Lock(ctx, tx, t.place(), t.Batch); err != nil {
-			return err
-		}
+	err := with(ctx, e, t.place(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
 		ended, err := Settle(ctx, tx, t, output)
 		if err == nil && !ended.applied { // it is written already
 			err = lost(t)
+		}
+		return err
+	})
+	if fault.CodeOf(err) == fault.LeaseLost { // outside of what was rolled back it is noted that this holder has done with it
+		_, _ = Settle(ctx, e, t, output)
+	}
+	return err
+}
+
+// with writes an end, and then what the program wants, in one transaction. The program may
+// write to the batch's wallet, which everybody else has before the batch.
+func with(ctx context.Context, e Engine, at store.Place, batch string, commits []Commit, end Commit) error {
+	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := lockVerb.DoAt(ctx, tx, at, batch)
+		if err == nil {
+			err = end(ctx, tx)
 		}
 		for _, f := range commits {
 			if err == nil {
@@ -209,10 +203,6 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 		}
 		return err
 	})
-	if fault.CodeOf(err) == fault.LeaseLost { // outside of what was rolled back it is noted that this holder has done with it
-		_, _ = Settle(ctx, e, t, output)
-	}
-	return err
 }
 
 // body runs the user's code; a panic is a failure.

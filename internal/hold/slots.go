@@ -1,0 +1,33 @@
+package hold
+
+import "context"
+
+// Slots is room for things that are done at once.
+type Slots chan struct{}
+
+// NewSlots returns room for n, or for one.
+func NewSlots(n int) Slots { return make(Slots, max(n, 1)) }
+
+// Reserve waits for room, and takes all that there is.
+func (s Slots) Reserve(ctx context.Context) (room int, err error) {
+	select {
+	case s <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	for room = 1; room < cap(s); room++ {
+		select {
+		case s <- struct{}{}:
+		default:
+			return room, nil
+		}
+	}
+	return room, nil
+}
+
+// Free gives room back.
+func (s Slots) Free(n int) {
+	for range n {
+		<-s
+	}
+}
