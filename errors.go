@@ -19,6 +19,9 @@ var (
 	ErrForbidden = fault.Of(fault.Forbidden)
 	// ErrValidation is returned when what was given cannot be accepted.
 	ErrValidation = fault.Of(fault.Validation)
+	// ErrKeyMismatch is returned when a key was used before, for something
+	// else. Its fact differs says what.
+	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
 )
 
 // Errors of steps and claims.

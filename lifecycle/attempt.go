@@ -73,7 +73,7 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	c := t.entity.Claim
 	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input,
 		own: t.config.Table != nil, stage: c.Stage, doubtful: t.opaque && c.Begun > 0 && t.resumed}
-	j := &effects.Journal{Doer: t.engine, At: t.at, Ticket: t.entity.Ticket()}
+	j := &effects.Journal{Book: effects.OfClaim(t.engine, t.at, t.entity.Ticket())}
 	err, cause := t.work(effects.With(ctx, j), w)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -59,6 +60,7 @@ func (b *board) add(s *site) error {
 // start starts what serves all lifecycles.
 func (b *board) start() {
 	b.once.Do(func() {
+		runs.SocketOf(b.engine).Plug(firer{b})
 		b.engine.Background(b.resume)
 		b.engine.Sweep("lifecycles", b.sweep)
 		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) })

@@ -28,10 +28,11 @@ const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope, {schema}.task,
     {schema}.registry, {schema}.reaction, {schema}.follow, {schema}.sequence, {schema}.snapshot, {schema}.subject, {schema}.due,
-    {schema}.effect, {schema}.lifecycle, {schema}.attempt, {schema}.api_key, {schema}.request, {schema}.token, {schema}.handler, {schema}.webhook TO {role};
+    {schema}.effect, {schema}.lifecycle, {schema}.attempt, {schema}.api_key, {schema}.request, {schema}.token, {schema}.handler, {schema}.webhook,
+    {schema}.run, {schema}.step, {schema}.signal, {schema}.approval TO {role};
 GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
 GRANT INSERT, DELETE ON {schema}.event, {schema}.history, {schema}.feed TO {role};
-GRANT INSERT ON {schema}.workspace, {schema}.ledger TO {role};`
+GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
 
 // Script returns the SQL that migrating an empty database runs.
 func (d *Database) Script(o store.Options) (string, error) {

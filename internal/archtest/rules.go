@@ -22,7 +22,7 @@ var (
 	inner = []string{
 		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopes", "internal/tasks", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
-		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches",
+		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs",
 		"internal/check", "internal/crash",
 	}
 
@@ -68,7 +68,7 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "s3", "internal/baseline", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "s3", "run/calls", "internal/baseline", "internal/telemetry"}),
 			Libs: anyLib,
 			Why:  "the command line puts the whole together, and the demo tells the whole story",
 		},
@@ -81,11 +81,15 @@ var Rules = slices.Concat(
 			Why: "where artifacts are kept is the program's choice: an engine links no object store",
 		},
 		{
-			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
+			Pkg: "run/calls", May: []string{root, "run", "fault"},
+			Why: "who calls URLs for runs is the program's choice: an engine links no HTTP client",
+		},
+		{
+			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "run/calls", "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
 			Why: "an example is a user's program: it sees what is public",
 		},
 		{
-			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "idem", "wire", "web", "webhook"}), Libs: anyLib,
+			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/calls", "idem", "wire", "web", "webhook"}), Libs: anyLib,
 			Why: "the door knows no adapter, so it serves them all, and no command line",
 		},
 		{
@@ -182,7 +186,7 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "web/...", "client", "webhook", "internal/cli/...",
+			"httpapi/...", "idem", "wire", "web/...", "client", "webhook", "internal/cli/...", "run/calls",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
 		Why: "who embeds the engine chooses whether to serve it",

@@ -79,6 +79,10 @@ var Wide = map[string]string{
 	"batches.expired": "one janitor frees what was left held in all workspaces on a shard",
 	"batches.sweep":   "one keeper cleans up after the items of all workspaces on a shard",
 
+	"runs.ready":   "one poll serves the runs of all workspaces on a shard",
+	"runs.expired": "one janitor frees what was left held in all workspaces on a shard",
+	"runs.prune":   "one janitor deletes the runs of all workspaces on a shard whose time is over",
+
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
 
@@ -91,6 +95,7 @@ var Wide = map[string]string{
 	"check.claims":    "a check looks at the whole database",
 	"check.scopes":    "a check looks at the whole database",
 	"check.batches":   "a check looks at the whole database",
+	"check.runs":      "a check looks at the whole database",
 	"check.wallets":   "a check looks at the whole database",
 	"check.tasks":     "a check looks at the whole database",
 	"check.histories": "a check looks at the whole database",

@@ -133,6 +133,7 @@ var kinds = []kind{
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", 1), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerbOf("check.batches", 1, scanStream), "batches", "I9-I11", named("batch "), unevenBatch},
+	{newVerbOf("check.runs", 1, scanStream), "runs", "I42", named("run "), unevenRun},
 	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
 	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
 	{newVerb("check.follows", 2), "positions", "I20", named("reaction "), astray},
@@ -185,6 +186,23 @@ func unevenBatch(f row) string {
 		return "what it says was charged and refunded is not what its items were, or an item has not its rows in the ledger, and no others"
 	case "end":
 		return "it is at its end, and something of it is still to be done"
+	}
+	return uneven(f)
+}
+
+// unevenRun tells what is wrong with a run.
+func unevenRun(f row) string {
+	switch f.wrong {
+	case "steps":
+		return "it has another step to do than the one that it stands at"
+	case "end":
+		return "it is over, and something of it is still to be done"
+	case "stuck":
+		return "it is not over, and nobody will ever look at it again"
+	case "paused":
+		return "it is paused, and a step of it is due"
+	case "effects":
+		return "one of its steps counts other effects than the journal has"
 	}
 	return uneven(f)
 }

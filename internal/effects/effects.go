@@ -139,6 +139,38 @@ func bindTicket(t entities.Ticket, args *store.Args) {
 	args.Int(t.Epoch)
 }
 
+// Book is where the effects of one operation are noted, by who holds it. Where the hold is
+// lost, the errors are [fault.LeaseLost].
+type Book interface {
+	// Operation is the same for every attempt.
+	Operation() string
+	// Begin notes that an effect is about to be tried, with the results of earlier ones,
+	// and returns how it stands.
+	Begin(ctx context.Context, name string, ordinal int, p Policy, results []entities.Result) (Entry, error)
+	// End notes what became of an effect, and returns how it stands then, with its result:
+	// the first end counts.
+	End(ctx context.Context, name string, ordinal int, s State, result []byte) (State, []byte, error)
+}
+
+// OfClaim is the book of an operation on an entity.
+func OfClaim(d store.Doer, at store.Place, t entities.Ticket) Book { return claimBook{d, at, t} }
+
+type claimBook struct {
+	d  store.Doer
+	at store.Place
+	t  entities.Ticket
+}
+
+func (b claimBook) Operation() string { return b.t.Operation }
+
+func (b claimBook) Begin(ctx context.Context, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
+	return Begin(ctx, b.d, b.at, b.t, name, ordinal, p, results)
+}
+
+func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, result []byte) (State, []byte, error) {
+	return EndWith(ctx, b.d, b.at, b.t, name, ordinal, s, result)
+}
+
 // Begin notes that an effect is about to be tried, with the results of earlier
 // ones, and returns how it stands. Where the hold is lost, the error is
 // [fault.LeaseLost].

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Journal is the journal of one attempt of an operation. It is safe for concurrent
@@ -21,9 +20,7 @@ import (
 // same effect, under the same key: so a body that repeats a call after a timeout does
 // not do it twice.
 type Journal struct {
-	Doer   store.Doer
-	At     store.Place
-	Ticket entities.Ticket
+	Book Book
 
 	mu      sync.Mutex
 	names   map[string]*named
@@ -121,7 +118,7 @@ func (j *Journal) Do(ctx context.Context, c Call) error {
 func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []entities.Result) (Entry, error) {
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	e, err := Begin(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, c.Policy, results)
+	e, err := j.Book.Begin(ctx, c.Name, ordinal, c.Policy, results)
 	if err == nil {
 		j.noted(results)
 	}
@@ -130,7 +127,7 @@ func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []enti
 
 // proceed goes on from how an effect stands.
 func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, again bool) error {
-	key := Key(j.Ticket.Operation, c.Name, ordinal)
+	key := Key(j.Book.Operation(), c.Name, ordinal)
 	switch {
 	case e.State == Done:
 		return c.Keep(e.Result)
@@ -195,7 +192,7 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte) error {
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	_, err := End(ctx, j.Doer, j.At, j.Ticket, name, ordinal, Done, data)
+	_, _, err := j.Book.End(ctx, name, ordinal, Done, data)
 	switch {
 	case err == nil:
 		j.noted([]entities.Result{{Name: name, Ordinal: ordinal}})
@@ -210,7 +207,7 @@ func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error
 	ctx, cancel := beyond(ctx)
 	defer cancel()
 	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // of a string, it does not fail
-	if _, err := End(ctx, j.Doer, j.At, j.Ticket, c.Name, ordinal, NotDone, why); err != nil {
+	if _, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why); err != nil {
 		j.giveBack(c, ordinal, true)
 		return errors.Join(reason, err)
 	}

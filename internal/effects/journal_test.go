@@ -56,7 +56,7 @@ func TestNoResultIsForgotten(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		at, ticket := claimed(t, hf)
 		d := &slow{Engine: hf, after: func(string) {}}
-		j := &effects.Journal{Doer: d, At: at, Ticket: ticket}
+		j := &effects.Journal{Book: effects.OfClaim(d, at, ticket)}
 		if err := j.Do(t.Context(), call("first")); err != nil {
 			t.Fatal(err)
 		}

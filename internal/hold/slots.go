@@ -25,6 +25,16 @@ func (s Slots) Reserve(ctx context.Context) (room int, err error) {
 	return room, nil
 }
 
+// Try takes room for one, if there is any.
+func (s Slots) Try() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Free gives room back.
 func (s Slots) Free(n int) {
 	for range n {

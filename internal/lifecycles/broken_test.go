@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // handlers are those that the configs of testdata name.
@@ -157,7 +159,7 @@ func TestBroken(t *testing.T) {
 
 // Every rule has a config that breaks it.
 func TestEveryRuleIsBroken(t *testing.T) {
-	rules := []string{ruleEncoding, ruleSyntax, ruleDepth, ruleYAML, ruleDuplicate, ruleTwin, ruleUnknown, ruleRequired, ruleType, ruleConflict}
+	rules := []string{tree.RuleEncoding, tree.RuleSyntax, tree.RuleDepth, tree.RuleYAML, tree.RuleDuplicate, tree.RuleTwin, tree.RuleUnknown, tree.RuleRequired, tree.RuleType, tree.RuleConflict}
 	for i := range 15 {
 		rules = append(rules, fmt.Sprintf("R%d", i+1))
 	}

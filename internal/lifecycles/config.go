@@ -7,6 +7,8 @@ package lifecycles
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // Config is a lifecycle.
@@ -21,7 +23,7 @@ type Config struct {
 
 	// at is where each value stands in the text that the config was read from, by
 	// JSON pointer; nil for a config that was made in code.
-	at map[string]position
+	at map[string]tree.Position
 	// refused are the values that could not be read; if there are any, the config
 	// has not all of the text.
 	refused map[string]bool
@@ -131,10 +133,4 @@ const (
 
 // Violation is a rule that a config breaks, or, as a warning, comes near to
 // breaking.
-type Violation struct {
-	Rule    string `json:"rule"`
-	Path    string `json:"path"` // a JSON pointer: /steps/0/successful_claim_state/admin
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Message string `json:"message"`
-}
+type Violation = tree.Violation

@@ -3,6 +3,8 @@ package lifecycles
 import (
 	"slices"
 	"unicode"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // A layout puts statuses into columns from left to right, as the steps lead on.
@@ -74,7 +76,7 @@ func newLayout(vertices []vertex, all []*edge) *layout {
 
 // textWidth is how wide a text is shown: cut to maxLabel, wide letters twice.
 func textWidth(s string) (w float64) {
-	for _, r := range shorten(s, maxLabel) {
+	for _, r := range tree.Shorten(s, maxLabel) {
 		w += charWidth
 		if r >= 0x1100 && !unicode.Is(unicode.Mn, r) {
 			w += charWidth

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // DefaultTimeout is how long a claim is kept if its step does not say.
@@ -49,8 +51,8 @@ func (c *Config) Lint(handlers map[string]Handler) (violations, warnings []Viola
 	if l.names(); l.fits() {
 		l.rules()
 	}
-	inOrder(l.violations)
-	inOrder(l.warnings)
+	tree.InOrder(l.violations)
+	tree.InOrder(l.warnings)
 	return l.violations, l.warnings
 }
 
@@ -80,14 +82,14 @@ type linter struct {
 
 // refuse reports a violation, once for a rule and a place.
 func (l *linter) refuse(rule, path, format string, args ...any) {
-	if len(l.violations) < maxFound {
+	if len(l.violations) < tree.MaxFound {
 		l.violations = append(l.violations, l.say(rule, path, format, args...)...)
 	}
 }
 
 // warn reports a warning.
 func (l *linter) warn(rule, path, format string, args ...any) {
-	if len(l.warnings) < maxFound {
+	if len(l.warnings) < tree.MaxFound {
 		l.warnings = append(l.warnings, l.say(rule, path, format, args...)...)
 	}
 }
@@ -99,8 +101,8 @@ func (l *linter) say(rule, path, format string, args ...any) []Violation {
 		return nil
 	}
 	l.said[key] = true
-	at := find(l.c.at, path)
-	return []Violation{{Rule: rule, Path: path, Line: at.line, Column: at.column, Message: message}}
+	at := tree.Find(l.c.at, path)
+	return []Violation{{Rule: rule, Path: path, Line: at.Line, Column: at.Column, Message: message}}
 }
 
 // given says whether the config has a value: what is missing, or could not be
@@ -114,7 +116,7 @@ func (l *linter) given(path string) bool {
 func (l *linter) partial() bool { return len(l.c.refused) > 0 }
 
 // stepPath is the pointer of a step's field.
-func stepPath(i int, field string) string { return child(item("/steps", i), field) }
+func stepPath(i int, field string) string { return tree.Child(tree.Item("/steps", i), field) }
 
 // claimPath is the pointer of a step's claim, under the name that it is given.
 func (l *linter) claimPath(i int) string {
@@ -138,7 +140,7 @@ func uses[T any](path string, p Per[T]) (found []use[T]) {
 		return []use[T]{{path: path, all: true, value: *p.All}}
 	}
 	for _, r := range slices.Sorted(maps.Keys(p.By)) {
-		found = append(found, use[T]{path: child(path, r), requester: r, value: p.By[r]})
+		found = append(found, use[T]{path: tree.Child(path, r), requester: r, value: p.By[r]})
 	}
 	return found
 }
@@ -174,5 +176,5 @@ func who(requester string) string {
 	if requester == anyOther {
 		return "any other requester"
 	}
-	return "the requester " + show(requester)
+	return "the requester " + tree.Show(requester)
 }

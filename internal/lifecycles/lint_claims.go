@@ -1,6 +1,10 @@
 package lifecycles
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
+)
 
 // claimUse is a claim of a step.
 type claimUse struct {
@@ -26,21 +30,21 @@ func (l *linter) isSound(s *Step, u use[Claim]) bool {
 	before := len(l.violations)
 	for i, status := range []string{u.value.Into, u.value.Revert} {
 		if !l.known[status] {
-			l.refuse("R2", item(u.path, i), "%s is not in status_types: add it there, or correct it", show(status))
+			l.refuse("R2", tree.Item(u.path, i), "%s is not in status_types: add it there, or correct it", tree.Show(status))
 		}
 	}
 	into := u.value.Into
 	if into == u.value.Revert {
-		l.refuse("R3", u.path, "the claim goes from %s to itself: give claim_into a status of its own", show(into))
+		l.refuse("R3", u.path, "the claim goes from %s to itself: give claim_into a status of its own", tree.Show(into))
 	}
 	if slices.Contains(s.Status, into) {
-		l.refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could claim as well: give it a status of its own", show(into))
+		l.refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could claim as well: give it a status of its own", tree.Show(into))
 	}
 	if slices.Contains(beside(u, s.Success), into) {
-		l.refuse("R5", u.path, "claim_into is %s, where the step leads, so its success would change nothing: give it a status of its own", show(into))
+		l.refuse("R5", u.path, "claim_into is %s, where the step leads, so its success would change nothing: give it a status of its own", tree.Show(into))
 	}
 	if slices.Contains(beside(u, s.Failed), into) {
-		l.refuse("R5", u.path, "claim_into is %s, where a failed step leads, so its failure would change nothing: give it a status of its own", show(into))
+		l.refuse("R5", u.path, "claim_into is %s, where a failed step leads, so its failure would change nothing: give it a status of its own", tree.Show(into))
 	}
 	return len(l.violations) == before
 }
@@ -56,10 +60,10 @@ func (l *linter) reverts() {
 		}
 		if again && was.value.Revert != revert {
 			l.refuse("R6", u.path, "%s goes back to %s here and to %s at %s, so a janitor would have to guess: use one claim status for each",
-				show(into), show(revert), show(was.value.Revert), was.path)
+				tree.Show(into), tree.Show(revert), tree.Show(was.value.Revert), was.path)
 		}
 		if status := l.c.Steps[u.step].Status; len(status) == 1 && status[0] != revert {
-			l.refuse("R7", item(u.path, 1), "revert_to is %s, and the step starts at %s: a claim goes back to where it came from", show(revert), show(status[0]))
+			l.refuse("R7", tree.Item(u.path, 1), "revert_to is %s, and the step starts at %s: a claim goes back to where it came from", tree.Show(revert), tree.Show(status[0]))
 		}
 	}
 }
@@ -73,18 +77,18 @@ func (l *linter) intoClaims() {
 		}
 	}
 	if path := at[l.c.InitialStatus]; path != "" {
-		l.refuse("R8", "/initial_status", "%s is a claim status (%s), and nothing would be at work on a new entity: begin at another", show(l.c.InitialStatus), path)
+		l.refuse("R8", "/initial_status", "%s is a claim status (%s), and nothing would be at work on a new entity: begin at another", tree.Show(l.c.InitialStatus), path)
 	}
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
 		for _, status := range s.Status {
 			if path := at[status]; path != "" {
-				l.refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only its own step leads on from there", show(status), path)
+				l.refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only its own step leads on from there", tree.Show(status), path)
 			}
 		}
 		for _, u := range slices.Concat(uses(stepPath(i, "successful_state"), s.Success), uses(stepPath(i, "failed_state"), s.Failed)) {
 			if path := at[u.value]; path != "" {
-				l.refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim leads into it", show(u.value), path)
+				l.refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim leads into it", tree.Show(u.value), path)
 			}
 		}
 	}
@@ -114,7 +118,7 @@ func (l *linter) skippedClaims() {
 				continue
 			}
 			l.refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized if something else keeps them apart",
-				who(by.requester), show(p.key), who(callers[p][claimant].requester))
+				who(by.requester), tree.Show(p.key), who(callers[p][claimant].requester))
 		}
 	}
 }
@@ -163,7 +167,7 @@ func (l *linter) successPath(by caller) string {
 	if l.c.Steps[by.step].Success.All != nil {
 		return path
 	}
-	return child(path, by.requester)
+	return tree.Child(path, by.requester)
 }
 
 // repeats holds the steps to R12.
@@ -173,7 +177,7 @@ func (l *linter) repeats() {
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
 		if first, again := ids[s.ID]; again && l.given(stepPath(i, "step_id")) {
-			l.refuse("R12", stepPath(i, "step_id"), "the step_id %d is that of %s too: give each step its own", s.ID, item("/steps", first))
+			l.refuse("R12", stepPath(i, "step_id"), "the step_id %d is that of %s too: give each step its own", s.ID, tree.Item("/steps", first))
 		} else if l.given(stepPath(i, "step_id")) {
 			ids[s.ID] = i
 		}
@@ -199,8 +203,8 @@ func (l *linter) clash(i int, p startingPoint, taken []caller) {
 	for _, t := range taken {
 		both := s.Offers(t.requester) || t.requester == anyOther && len(s.Success.By) > 0
 		if both && t.step != i {
-			l.refuse("R12", item("/steps", i), "%s offers %s at %s too: keep one, or give them different requesters or keys",
-				item("/steps", t.step), show(p.key), show(p.status))
+			l.refuse("R12", tree.Item("/steps", i), "%s offers %s at %s too: keep one, or give them different requesters or keys",
+				tree.Item("/steps", t.step), tree.Show(p.key), tree.Show(p.status))
 			return
 		}
 	}

@@ -1,6 +1,10 @@
 package lifecycles
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
+)
 
 // ways are the statuses that each status leads to.
 type ways map[string][]string
@@ -52,7 +56,7 @@ func (l *linter) graph() {
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if used[s] && !reached[s] {
-			l.refuse("R10", item("/status_types", i), "no steps lead from the initial status %s to %s: add one, or take the status out", show(l.c.InitialStatus), show(s))
+			l.refuse("R10", tree.Item("/status_types", i), "no steps lead from the initial status %s to %s: add one, or take the status out", tree.Show(l.c.InitialStatus), tree.Show(s))
 		}
 	}
 	l.endless(reached)
@@ -74,21 +78,12 @@ func (l *linter) endless(reached map[string]bool) {
 			if len(names) == 0 {
 				first = i
 			}
-			names = append(names, show(s))
+			names = append(names, tree.Show(s))
 		}
 	}
 	if len(names) > 0 {
-		l.refuse("R10", item("/status_types", first), "no steps lead on from %s to a status where all ends: add a step to one that no step leads on from", list(few(names)))
+		l.refuse("R10", tree.Item("/status_types", first), "no steps lead on from %s to a status where all ends: add a step to one that no step leads on from", tree.List(tree.Few(names)))
 	}
-}
-
-// few cuts a list that would fill a page.
-func few(names []string) []string {
-	const most = 10
-	if len(names) <= most {
-		return names
-	}
-	return append(names[:most:most], counted(len(names)-most)+" more")
 }
 
 // used returns the statuses that the config names anywhere but in status_types.
@@ -110,12 +105,12 @@ func (l *linter) unused() {
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if s != "" && !used[s] {
-			l.warn("W2", item("/status_types", i), "no step starts at %s or leads to it: take it out if it is not needed", show(s))
+			l.warn("W2", tree.Item("/status_types", i), "no step starts at %s or leads to it: take it out if it is not needed", tree.Show(s))
 		}
 	}
 	l.idle()
 	if len(l.sound) > 0 && l.c.Janitor == nil {
-		l.warn("W4", l.sound[0].path, "there are claims and no janitor: write \"janitor: standard\", unless the module %s brings its own", show(l.c.OwningModule))
+		l.warn("W4", l.sound[0].path, "there are claims and no janitor: write \"janitor: standard\", unless the module %s brings its own", tree.Show(l.c.OwningModule))
 	}
 }
 
@@ -129,7 +124,7 @@ func (l *linter) idle() {
 		s := &l.c.Steps[i]
 		for j, r := range s.Serialized {
 			if !slices.ContainsFunc(byKey[s.Key], func(other *Step) bool { return other.Offers(r) }) {
-				l.warn("W5", item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this says nothing: correct the name, or take it out", show(s.Key), who(r))
+				l.warn("W5", tree.Item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this says nothing: correct the name, or take it out", tree.Show(s.Key), who(r))
 			}
 		}
 	}

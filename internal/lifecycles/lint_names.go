@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // maxName is the longest name, in bytes.
@@ -54,10 +56,10 @@ func (l *linter) name(path, what, s string) bool {
 
 func (l *linter) workflow() {
 	if strings.Contains(l.c.Workflow, "/") {
-		l.refuse("R15", "/workflow", "a workflow's name has no slash, and this is %s: write another character", show(l.c.Workflow))
+		l.refuse("R15", "/workflow", "a workflow's name has no slash, and this is %s: write another character", tree.Show(l.c.Workflow))
 	}
 	if strings.HasPrefix(l.c.Workflow, "$") {
-		l.refuse("R15", "/workflow", "names that begin with $ are Holdfast's own, and this is %s: take the $ out", show(l.c.Workflow))
+		l.refuse("R15", "/workflow", "names that begin with $ are Holdfast's own, and this is %s: take the $ out", tree.Show(l.c.Workflow))
 	}
 }
 
@@ -88,9 +90,9 @@ func (l *linter) statusTypes() {
 	}
 	seen := make(map[string]bool)
 	for i, s := range l.c.StatusTypes {
-		path := item("/status_types", i)
+		path := tree.Item("/status_types", i)
 		if l.name(path, "the status", s) && seen[s] && l.given(path) {
-			l.refuse("R15", path, "%s is in status_types twice: keep one", show(s))
+			l.refuse("R15", path, "%s is in status_types twice: keep one", tree.Show(s))
 		}
 		seen[s] = true
 	}
@@ -103,7 +105,7 @@ func (l *linter) status(path, s string) {
 	}
 	if !l.known[s] {
 		l.lost = true
-		l.refuse("R15", path, "%s is not in status_types: add it there, or correct it", show(s))
+		l.refuse("R15", path, "%s is not in status_types: add it there, or correct it", tree.Show(s))
 	}
 }
 
@@ -113,13 +115,13 @@ func (l *linter) table() {
 		return
 	}
 	path := "/entity_table"
-	if p := child(path, "name"); l.c.at != nil && l.given(p) {
+	if p := tree.Child(path, "name"); l.c.at != nil && l.given(p) {
 		path = p
 	}
 	l.name(path, "the table", t.Name)
 	for _, column := range []struct{ field, name string }{{"id", t.ID}, {"status", t.Status}, {"version", t.Version}, {"workspace", t.Workspace}} {
 		for _, at := range []string{"/columns", "/entity_table/columns"} {
-			if p := child(at, column.field); column.name != "" && l.c.at != nil && l.given(p) {
+			if p := tree.Child(at, column.field); column.name != "" && l.c.at != nil && l.given(p) {
 				l.name(p, "the column", column.name)
 			}
 		}
@@ -132,7 +134,7 @@ func (l *linter) sameColumn(t *Table) {
 	columns := []string{t.ID, t.Status, t.Version, t.Workspace}
 	for i, name := range columns {
 		if name != "" && slices.Index(columns, name) < i {
-			l.refuse("R15", "/entity_table", "the column %s is to hold two things: give each its own", show(name))
+			l.refuse("R15", "/entity_table", "the column %s is to hold two things: give each its own", tree.Show(name))
 		}
 	}
 }
@@ -140,7 +142,7 @@ func (l *linter) sameColumn(t *Table) {
 // positive refuses a time that is already over. 0 is the default.
 func (l *linter) positive(path string, d time.Duration) {
 	if d < 0 {
-		l.refuse("R15", path, "%s has to be longer than nothing, and this is %v", last(path), d)
+		l.refuse("R15", path, "%s has to be longer than nothing, and this is %v", tree.Last(path), d)
 	}
 }
 
@@ -148,7 +150,7 @@ func (l *linter) step(i int, s *Step) {
 	l.name(stepPath(i, "step_key"), "the step_key", s.Key)
 	l.positive(stepPath(i, "timeout"), s.Timeout)
 	for j, r := range s.Serialized {
-		l.name(item(stepPath(i, "serialized"), j), "the requester", r)
+		l.name(tree.Item(stepPath(i, "serialized"), j), "the requester", r)
 	}
 	l.starts(i, s)
 	l.fieldNames(s, uses(stepPath(i, "action"), s.Action), "the handler")
@@ -174,13 +176,13 @@ func (l *linter) starts(i int, s *Step) {
 	}
 	seen := make(map[string]bool)
 	for j, status := range s.Status {
-		at := item(path, j)
+		at := tree.Item(path, j)
 		if !l.given(at) {
 			at = path
 		}
 		l.status(at, status)
 		if seen[status] {
-			l.refuse("R15", at, "%s is there twice: keep one", show(status))
+			l.refuse("R15", at, "%s is there twice: keep one", tree.Show(status))
 		}
 		seen[status] = true
 	}

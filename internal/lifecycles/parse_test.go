@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 func load(t testing.TB, name string) *Config {
@@ -132,10 +134,10 @@ steps:
 
 // What is too large is refused, and a text that is all mistakes has a short report.
 func TestLimits(t *testing.T) {
-	if _, found := Parse(bytes.Repeat([]byte(" "), 1<<20+1)); len(found) != 1 || found[0].Rule != ruleSize {
+	if _, found := Parse(bytes.Repeat([]byte(" "), 1<<20+1)); len(found) != 1 || found[0].Rule != tree.RuleSize {
 		t.Errorf("found %v", found)
 	}
-	if _, found := Parse([]byte("{" + strings.Repeat(`"a":1,`, 5000) + `"b":1}`)); len(found) != maxFound {
+	if _, found := Parse([]byte("{" + strings.Repeat(`"a":1,`, 5000) + `"b":1}`)); len(found) != tree.MaxFound {
 		t.Errorf("found %d", len(found))
 	}
 	c := &Config{Workflow: "w", OwningModule: "m", StatusTypes: []string{"a", "b"}, InitialStatus: "a"}
@@ -174,7 +176,7 @@ func TestHostile(t *testing.T) {
 	for i := range 1000 {
 		deep.WriteString(strings.Repeat(" ", i) + "a:\n")
 	}
-	if _, found := Parse([]byte(deep.String())); len(found) != 1 || found[0].Rule != ruleDepth {
+	if _, found := Parse([]byte(deep.String())); len(found) != 1 || found[0].Rule != tree.RuleDepth {
 		t.Errorf("found %v", found)
 	}
 }

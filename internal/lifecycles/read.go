@@ -1,15 +1,19 @@
 package lifecycles
 
-import "cmp"
+import (
+	"cmp"
 
-var configFields = &fields[Config]{
-	what:     "a config",
-	required: []string{"workflow", "owning_module", "status_types", "initial_status", "steps"},
-	read: map[string]func(*reader, *Config, *node, string){
-		"workflow":       func(r *reader, c *Config, n *node, p string) { c.Workflow, _ = r.text(n, p) },
-		"owning_module":  func(r *reader, c *Config, n *node, p string) { c.OwningModule, _ = r.text(n, p) },
-		"status_types":   func(r *reader, c *Config, n *node, p string) { c.StatusTypes = r.texts(n, p, false) },
-		"initial_status": func(r *reader, c *Config, n *node, p string) { c.InitialStatus, _ = r.text(n, p) },
+	"github.com/holdfast-go/holdfast/internal/tree"
+)
+
+var configFields = &tree.Fields[Config]{
+	What:     "a config",
+	Required: []string{"workflow", "owning_module", "status_types", "initial_status", "steps"},
+	Read: map[string]func(*tree.Reader, *Config, *tree.Node, string){
+		"workflow":       func(r *tree.Reader, c *Config, n *tree.Node, p string) { c.Workflow, _ = r.Text(n, p) },
+		"owning_module":  func(r *tree.Reader, c *Config, n *tree.Node, p string) { c.OwningModule, _ = r.Text(n, p) },
+		"status_types":   func(r *tree.Reader, c *Config, n *tree.Node, p string) { c.StatusTypes = r.Texts(n, p, false) },
+		"initial_status": func(r *tree.Reader, c *Config, n *tree.Node, p string) { c.InitialStatus, _ = r.Text(n, p) },
 		"entity_table":   readTable,
 		"columns":        readColumns,
 		"janitor":        readJanitor,
@@ -17,79 +21,83 @@ var configFields = &fields[Config]{
 	},
 }
 
-func readSteps(r *reader, c *Config, n *node, path string) {
-	if !r.is(n, array, path, "steps is a list of steps") {
+func readSteps(r *tree.Reader, c *Config, n *tree.Node, path string) {
+	if !r.Is(n, tree.Array, path, "steps is a list of steps") {
 		return
 	}
-	c.Steps = make([]Step, len(n.items))
-	for i, it := range n.items {
-		read(r, stepFields, &c.Steps[i], it, item(path, i))
+	c.Steps = make([]Step, len(n.Items))
+	for i, it := range n.Items {
+		tree.Read(r, stepFields, &c.Steps[i], it, tree.Item(path, i))
 	}
 }
 
-var stepFields = &fields[Step]{
-	what:     "a step",
-	required: []string{"step_id", "step_key", "status", "successful_state"},
-	read: map[string]func(*reader, *Step, *node, string){
-		"step_id":                func(r *reader, s *Step, n *node, p string) { s.ID = r.integer(n, p) },
-		"step_key":               func(r *reader, s *Step, n *node, p string) { s.Key, _ = r.text(n, p) },
-		"status":                 func(r *reader, s *Step, n *node, p string) { s.Status = r.texts(n, p, true) },
-		"serialized":             func(r *reader, s *Step, n *node, p string) { s.Serialized = r.texts(n, p, true) },
-		"timeout":                func(r *reader, s *Step, n *node, p string) { s.Timeout = r.duration(n, p) },
+var stepFields = &tree.Fields[Step]{
+	What:     "a step",
+	Required: []string{"step_id", "step_key", "status", "successful_state"},
+	Read: map[string]func(*tree.Reader, *Step, *tree.Node, string){
+		"step_id":                func(r *tree.Reader, s *Step, n *tree.Node, p string) { s.ID = r.Integer(n, p) },
+		"step_key":               func(r *tree.Reader, s *Step, n *tree.Node, p string) { s.Key, _ = r.Text(n, p) },
+		"status":                 func(r *tree.Reader, s *Step, n *tree.Node, p string) { s.Status = r.Texts(n, p, true) },
+		"serialized":             func(r *tree.Reader, s *Step, n *tree.Node, p string) { s.Serialized = r.Texts(n, p, true) },
+		"timeout":                func(r *tree.Reader, s *Step, n *tree.Node, p string) { s.Timeout = duration(r, n, p) },
 		"successful_claim_state": readClaim,
 		"claim_state":            readClaim,
-		"successful_state":       func(r *reader, s *Step, n *node, p string) { per(r, &s.Success, n, p, (*reader).text) },
-		"failed_state":           func(r *reader, s *Step, n *node, p string) { per(r, &s.Failed, n, p, (*reader).text) },
-		"action":                 func(r *reader, s *Step, n *node, p string) { per(r, &s.Action, n, p, (*reader).text) },
-		"validation":             func(r *reader, s *Step, n *node, p string) { per(r, &s.Validation, n, p, (*reader).text) },
-		"success_after_effect":   func(r *reader, s *Step, n *node, p string) { per(r, &s.AfterEffect, n, p, (*reader).text) },
+		"successful_state":       func(r *tree.Reader, s *Step, n *tree.Node, p string) { per(r, &s.Success, n, p, (*tree.Reader).Text) },
+		"failed_state":           func(r *tree.Reader, s *Step, n *tree.Node, p string) { per(r, &s.Failed, n, p, (*tree.Reader).Text) },
+		"action":                 func(r *tree.Reader, s *Step, n *tree.Node, p string) { per(r, &s.Action, n, p, (*tree.Reader).Text) },
+		"validation": func(r *tree.Reader, s *Step, n *tree.Node, p string) {
+			per(r, &s.Validation, n, p, (*tree.Reader).Text)
+		},
+		"success_after_effect": func(r *tree.Reader, s *Step, n *tree.Node, p string) {
+			per(r, &s.AfterEffect, n, p, (*tree.Reader).Text)
+		},
 	},
 }
 
 // readClaim reads the claim, which has two names.
-func readClaim(r *reader, s *Step, n *node, path string) {
+func readClaim(r *tree.Reader, s *Step, n *tree.Node, path string) {
 	if s.Claim.All != nil || s.Claim.By != nil {
-		r.refuse(ruleConflict, path, n.at, "claim_state and successful_claim_state are two names of one field: keep one of them")
+		r.Refuse(tree.RuleConflict, path, n.At, "claim_state and successful_claim_state are two names of one field: keep one of them")
 		return
 	}
-	per(r, &s.Claim, n, path, (*reader).claim)
+	per(r, &s.Claim, n, path, claim)
 }
 
 // claim reads the two statuses of a claim.
-func (r *reader) claim(n *node, path string) (c Claim, ok bool) {
-	if n.kind == refused {
+func claim(r *tree.Reader, n *tree.Node, path string) (c Claim, ok bool) {
+	if n.Kind == tree.Refused {
 		return c, false
 	}
-	pair := n.items
-	if len(pair) != 2 || pair[0].kind != text || pair[1].kind != text {
-		r.refuse("R1", path, n.at, "a claim is a list of two texts, [claim_into, revert_to], and this is %s", describe(n))
+	pair := n.Items
+	if len(pair) != 2 || pair[0].Kind != tree.Text || pair[1].Kind != tree.Text {
+		r.Refuse("R1", path, n.At, "a claim is a list of two texts, [claim_into, revert_to], and this is %s", describe(n))
 		return c, false
 	}
-	return Claim{Into: pair[0].text, Revert: pair[1].text}, true
+	return Claim{Into: pair[0].Text, Revert: pair[1].Text}, true
 }
 
 // describe says what stands where a claim is wanted.
-func describe(n *node) string {
+func describe(n *tree.Node) string {
 	switch {
-	case n.kind != array:
-		return n.kind.String()
-	case len(n.items) != 2:
-		return "a list of " + counted(len(n.items))
+	case n.Kind != tree.Array:
+		return n.Kind.String()
+	case len(n.Items) != 2:
+		return "a list of " + tree.Counted(len(n.Items))
 	}
-	return "a list of " + n.items[0].kind.String() + " and " + n.items[1].kind.String()
+	return "a list of " + n.Items[0].Kind.String() + " and " + n.Items[1].Kind.String()
 }
 
 // readTable reads entity_table, as a name or as an object. Columns are also read
 // where they stand beside it.
-func readTable(r *reader, c *Config, n *node, path string) {
+func readTable(r *tree.Reader, c *Config, n *tree.Node, path string) {
 	t := c.table()
-	if n.kind != object {
-		if r.is(n, text, path, "entity_table is the name of a table, or name, columns and workspace") {
-			t.Name = n.text
+	if n.Kind != tree.Object {
+		if r.Is(n, tree.Text, path, "entity_table is the name of a table, or name, columns and workspace") {
+			t.Name = n.Text
 		}
 		return
 	}
-	read(r, tableFields, t, n, path)
+	tree.Read(r, tableFields, t, n, path)
 }
 
 // table returns the table, and makes it with its defaults if there is none.
@@ -100,23 +108,23 @@ func (c *Config) table() *Table {
 	return c.Table
 }
 
-var tableFields = &fields[Table]{
-	what:     "entity_table",
-	required: []string{"name"},
-	read: map[string]func(*reader, *Table, *node, string){
-		"name":      func(r *reader, t *Table, n *node, p string) { t.Name, _ = r.text(n, p) },
-		"workspace": func(r *reader, t *Table, n *node, p string) { t.InWorkspace, _ = r.filled(n, p) },
-		"columns":   func(r *reader, t *Table, n *node, p string) { read(r, columnFields, t, n, p) },
+var tableFields = &tree.Fields[Table]{
+	What:     "entity_table",
+	Required: []string{"name"},
+	Read: map[string]func(*tree.Reader, *Table, *tree.Node, string){
+		"name":      func(r *tree.Reader, t *Table, n *tree.Node, p string) { t.Name, _ = r.Text(n, p) },
+		"workspace": func(r *tree.Reader, t *Table, n *tree.Node, p string) { t.InWorkspace, _ = filled(r, n, p) },
+		"columns":   func(r *tree.Reader, t *Table, n *tree.Node, p string) { tree.Read(r, columnFields, t, n, p) },
 	},
 }
 
-func readColumns(r *reader, c *Config, n *node, path string) {
-	read(r, columnFields, c.table(), n, path)
+func readColumns(r *tree.Reader, c *Config, n *tree.Node, path string) {
+	tree.Read(r, columnFields, c.table(), n, path)
 }
 
-var columnFields = &fields[Table]{
-	what: "columns",
-	read: map[string]func(*reader, *Table, *node, string){
+var columnFields = &tree.Fields[Table]{
+	What: "columns",
+	Read: map[string]func(*tree.Reader, *Table, *tree.Node, string){
 		"id":        column(func(t *Table) *string { return &t.ID }),
 		"status":    column(func(t *Table) *string { return &t.Status }),
 		"version":   column(func(t *Table) *string { return &t.Version }),
@@ -126,13 +134,13 @@ var columnFields = &fields[Table]{
 
 // column reads the name of a column. Only where columns stand in two places can
 // one be there already.
-func column(of func(*Table) *string) func(*reader, *Table, *node, string) {
-	return func(r *reader, t *Table, n *node, path string) {
-		name, ok := r.filled(n, path)
+func column(of func(*Table) *string) func(*tree.Reader, *Table, *tree.Node, string) {
+	return func(r *tree.Reader, t *Table, n *tree.Node, path string) {
+		name, ok := filled(r, n, path)
 		switch {
 		case !ok:
 		case *of(t) != "":
-			r.refuse(ruleConflict, path, n.at, "the column %s is given beside entity_table and inside it: keep one of them", last(path))
+			r.Refuse(tree.RuleConflict, path, n.At, "the column %s is given beside entity_table and inside it: keep one of them", tree.Last(path))
 		default:
 			*of(t) = name
 		}
@@ -141,16 +149,16 @@ func column(of func(*Table) *string) func(*reader, *Table, *node, string) {
 
 // finishTable refuses columns without a table, and two answers to which
 // workspace it is; and fills in what was left out.
-func (r *reader) finishTable(c *Config, root *node) {
+func finishTable(r *tree.Reader, c *Config, root *tree.Node) {
 	t := c.Table
 	if t == nil {
 		return
 	}
-	if !root.has("entity_table") {
-		r.refuse(ruleRequired, "/columns", r.at["/columns"], "columns are those of entity_table: add it, or take them out")
+	if !root.Has("entity_table") {
+		r.Refuse(tree.RuleRequired, "/columns", r.At["/columns"], "columns are those of entity_table: add it, or take them out")
 	}
 	if t.Workspace != "" && t.InWorkspace != "" {
-		r.refuse(ruleConflict, "/entity_table/workspace", r.at["/entity_table/workspace"],
+		r.Refuse(tree.RuleConflict, "/entity_table/workspace", r.At["/entity_table/workspace"],
 			"the workspace is in a column, or one for the whole table: keep one of them")
 	}
 	t.ID, t.Status, t.Version = cmp.Or(t.ID, "id"), cmp.Or(t.Status, "status"), cmp.Or(t.Version, "version")
@@ -160,21 +168,21 @@ func (r *reader) finishTable(c *Config, root *node) {
 }
 
 // readJanitor reads "standard", or how often and after how long.
-func readJanitor(r *reader, c *Config, n *node, path string) {
+func readJanitor(r *tree.Reader, c *Config, n *tree.Node, path string) {
 	c.Janitor = &Janitor{}
 	switch {
-	case n.kind == text && n.text == "standard":
-	case n.kind == text:
-		r.refuse(ruleType, path, n.at, "janitor is standard, or every and stuck_after; this is %s", show(n.text))
+	case n.Kind == tree.Text && n.Text == "standard":
+	case n.Kind == tree.Text:
+		r.Refuse(tree.RuleType, path, n.At, "janitor is standard, or every and stuck_after; this is %s", tree.Show(n.Text))
 	default:
-		read(r, janitorFields, c.Janitor, n, path)
+		tree.Read(r, janitorFields, c.Janitor, n, path)
 	}
 }
 
-var janitorFields = &fields[Janitor]{
-	what: "janitor",
-	read: map[string]func(*reader, *Janitor, *node, string){
-		"every":       func(r *reader, j *Janitor, n *node, p string) { j.Every = r.duration(n, p) },
-		"stuck_after": func(r *reader, j *Janitor, n *node, p string) { j.StuckAfter = r.duration(n, p) },
+var janitorFields = &tree.Fields[Janitor]{
+	What: "janitor",
+	Read: map[string]func(*tree.Reader, *Janitor, *tree.Node, string){
+		"every":       func(r *tree.Reader, j *Janitor, n *tree.Node, p string) { j.Every = duration(r, n, p) },
+		"stuck_after": func(r *tree.Reader, j *Janitor, n *tree.Node, p string) { j.StuckAfter = duration(r, n, p) },
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // schema is as much of JSON Schema as the config's schema uses.
@@ -51,14 +52,14 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-func same[T any](t *testing.T, what string, s *schema, f *fields[T]) {
+func same[T any](t *testing.T, what string, s *schema, f *tree.Fields[T]) {
 	t.Helper()
-	have, want := slices.Sorted(maps.Keys(s.Properties)), slices.Sorted(maps.Keys(f.read))
+	have, want := slices.Sorted(maps.Keys(s.Properties)), slices.Sorted(maps.Keys(f.Read))
 	if !slices.Equal(have, want) {
 		t.Errorf("the %s has %v, and the reader takes %v", what, have, want)
 	}
-	if !slices.Equal(s.Required, f.required) {
-		t.Errorf("the %s needs %v, and the reader %v", what, s.Required, f.required)
+	if !slices.Equal(s.Required, f.Required) {
+		t.Errorf("the %s needs %v, and the reader %v", what, s.Required, f.Required)
 	}
 	if s.Additional != false {
 		t.Errorf("the %s takes any field", what)

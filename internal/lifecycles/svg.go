@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
 // maxDrawn is how many statuses and ways a picture shows.
@@ -94,7 +96,7 @@ func escape(s string) string {
 }
 
 func (d *drawing) text(class string, x, y float64, s string) {
-	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, x, y, escape(shorten(s, 2*maxLabel+10)))
+	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, x, y, escape(tree.Shorten(s, 2*maxLabel+10)))
 }
 
 // status draws a status: framed, framed twice at the end, dashed while claimed.
@@ -113,7 +115,7 @@ func (d *drawing) status(b *box) {
 	if b.vertex.initial {
 		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="4"/>`, b.x+10, b.y)
 	}
-	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text></g>`+"\n", b.x+b.w/2, b.y+4, escape(shorten(b.vertex.name, maxLabel)))
+	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text></g>`+"\n", b.x+b.w/2, b.y+4, escape(tree.Shorten(b.vertex.name, maxLabel)))
 }
 
 // port is where a line meets a box.
@@ -185,7 +187,7 @@ func (d *drawing) line(r *route, ports map[port]float64) {
 	}
 	for _, b := range r.boxes {
 		if b.label != "" {
-			fmt.Fprintf(d, `<text class="label" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, b.x+b.w/2, b.y-4, escape(shorten(b.label, maxLabel)))
+			fmt.Fprintf(d, `<text class="label" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, b.x+b.w/2, b.y-4, escape(tree.Shorten(b.label, maxLabel)))
 		}
 	}
 }
@@ -199,7 +201,7 @@ func (d *drawing) loop(r *route, ports map[port]float64) {
 		x, y-4, x+bend, y-4, slot.x-bend, slot.y-8, slot.x, slot.y-8, slot.y+4,
 		slot.x-bend, slot.y+4, x+bend, y+4, x, y+4)
 	d.head(x, y+4, 1)
-	fmt.Fprintf(d, `<text class="label" x="%.1f" y="%.1f">%s</text>`, slot.x+6, slot.y+2, escape(shorten(slot.label, maxLabel)))
+	fmt.Fprintf(d, `<text class="label" x="%.1f" y="%.1f">%s</text>`, slot.x+6, slot.y+2, escape(tree.Shorten(slot.label, maxLabel)))
 }
 
 // head draws an arrow's head whose tip is here; dir is the side that the line is on.

@@ -7,6 +7,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/internal/batches"
 	_ "github.com/holdfast-go/holdfast/internal/keys" // it declares verbs too
 	_ "github.com/holdfast-go/holdfast/internal/requests"
+	_ "github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	_ "github.com/holdfast-go/holdfast/internal/tokens"
 	_ "github.com/holdfast-go/holdfast/internal/wallets"

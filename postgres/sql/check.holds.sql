@@ -1,5 +1,5 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces: of tasks, of entities, of reactions, of items, and of streams that were being closed.
+-- workspaces: of tasks, of entities, of reactions, of items, of steps, and of streams that were being closed.
 -- $3 how long ago, in ms
 SELECT (SELECT count(*)
           FROM {schema}.task k
@@ -16,4 +16,7 @@ SELECT (SELECT count(*)
      + (SELECT count(*)
           FROM {schema}.item i
          WHERE i.holder IS NOT NULL AND i.until <= {now} - $3::bigint * interval '1 ms')
+     + (SELECT count(*)
+          FROM {schema}.step p
+         WHERE p.holder IS NOT NULL AND p.until <= {now} - $3::bigint * interval '1 ms')
  WHERE $1::smallint IS NOT NULL AND $2::text IS NOT NULL

@@ -1,5 +1,5 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces: of tasks, of entities, of reactions, of items, and of streams that were being closed.
+-- workspaces: of tasks, of entities, of reactions, of items, of steps, and of streams that were being closed.
 -- ?3 how long ago, in ms
 -- do
 SELECT (SELECT count(*)
@@ -17,3 +17,6 @@ SELECT (SELECT count(*)
      + (SELECT count(*)
           FROM holdfast_item AS i
          WHERE i.holder IS NOT NULL AND i.until <= {now} - ?3)
+     + (SELECT count(*)
+          FROM holdfast_step AS p
+         WHERE p.holder IS NOT NULL AND p.until <= {now} - ?3)

@@ -1,4 +1,4 @@
-package lifecycles
+package tree
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -14,22 +15,22 @@ import (
 
 // jsonTree reads JSON. It goes by the tokens of encoding/json because
 // [strict.Decode] stops at the first mistake, and here all are wanted.
-func (r *reader) jsonTree(data []byte) *node {
+func (r *Reader) jsonTree(data []byte) *Node {
 	if !r.jsonSyntax(data) || !r.jsonDepth(data) {
 		return nil
 	}
-	j := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), last: position{1, 1}}
+	j := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), last: Position{1, 1}}
 	j.dec.UseNumber()
 	root, err := j.value()
 	if err != nil {
-		r.refuse(ruleSyntax, "", j.last, "not JSON: %v", err)
+		r.Refuse(RuleSyntax, "", j.last, "not JSON: %v", err)
 		return nil
 	}
 	return root
 }
 
 // jsonSyntax refuses what is not one JSON document.
-func (r *reader) jsonSyntax(data []byte) bool {
+func (r *Reader) jsonSyntax(data []byte) bool {
 	var any json.RawMessage
 	err := json.Unmarshal(data, &any)
 	if err == nil {
@@ -39,13 +40,13 @@ func (r *reader) jsonSyntax(data []byte) bool {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && !strings.Contains(err.Error(), "unexpected end") {
 		at = int(syntax.Offset) - 1
 	}
-	r.refuse(ruleSyntax, "", place(data, at), "not JSON: %v: correct it here or before", err)
+	r.Refuse(RuleSyntax, "", place(data, at), "not JSON: %v: correct it here or before", err)
 	return false
 }
 
 // jsonDepth goes by the brackets alone, so that what follows may recurse.
 // REQUIRES: jsonSyntax.
-func (r *reader) jsonDepth(data []byte) bool {
+func (r *Reader) jsonDepth(data []byte) bool {
 	depth, inText := 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -66,16 +67,12 @@ func (r *reader) jsonDepth(data []byte) bool {
 	return true
 }
 
-func (r *reader) tooDeep(at position) {
-	r.refuse(ruleDepth, "", at, "more than %d levels deep: a config needs five", strict.MaxDepth)
-}
-
 // jsonReader makes a tree of tokens.
 type jsonReader struct {
 	data []byte
 	dec  *json.Decoder
 	// The position of the last token, and the offset where it begins.
-	last   position
+	last   Position
 	offset int
 }
 
@@ -88,21 +85,21 @@ func (j *jsonReader) next() (json.Token, error) {
 		begin++
 	}
 	step := place(j.data[j.offset:], begin-j.offset)
-	if step.line > 1 {
-		j.last = position{j.last.line + step.line - 1, step.column}
+	if step.Line > 1 {
+		j.last = Position{j.last.Line + step.Line - 1, step.Column}
 	} else {
-		j.last.column += step.column - 1
+		j.last.Column += step.Column - 1
 	}
 	j.offset = begin
 	return j.dec.Token()
 }
 
-func (j *jsonReader) value() (*node, error) {
+func (j *jsonReader) value() (*Node, error) {
 	token, err := j.next()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{at: j.last}
+	n := &Node{At: j.last}
 	switch v := token.(type) {
 	case json.Delim:
 		if v == '{' {
@@ -110,19 +107,19 @@ func (j *jsonReader) value() (*node, error) {
 		}
 		return n, j.array(n)
 	case string:
-		n.kind, n.text = text, v
+		n.Kind, n.Text = Text, v
 	case json.Number:
-		n.kind, n.text = number, v.String()
+		n.Kind, n.Text = Number, v.String()
 	case bool:
-		n.kind = boolean
+		n.Kind, n.Text = Boolean, strconv.FormatBool(v)
 	default:
-		n.kind = null
+		n.Kind = Null
 	}
 	return n, nil
 }
 
-func (j *jsonReader) object(n *node) error {
-	n.kind = object
+func (j *jsonReader) object(n *Node) error {
+	n.Kind = Object
 	for j.dec.More() {
 		key, err := j.next()
 		if err != nil {
@@ -132,23 +129,23 @@ func (j *jsonReader) object(n *node) error {
 		if !ok {
 			return fmt.Errorf("a name is wanted, and %v is there", key)
 		}
-		m := member{name: name, at: j.last}
-		if m.value, err = j.value(); err != nil {
+		m := Member{Name: name, At: j.last}
+		if m.Value, err = j.value(); err != nil {
 			return err
 		}
-		n.members = append(n.members, m)
+		n.Members = append(n.Members, m)
 	}
 	return j.end()
 }
 
-func (j *jsonReader) array(n *node) error {
-	n.kind = array
+func (j *jsonReader) array(n *Node) error {
+	n.Kind = Array
 	for j.dec.More() {
 		it, err := j.value()
 		if err != nil {
 			return err
 		}
-		n.items = append(n.items, it)
+		n.Items = append(n.Items, it)
 	}
 	return j.end()
 }

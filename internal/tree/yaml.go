@@ -1,8 +1,8 @@
-package lifecycles
+package tree
 
 import (
 	"errors"
-	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -16,7 +16,7 @@ import (
 
 // yamlTree reads YAML by its syntax tree: decoding it would lose the lines, and
 // take what is refused here.
-func (r *reader) yamlTree(data []byte) *node {
+func (r *Reader) yamlTree(data []byte) *Node {
 	file, ok := r.yamlFile(string(data))
 	if !ok {
 		return nil
@@ -24,7 +24,7 @@ func (r *reader) yamlTree(data []byte) *node {
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
 		if _, ok := doc.Body.(*ast.DirectiveNode); ok {
-			r.refuse(ruleYAML, "", placeOf(doc.Body), "a directive (%%) is not used here: take it out")
+			r.Refuse(RuleYAML, "", placeOf(doc.Body), "a directive (%%) is not used here: take it out")
 			return nil
 		}
 		if doc.Body != nil {
@@ -33,10 +33,10 @@ func (r *reader) yamlTree(data []byte) *node {
 	}
 	switch {
 	case len(bodies) == 0:
-		r.refuse(ruleSyntax, "", position{1, 1}, "the config is empty: write at least workflow, owning_module, status_types, initial_status and steps")
+		r.empty()
 		return nil
 	case len(bodies) > 1:
-		r.refuse(ruleYAML, "", placeOf(bodies[1]), "a second document begins here: one file has one config")
+		r.Refuse(RuleYAML, "", placeOf(bodies[1]), "a second document begins here: one file has one %s", r.doc.What)
 		return nil
 	}
 	return r.yamlNode(bodies[0], "")
@@ -45,10 +45,10 @@ func (r *reader) yamlTree(data []byte) *node {
 // yamlFile parses the text. The parser recurses, and a stack that is too deep
 // ends the process; and its time grows with the square of a block's entries. So
 // the tokens are looked through for both first.
-func (r *reader) yamlFile(text string) (file *ast.File, ok bool) {
+func (r *Reader) yamlFile(text string) (file *ast.File, ok bool) {
 	defer func() {
 		if recover() != nil { // the library gives up on some texts this way
-			r.refuse(ruleSyntax, "", position{1, 1}, "not YAML: write it more plainly, or as JSON")
+			r.Refuse(RuleSyntax, "", Position{1, 1}, "not YAML: write it more plainly, or as JSON")
 			ok = false
 		}
 	}()
@@ -64,20 +64,20 @@ func (r *reader) yamlFile(text string) (file *ast.File, ok bool) {
 	return file, true
 }
 
-func (r *reader) yamlSyntax(err error) {
+func (r *Reader) yamlSyntax(err error) {
 	syntax, ok := errors.AsType[*yaml.SyntaxError](err)
 	if !ok || syntax.Token == nil {
-		r.refuse(ruleSyntax, "", position{1, 1}, "not YAML: write it more plainly, or as JSON")
+		r.Refuse(RuleSyntax, "", Position{1, 1}, "not YAML: write it more plainly, or as JSON")
 		return
 	}
-	r.refuse(ruleSyntax, "", placeOfToken(syntax.Token), "not YAML: %s: correct it here or before", syntax.Message)
+	r.Refuse(RuleSyntax, "", placeOfToken(syntax.Token), "not YAML: %s: correct it here or before", syntax.Message)
 }
 
 // maxEntries is how many entries a block may have.
 const maxEntries = 5000
 
 // yamlSize refuses what is nested too deeply, or too long.
-func (r *reader) yamlSize(tokens token.Tokens) bool {
+func (r *Reader) yamlSize(tokens token.Tokens) bool {
 	var d yamlDepth
 	for _, t := range tokens {
 		d.add(t)
@@ -86,7 +86,7 @@ func (r *reader) yamlSize(tokens token.Tokens) bool {
 			r.tooDeep(placeOfToken(t))
 			return false
 		case len(d.blocks) > 0 && d.blocks[len(d.blocks)-1].entries > maxEntries:
-			r.refuse(ruleSize, "", placeOfToken(t), "more than %d entries in one block of YAML: write them in brackets, or as JSON", maxEntries)
+			r.Refuse(RuleSize, "", placeOfToken(t), "more than %d entries in one block of YAML: write them in brackets, or as JSON", maxEntries)
 			return false
 		}
 	}
@@ -147,19 +147,19 @@ func (d *yamlDepth) open(column int, typ token.Type) {
 }
 
 // yamlNode makes a value of a part of the syntax tree.
-func (r *reader) yamlNode(y ast.Node, path string) *node {
-	n := &node{at: placeOf(y)}
+func (r *Reader) yamlNode(y ast.Node, path string) *Node {
+	n := &Node{At: placeOf(y)}
 	switch v := y.(type) {
 	case *ast.MappingNode:
-		n.kind = object
+		n.Kind = Object
 		r.yamlMembers(n, v.Values, path)
 	case *ast.MappingValueNode:
-		n.kind = object
+		n.Kind = Object
 		r.yamlMembers(n, []*ast.MappingValueNode{v}, path)
 	case *ast.SequenceNode:
-		n.kind = array
+		n.Kind = Array
 		for i, it := range v.Values {
-			n.items = append(n.items, r.yamlNode(it, item(path, i)))
+			n.Items = append(n.Items, r.yamlNode(it, Item(path, i)))
 		}
 	default:
 		r.yamlScalar(n, y, path)
@@ -167,49 +167,49 @@ func (r *reader) yamlNode(y ast.Node, path string) *node {
 	return n
 }
 
-func (r *reader) yamlScalar(n *node, y ast.Node, path string) {
+func (r *Reader) yamlScalar(n *Node, y ast.Node, path string) {
 	switch v := y.(type) {
 	case *ast.StringNode:
-		n.kind, n.text = text, v.Value
+		n.Kind, n.Text, n.Bare = Text, v.Value, v.GetToken().Type == token.StringType
 	case *ast.LiteralNode:
-		n.kind, n.text = text, v.Value.Value
+		n.Kind, n.Text = Text, v.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		n.kind, n.text = number, strings.TrimSpace(y.GetToken().Value)
+		n.Kind, n.Text = Number, strings.TrimSpace(y.GetToken().Value)
 	case *ast.BoolNode:
-		n.kind = boolean
+		n.Kind, n.Text = Boolean, strconv.FormatBool(v.Value)
 	case *ast.NullNode:
-		n.kind = null
+		n.Kind = Null
 	default:
-		r.refuse(ruleYAML, path, n.at, "%s is not used here: write the value out", yamlWord(y))
+		r.Refuse(RuleYAML, path, n.At, "%s is not used here: write the value out", yamlWord(y))
 	}
 }
 
-func (r *reader) yamlMembers(n *node, values []*ast.MappingValueNode, path string) {
+func (r *Reader) yamlMembers(n *Node, values []*ast.MappingValueNode, path string) {
 	for _, v := range values {
 		name, ok := r.yamlName(v.Key, path)
 		if ok {
-			n.members = append(n.members, member{name, placeOf(v.Key), r.yamlNode(v.Value, child(path, name))})
+			n.Members = append(n.Members, Member{name, placeOf(v.Key), r.yamlNode(v.Value, Child(path, name))})
 		}
 	}
 }
 
 // yamlName reads the name of a member.
-func (r *reader) yamlName(key ast.MapKeyNode, path string) (string, bool) {
+func (r *Reader) yamlName(key ast.MapKeyNode, path string) (string, bool) {
 	switch v := key.(type) {
 	case *ast.StringNode:
 		return v.Value, true
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode, *ast.BoolNode, *ast.NullNode:
 		name := key.GetToken().Value
-		r.refuse(ruleType, child(path, name), placeOf(key), "%s is no name: put it in quotes", show(name))
+		r.Refuse(RuleType, Child(path, name), placeOf(key), "%s is no name: put it in quotes", Show(name))
 	case *ast.MappingKeyNode:
 		name, ok := v.Value.(*ast.StringNode)
 		if ok {
-			r.refuse(ruleYAML, child(path, name.Value), placeOf(key), "an explicit key (?) is not used here: write \"name: value\"")
+			r.Refuse(RuleYAML, Child(path, name.Value), placeOf(key), "an explicit key (?) is not used here: write \"name: value\"")
 			return name.Value, true
 		}
-		r.refuse(ruleYAML, path, placeOf(key), "a name is a text: write each field as \"name: value\"")
+		r.Refuse(RuleYAML, path, placeOf(key), "a name is a text: write each field as \"name: value\"")
 	default:
-		r.refuse(ruleYAML, path, placeOf(key), "%s is not used here: write each field as \"name: value\"", yamlWord(key))
+		r.Refuse(RuleYAML, path, placeOf(key), "%s is not used here: write each field as \"name: value\"", yamlWord(key))
 	}
 	return "", false
 }
@@ -231,7 +231,7 @@ func yamlWord(y ast.Node) string {
 
 // placeOf returns where a value begins. The library gives a mapping the place of
 // its first colon, and a list in a block that of its first dash.
-func placeOf(y ast.Node) position {
+func placeOf(y ast.Node) Position {
 	switch v := y.(type) {
 	case *ast.MappingNode:
 		if !v.IsFlowStyle && len(v.Values) > 0 {
@@ -243,12 +243,9 @@ func placeOf(y ast.Node) position {
 	return placeOfToken(y.GetToken())
 }
 
-func placeOfToken(t *token.Token) position {
+func placeOfToken(t *token.Token) Position {
 	if t == nil || t.Position == nil {
-		return position{1, 1}
+		return Position{1, 1}
 	}
-	return position{max(1, t.Position.Line), max(1, t.Position.Column)}
+	return Position{max(1, t.Position.Line), max(1, t.Position.Column)}
 }
-
-// decimal is the one way to write an integer.
-var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)

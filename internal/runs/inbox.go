@@ -1,0 +1,273 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Signal is something that a run is told. Its id is the sender's: the same id again is the
+// same signal.
+type Signal struct {
+	Run, ID, Type string
+	Payload       []byte
+}
+
+type signalled struct {
+	applied      bool
+	status, kind string
+	payload      []byte
+	version      int64
+}
+
+// Approval is what somebody is to decide, or has.
+type Approval struct {
+	ID, Run, Step        string
+	Visit                int64
+	Prompt               string
+	Requesters           []string
+	Status               string // pending, approved, rejected, edited, expired
+	Actor, Label         string
+	Content              []byte
+	ExpiresAt            time.Time
+	CreatedAt, DecidedAt time.Time
+	past                 bool
+}
+
+// Decision decides an approval. Actor is who decides; label is what they want to be called.
+type Decision struct {
+	Decision, Actor, Label string
+	Content                []byte
+	// May says whether the actor may decide for one of some requesters; nil allows all.
+	May func(requesters []string) error
+}
+
+// Decisions are those that there are.
+var Decisions = []string{"approved", "rejected", "edited"}
+
+type decideArgs struct {
+	id, run, step          string
+	visit                  int64
+	decision, actor, label string
+	content                string
+}
+
+type decided struct {
+	applied bool
+	status  string
+	version int64
+}
+
+type approvalsArgs struct {
+	id, status, run, behind string
+	limit                   int
+}
+
+var (
+	signalVerb = store.NewVerb(store.Decl{Name: "runs.signal", Marks: store.HistoryMarks},
+		func(a Signal) []string { return []string{row(a.Run)} },
+		func(a Signal, args *store.Args) {
+			args.Text(a.Run)
+			args.Text(a.ID)
+			args.Text(a.Type)
+			args.Text(string(a.Payload))
+		},
+		func(s *signalled, r store.Row) error {
+			s.applied = r.Applied()
+			return r.Scan(&s.status, &s.kind, &s.payload, &s.version)
+		}).Told(func(_ Signal, m store.Mark) signalled { return signalled{applied: true, version: m.Version} }).
+		Waking(func(a Signal) []string { return []string{Topic(""), Progress(a.Run)} }).
+		Emitting(func(a Signal) store.Emission { return emits(a.Run, []string{"signalled"}) })
+	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide", Marks: store.HistoryMarks},
+		func(a decideArgs) []string { return []string{row(a.run)} },
+		func(a decideArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.run)
+			args.Text(a.step)
+			args.Int(a.visit)
+			args.Text(a.decision)
+			args.Text(a.actor)
+			args.MaybeText(a.label)
+			args.MaybeText(a.content)
+		},
+		func(d *decided, r store.Row) error {
+			d.applied = r.Applied()
+			return r.Scan(&d.status, &d.version)
+		}).Told(func(a decideArgs, m store.Mark) decided { return decided{true, a.decision, m.Version} }).
+		Waking(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
+		Emitting(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
+	approvalsVerb = newApprovalsVerb("runs.approvals")
+	pendingVerb   = newApprovalsVerb("runs.pending")
+)
+
+func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
+	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
+		func(a approvalsArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.status)
+			args.Text(a.run)
+			args.Text(a.behind)
+			args.Int(int64(a.limit))
+		}, scanApproval)
+}
+
+func scanApproval(all *[]Approval, r store.Row) error {
+	var a Approval
+	var requesters []byte
+	err := r.Scan(&a.ID, &a.Run, &a.Step, &a.Visit, &a.Prompt, &requesters, &a.Status, &a.Actor, &a.Label, &a.Content, &a.ExpiresAt, &a.past, &a.CreatedAt, &a.DecidedAt)
+	if err == nil {
+		err = json.Unmarshal(requesters, &a.Requesters)
+	}
+	a.ExpiresAt, a.CreatedAt, a.DecidedAt = a.ExpiresAt.UTC(), a.CreatedAt.UTC(), a.DecidedAt.UTC()
+	if a.Status == "pending" && a.past { // whoever looks next marks it so
+		a.Status = "expired"
+	}
+	*all = append(*all, a)
+	return err
+}
+
+// Send puts a signal into a run's inbox, and says whether it is new. A run that is over
+// takes none: the error is [fault.InvalidTransition]. The same id with another content is
+// [fault.Conflict].
+func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
+	if s.ID == "" {
+		s.ID = store.NewID().String()
+	}
+	if len(s.Payload) == 0 {
+		s.Payload = []byte("null")
+	}
+	if err := s.check(); err != nil {
+		return false, err
+	}
+	for range mostTries {
+		got, err := signalVerb.Do(ctx, d, s)
+		switch {
+		case err != nil || got.applied:
+			return got.applied, err
+		case got.kind == s.Type && strict.Equal(got.payload, s.Payload):
+			return false, nil // it was sent before
+		case got.kind != "":
+			return false, fault.New(fault.Conflict, "the run %q has had another signal with the id %q", s.Run, s.ID).With("pointer", "/id")
+		case got.status == "":
+			return false, fault.New(fault.NotFound, "there is no run %q", s.Run)
+		case Over(got.status):
+			return false, fault.New(fault.InvalidTransition, "the run %q is %s: it takes no signals any more", s.Run, got.status).With("status", got.status)
+		}
+	}
+	return false, fault.New(fault.Unavailable, "the run %q moved on each time it was tried", s.Run).Repeatable()
+}
+
+func (s Signal) check() error {
+	if err := CheckID(s.Run); err != nil {
+		return err
+	}
+	for _, err := range []error{strict.Text("type", s.Type, events.MaxName), strict.Text("id", s.ID, events.MaxName)} {
+		if err != nil {
+			return err
+		}
+	}
+	return strict.Check(s.Payload)
+}
+
+// approvalPrefix begins the id of an approval.
+const approvalPrefix = "apr_"
+
+// ApprovalID names the approval that a visit of a step asks for.
+func ApprovalID(run, step string, visit int64) string {
+	return hold.ID(approvalPrefix, run, step, itoa(visit))
+}
+
+func partsOf(id string) (run, step string, visit int64, err error) {
+	parts, ok := hold.Parts(approvalPrefix, id, 3)
+	if ok {
+		visit, err = strconv.ParseInt(parts[2], 10, 64)
+		ok = err == nil
+	}
+	if !ok {
+		return "", "", 0, fault.New(fault.NotFound, "there is no approval %q", id)
+	}
+	return parts[0], parts[1], visit, nil
+}
+
+// GetApproval returns an approval, or [fault.NotFound].
+func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error) {
+	if _, _, _, err := partsOf(id); err != nil {
+		return Approval{}, err
+	}
+	all, err := approvalsVerb.Do(ctx, d, approvalsArgs{id: id, limit: 1})
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no approval %q", id)
+	}
+	if err != nil {
+		return Approval{}, err
+	}
+	return all[0], nil
+}
+
+// Approvals returns approvals, of a status, of a run, behind one of them.
+func Approvals(ctx context.Context, d store.Doer, status, run, behind string, limit int) ([]Approval, error) {
+	all := append([]string{"", "pending", "expired"}, Decisions...)
+	if !slices.Contains(all, status) {
+		return nil, fault.New(fault.Validation, "an approval's status is one of %s: %q", strings.Join(all[1:], ", "), status)
+	}
+	verb := approvalsVerb
+	if status == "pending" && run == "" {
+		verb = pendingVerb
+	}
+	return verb.Do(ctx, d, approvalsArgs{status: status, run: run, behind: behind, limit: limit})
+}
+
+// Decide decides an approval. The first decision counts: any other is [fault.Conflict], and
+// so is one that comes too late.
+func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval, error) {
+	if !slices.Contains(Decisions, v.Decision) {
+		return Approval{}, fault.New(fault.Validation, "a decision is one of %s: %q", strings.Join(Decisions, ", "), v.Decision).With("pointer", "/decision")
+	}
+	if len(v.Content) > 0 {
+		if err := strict.Check(v.Content); err != nil {
+			return Approval{}, err
+		}
+	}
+	for name, text := range map[string]string{"actor": v.Actor, "by": v.Label} {
+		if text == "" && name == "by" {
+			continue
+		}
+		if err := strict.Text(name, text, events.MaxName); err != nil {
+			return Approval{}, err
+		}
+	}
+	run, step, visit, err := partsOf(id)
+	if err != nil {
+		return Approval{}, err
+	}
+	a, err := GetApproval(ctx, d, id)
+	if err != nil {
+		return a, err
+	}
+	if v.May != nil {
+		if err := v.May(a.Requesters); err != nil {
+			return a, err
+		}
+	}
+	got, err := decideVerb.Do(ctx, d, decideArgs{id, run, step, visit, v.Decision, v.Actor, v.Label, string(v.Content)})
+	if err != nil {
+		return a, err
+	}
+	now, err := GetApproval(ctx, d, id)
+	if err == nil && !got.applied {
+		err = fault.New(fault.Conflict, "the approval %q is %s already", id, now.Status).With("status", now.Status).With("by", now.Actor)
+		if now.Status == "pending" {
+			err = fault.New(fault.Conflict, "the approval %q is not asked for any more", id)
+		}
+	}
+	return now, err
+}

@@ -1,0 +1,232 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+type readyArgs struct {
+	handlers, kind string
+	limit          int
+}
+
+type uncertainArgs struct {
+	run, behind string
+	limit       int
+}
+
+var (
+	readyVerb = store.NewVerb(store.Decl{Name: "runs.ready", Lane: store.Read}, nil,
+		func(a readyArgs, args *store.Args) {
+			args.Text(a.handlers)
+			args.Int(int64(a.limit))
+			args.Text(a.kind)
+		}, scanLive)
+	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) }, scanLive)
+	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
+		func(a uncertainArgs, args *store.Args) {
+			args.Text(a.run)
+			args.Text(a.behind)
+			args.Int(int64(a.limit))
+		}, scanLive)
+	pruneVerb = store.NewVerb(store.Decl{Name: "runs.prune", Repeat: true}, nil,
+		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(n *int64, r store.Row) error { return r.Scan(n) })
+)
+
+// Ask asks for steps of some handlers: in one workspace or, with All, in every one on a
+// shard.
+type Ask struct {
+	// Handlers are whose steps are asked for, with what is known of each.
+	Handlers map[string]Handled
+	// Kind is what the handlers must be declared as: "worker" or "http". Those of a
+	// program are not declared.
+	Kind   string
+	Holder string
+	Lease  time.Duration
+	Limit  int
+	All    bool
+	Shard  int16
+}
+
+func (a Ask) check() error {
+	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
+		return fault.New(fault.Validation, "a take names its handlers and takes 1 to 1000 steps")
+	}
+	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+	}
+	return strict.Text("holder", a.Holder, events.MaxName)
+}
+
+// Ready returns steps that are due, with their runs.
+func Ready(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int) ([]Live, error) {
+	names, err := json.Marshal(handlers)
+	if err != nil {
+		return nil, err
+	}
+	all, err := readyVerb.DoAt(ctx, d, at, readyArgs{string(names), kind, limit})
+	for i := range all {
+		all[i].Shard = at.Shard
+	}
+	return all, err
+}
+
+// TakeDue takes up to a.Limit steps that are due.
+func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, err error) {
+	if a.Lease == 0 {
+		a.Lease = hold.Lease
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	at := store.Place{Shard: a.Shard}
+	if !a.All {
+		if at, err = d.Place(ctx, store.Read); err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for name := range a.Handlers {
+		names = append(names, name)
+	}
+	ready, err := Ready(ctx, d, at, names, a.Kind, min(2*a.Limit, 1000))
+	if err != nil {
+		return nil, err
+	}
+	// Many ask for the same at once: each begins elsewhere.
+	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+	var failed error
+	for i := range ready {
+		if len(taken) >= a.Limit {
+			break
+		}
+		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], a.Holder, a.Lease)
+		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
+		if ok {
+			taken = append(taken, l)
+		}
+	}
+	if len(taken) > 0 { // they are held: who asked is to know
+		return taken, nil
+	}
+	return nil, failed
+}
+
+// sweepLimit is how much one sweep does at the most.
+const sweepLimit = 500
+
+// Expire ends the holds that have run out, each as a death of its holder, and returns how
+// many: in a workspace, or in all on a shard.
+func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	for i := range all {
+		l := &all[i]
+		l.Shard = at.Shard
+		_, err := k.try(ctx, d, l, "", 0, func(c *course) error {
+			c.died()
+			return nil
+		})
+		switch {
+		case err == nil:
+			freed++
+		case errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost: // another has freed it, or it moved on
+		default:
+			failed = errors.Join(failed, err)
+		}
+	}
+	return freed, failed
+}
+
+// Prune deletes runs whose time is over, on a shard, and returns how many.
+func Prune(ctx context.Context, d store.Doer, shard int16) (int, error) {
+	const page = 200
+	n, err := pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, page)
+	return int(n), err
+}
+
+// Uncertain returns the steps that wait for a person, in the order of their operations,
+// behind one of them.
+func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]Live, error) {
+	at, err := d.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	all, err := uncertainVerb.DoAt(ctx, d, at, uncertainArgs{behind: behind, limit: limit})
+	for i := range all {
+		all[i].Shard = at.Shard
+	}
+	return all, err
+}
+
+// IsOperation says whether an operation's id may be one of a step.
+func IsOperation(id string) bool { return strings.HasPrefix(id, idPrefix) }
+
+// cutOperation takes the id of an operation apart.
+func cutOperation(id string) (run, step string, visit int64, ok bool) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 3 || !IsOperation(id) {
+		return "", "", 0, false
+	}
+	visit, err := strconv.ParseInt(parts[2], 10, 64)
+	return parts[0], parts[1], visit, err == nil && visit > 0
+}
+
+// taskPrefix begins the id of a step's task.
+const taskPrefix = "stp_"
+
+// TaskID names the step in somebody's hands to that somebody.
+func (l *Live) TaskID() string { return hold.ID(taskPrefix, l.Run.ID, l.Step.Name, itoa(l.Step.Visit)) }
+
+// IsTask says whether an id is one of a step's task.
+func IsTask(id string) bool { return strings.HasPrefix(id, taskPrefix) }
+
+// TaskOf is the step that a task is, in the context's workspace, as it stands, under an
+// epoch: where that is not its own any more, it is only good for being refused.
+func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Live, error) {
+	parts, ok := hold.Parts(taskPrefix, id, 3)
+	var visit int64
+	if ok {
+		var err error
+		visit, err = strconv.ParseInt(parts[2], 10, 64)
+		ok = err == nil
+	}
+	if !ok {
+		return Live{}, fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	at, err := d.Place(ctx, store.Read)
+	if err != nil {
+		return Live{}, err
+	}
+	l, err := load(ctx, d, at, loadArgs{parts[0], parts[1], visit})
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	l.Step.Epoch = epoch
+	return l, err
+}
+
+// Probes says whether the step is to be asked whether it has acted, rather than to act: an
+// earlier attempt of an opaque body may have.
+func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
+	if l.Step.Safety != opaque || l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
+		return false, nil
+	}
+	return l.doubtful(ctx, d)
+}

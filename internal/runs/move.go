@@ -1,0 +1,223 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+type moveArgs struct {
+	run          string
+	version      int64
+	how, step    string
+	visit, epoch int64
+	holder       string
+	lease        time.Duration
+	plan         string
+
+	names, wakes []string
+	held         time.Duration // how long what it takes is held
+}
+
+type moved struct {
+	applied    bool
+	version    int64
+	until, now time.Time
+}
+
+type startArgs struct {
+	run, definition, key, input string
+	holder                      string
+	lease                       time.Duration
+	plan                        string
+
+	names, wakes []string
+	held         time.Duration
+}
+
+type started struct {
+	applied bool
+	run     string
+	moved
+}
+
+type defineArgs struct{ id, body string }
+
+type defined struct {
+	applied bool
+	body    string
+}
+
+// Kept is a definition as it is kept.
+type Kept struct {
+	ID        string
+	Body      []byte
+	CreatedAt time.Time
+}
+
+type keptArgs struct {
+	id, behind string
+	limit      int
+}
+
+var (
+	moveVerb = store.NewVerb(store.Decl{Name: "runs.move", Group: true, Marks: store.HistoryMarks},
+		func(a moveArgs) []string { return []string{row(a.run)} },
+		func(a moveArgs, args *store.Args) {
+			args.Text(a.run)
+			args.Int(a.version)
+			args.Text(a.how)
+			args.Text(a.step)
+			args.Int(a.visit)
+			args.Int(a.epoch)
+			args.Text(a.holder)
+			args.Int(a.lease.Milliseconds())
+			args.Text(a.plan)
+		},
+		func(m *moved, r store.Row) error {
+			m.applied = r.Applied()
+			err := r.Scan(&m.version, &m.until, &m.now)
+			m.until, m.now = m.until.UTC(), m.now.UTC()
+			return err
+		}).Told(func(a moveArgs, k store.Mark) moved { return moved{true, k.Version, k.At.Add(a.held), k.At} }).
+		Waking(func(a moveArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emitting(func(a moveArgs) store.Emission { return emits(a.run, a.names) })
+	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Marks: store.HistoryMarks},
+		func(a startArgs) []string {
+			if a.key != "" {
+				return []string{"run-key/" + a.key}
+			}
+			return []string{row(a.run)}
+		},
+		func(a startArgs, args *store.Args) {
+			args.Text(a.run)
+			args.Text(a.definition)
+			args.MaybeText(a.key)
+			args.Text(a.input)
+			args.Text(a.holder)
+			args.Int(a.lease.Milliseconds())
+			args.Text(a.plan)
+		},
+		func(s *started, r store.Row) error {
+			s.applied = r.Applied()
+			err := r.Scan(&s.run, &s.version, &s.until, &s.now)
+			s.until, s.now = s.until.UTC(), s.now.UTC()
+			return err
+		}).Told(func(a startArgs, k store.Mark) started {
+		return started{true, a.run, moved{true, k.Version, k.At.Add(a.held), k.At}}
+	}).
+		Waking(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emitting(func(a startArgs) store.Emission { return emits(a.run, a.names) })
+	defineVerb = store.NewVerb(store.Decl{Name: "runs.define", Repeat: true},
+		func(a defineArgs) []string { return []string{"definition/" + a.id} },
+		func(a defineArgs, args *store.Args) { args.Text(a.id); args.Text(a.body) },
+		func(d *defined, r store.Row) error {
+			d.applied = r.Applied()
+			return r.Scan(&d.body)
+		})
+	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.definitions", Lane: store.Read}, nil,
+		func(a keptArgs, args *store.Args) {
+			args.Text(a.id)
+			args.Text(a.behind)
+			args.Int(int64(a.limit))
+		},
+		func(all *[]Kept, r store.Row) error {
+			var k Kept
+			err := r.Scan(&k.ID, &k.Body, &k.CreatedAt)
+			k.CreatedAt = k.CreatedAt.UTC()
+			*all = append(*all, k)
+			return err
+		})
+)
+
+func emits(run string, names []string) store.Emission {
+	return store.Emission{Stream: Stream(run), Names: names}
+}
+
+// Define keeps a definition, and says whether it is new. There is one of a name and
+// version: another under both is [fault.Conflict].
+func Define(ctx context.Context, d store.Doer, def *definitions.Definition) (fresh bool, err error) {
+	body := def.JSON()
+	for {
+		got, err := defineVerb.Do(ctx, d, defineArgs{def.ID(), string(body)})
+		switch {
+		case err != nil || got.applied:
+			return got.applied, err
+		case got.body == "": // made this very moment
+			continue
+		case !strict.Equal([]byte(got.body), body):
+			return false, fault.New(fault.Conflict, "there is another definition %s already: a definition is not changed; give this one a new version", def.ID()).
+				With("name", def.Name).With("version", def.Version)
+		}
+		return false, nil
+	}
+}
+
+// Definition returns a definition as it is kept, or [fault.NotFound].
+func Definition(ctx context.Context, d store.Doer, id string) (Kept, error) {
+	if err := strict.Text("definition", id, events.MaxName); err != nil {
+		return Kept{}, err
+	}
+	all, err := definitionsVerb.Do(ctx, d, keptArgs{id: id, limit: 1})
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no definition %q", id).With("pointer", "/definitionId")
+	}
+	if err != nil {
+		return Kept{}, err
+	}
+	return all[0], nil
+}
+
+// Definitions returns definitions in the order of their ids, behind one of them.
+func Definitions(ctx context.Context, d store.Doer, behind string, limit int) ([]Kept, error) {
+	return definitionsVerb.Do(ctx, d, keptArgs{behind: behind, limit: limit})
+}
+
+// apply puts a plan into force.
+func apply(ctx context.Context, d store.Doer, l *Live, c *course, holder string, lease time.Duration) (moved, error) {
+	text, err := c.sealed()
+	if err != nil {
+		return moved{}, err
+	}
+	held := min(lease, l.Step.Timeout)
+	if c.added != nil {
+		held = min(lease, time.Duration(c.added.Timeout)*time.Millisecond)
+	}
+	return moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
+		holder: holder, lease: lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
+}
+
+// after is how a run stands when a plan is in force: with the step that it took, or that it
+// was about.
+func (c *course) after(l *Live, m moved) Live {
+	next := Live{Shard: l.Shard, Run: c.run, Step: c.step}
+	next.Run.Version = m.version
+	next.Run.memo = c.plan.Run.Memo
+	switch {
+	case c.added != nil:
+		a := c.added
+		next.Step = Step{Name: a.Name, Visit: a.Visit, N: a.N, Type: definitions.Type(a.Type), Handler: a.Handler, Status: a.Status, Input: a.Input, Attempts: a.Attempts,
+			Epoch: 1, Until: m.until, Timeout: time.Duration(a.Timeout) * time.Millisecond, Begun: a.Begun, Safety: a.Safety, Unknown: a.Unknown}
+		next.taken = true
+	case c.plan.Touch != nil && c.plan.Touch.Hold == "take":
+		next.Step.Epoch++
+		next.Step.Attempts, next.Step.Until = c.plan.Touch.Attempts, m.until
+		next.taken = true
+	}
+	return next
+}
+
+// Hold is the hold on a step, as its holder knows it.
+func (l *Live) Hold() hold.Hold { return hold.Hold{Epoch: l.Step.Epoch, Until: l.Step.Until} }
+
+func raw(v any) json.RawMessage {
+	text, _ := json.Marshal(v) // of our own shapes, it does not fail
+	return text
+}

@@ -1,0 +1,321 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/hold"
+)
+
+// The moves of a run, each as a plan. They know how the run stands, and nothing else.
+
+// take gives the step to somebody, of whose handler this is known.
+func (c *course) take(h Handled) {
+	c.how = "due"
+	h = h.of(c.spec())
+	name := "stepStarted"
+	if c.step.Status == Running {
+		name = "stepResumed"
+	}
+	c.to(Running)
+	c.touch(Running, func(t *touch) {
+		t.Hold, t.Safety, t.Unknown, t.Timeout = "take", &h.Safety, &h.Unknown, ms(h.Timeout)
+		t.Attempts++
+	})
+	if h.Safety == opaque {
+		c.plan.Body = &body{Operation(c.run.ID, c.step.Name, c.step.Visit), c.step.Epoch + 1, h.Unknown}
+	}
+	c.step.Safety, c.step.Unknown, c.step.Timeout = h.Safety, h.Unknown, h.Timeout
+	c.tellStep(name, c.step.Name, c.step.Visit, map[string]any{"attempt": c.plan.Touch.Attempts, "epoch": c.step.Epoch + 1})
+}
+
+// fail is an attempt that its worker lived to report.
+func (c *course) fail(message string, final bool) {
+	c.how = "held"
+	last := c.last(final)
+	c.step.Failures++
+	if last {
+		c.lost(message, "")
+		return
+	}
+	r := c.spec().Retry
+	delay := Backoff(r, c.step.Failures)
+	when := "in"
+	if c.run.Status == Paused {
+		when = "parkin"
+	} else {
+		c.to(Waiting)
+		c.soon(delay)
+	}
+	c.touch(Waiting, func(t *touch) { t.Error, t.When, t.Ms, t.Clear = &message, when, *ms(delay), true })
+	c.tellStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"error": message, "failures": c.step.Failures, "retryInMs": *ms(delay)})
+}
+
+// last says whether a failure now would be the last.
+func (c *course) last(final bool) bool {
+	most := int64(c.spec().Retry.MaxAttempts)
+	if most == 0 {
+		most = DefaultAttempts
+	}
+	return final || c.step.Failures+1 >= most || c.run.CancelRequested
+}
+
+// The defaults of retries.
+const (
+	DefaultAttempts   = 3
+	defaultBackoff    = time.Second
+	defaultMultiplier = 2
+	defaultMaxBackoff = 5 * time.Minute
+)
+
+// Backoff is the pause behind the n-th failure: it grows up to a cap, and is scattered, so
+// that those who failed together do not come back together.
+func Backoff(r definitions.Retry, n int64) time.Duration {
+	base, factor, longest := r.Backoff, r.Multiplier, r.MaxBackoff
+	if base == 0 {
+		base = defaultBackoff
+	}
+	if factor == 0 {
+		factor = defaultMultiplier
+	}
+	if longest == 0 {
+		longest = defaultMaxBackoff
+	}
+	d := float64(base) * math.Pow(factor, float64(n-1))
+	return clock.Jitter(time.Duration(min(d, float64(longest))))
+}
+
+// pass has the step wait a while for something elsewhere: it has not failed.
+func (c *course) pass(delay time.Duration) {
+	c.how = "held"
+	if c.run.CancelRequested && c.step.Fired == "" {
+		c.stopped("stepReleased")
+		return
+	}
+	when := "in"
+	if c.run.Status == Paused {
+		when = "parkin"
+	} else {
+		c.to(Waiting)
+		c.soon(delay)
+	}
+	c.touch(Waiting, func(t *touch) { t.When, t.Ms = when, *ms(delay); t.Attempts-- })
+	c.tellStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"lookInMs": *ms(delay)})
+}
+
+// stopped ends a step, of a run that is to be cancelled, that has done nothing.
+func (c *course) stopped(why string) {
+	c.touch(Cancelled, func(*touch) {})
+	c.tellStep(why, c.step.Name, c.step.Visit, nil)
+	c.cancelled()
+}
+
+// release gives the step back untouched.
+func (c *course) release() {
+	c.how = "held"
+	if c.run.CancelRequested && c.step.Begun == 0 {
+		c.stopped("stepReleased")
+		return
+	}
+	c.touch(Running, func(t *touch) { t.When = c.soonest(); t.Attempts-- })
+	c.tellStep("stepReleased", c.step.Name, c.step.Visit, nil)
+	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
+}
+
+// soonest is when the next may take the step: at once, unless the run is paused.
+func (c *course) soonest() string {
+	if c.run.Status == Paused {
+		return "parkin"
+	}
+	return "in"
+}
+
+// died is a hold that has run out.
+func (c *course) died() {
+	c.how = "died"
+	c.step.Deaths++
+	message := fmt.Sprintf("the holder %s did not come back", c.step.Holder)
+	unknown := c.step.Begun > 0
+	parked := unknown && (c.step.Safety == opaque && c.step.Unknown == "hold" || c.step.Deaths >= hold.MaxDeaths || c.run.CancelRequested)
+	switch {
+	case parked:
+		c.park(message)
+	case c.run.CancelRequested:
+		c.stopped("stepDied")
+	case c.step.Deaths >= hold.MaxDeaths:
+		c.lost(fmt.Sprintf("%d holders died of it: %s", c.step.Deaths, message), "")
+	default:
+		delay := clock.Jitter(time.Second << min(c.step.Deaths-1, 8))
+		c.touch(Running, func(t *touch) { t.When, t.Ms, t.Error = c.soonest(), *ms(delay), &message })
+		c.tellStep("stepDied", c.step.Name, c.step.Visit, map[string]any{"deaths": c.step.Deaths, "holder": c.step.Holder})
+		c.soon(delay)
+	}
+}
+
+// park has the step wait for a person, who says what happened.
+func (c *course) park(message string) {
+	c.touch(Running, func(t *touch) { t.Uncertain, t.Error = true, &message })
+	c.tellStep("stepUncertain", c.step.Name, c.step.Visit, map[string]any{"error": message})
+}
+
+// due is a step of the engine's own at which something may have come: the time, a signal,
+// a decision. It says false if nothing has.
+func (c *course) due(l *Live) bool {
+	c.how = "due"
+	s := c.spec()
+	next := following(c.def, c.step.Name)
+	switch {
+	case c.step.Type == definitions.Wait:
+		_ = c.completed(nil, nil, next) // without a patch, it does not fail
+	case c.step.Type == definitions.Event && l.signal.id != "":
+		c.plan.Signal = l.signal.id
+		_ = c.completed(l.signal.payload, nil, next)
+	case c.step.Type == definitions.Approval && l.approval.status != "" && l.approval.status != "pending" && l.approval.status != "expired":
+		c.judged(l.approval, s, next)
+	case c.step.past:
+		if c.step.Type == definitions.Approval {
+			c.plan.Lapse = ApprovalID(c.run.ID, c.step.Name, c.step.Visit)
+		}
+		c.lost(fmt.Sprintf("nobody came within %s", s.Timeout), s.OnTimeout)
+	default:
+		return false
+	}
+	return true
+}
+
+// judged goes on behind a decision. A rejection that nothing looks at fails the step.
+func (c *course) judged(v verdict, s *definitions.Step, next string) {
+	out := map[string]any{"decision": v.status, "by": v.actor}
+	if v.label != "" {
+		out["label"] = v.label
+	}
+	if len(v.content) > 0 {
+		out["content"] = json.RawMessage(v.content)
+	}
+	output, _ := json.Marshal(out) // of what was read, it does not fail
+	if v.status == "rejected" {
+		i := c.def.Find(next)
+		switch {
+		case s.OnReject != "":
+			next = s.OnReject
+		case i < 0 || c.def.Steps[i].Type != definitions.Condition:
+			c.plan.Touch = nil
+			c.lost("rejected by "+v.actor, "")
+			c.plan.Touch.Output = output
+			return
+		}
+	}
+	_ = c.completed(output, nil, next)
+}
+
+// The commands, by what they do to a run.
+const (
+	Pause  = "pause"
+	Resume = "resume"
+	Cancel = "cancel"
+	Retry  = "retry"
+)
+
+// command does one of the commands, or says why not.
+func (c *course) command(name string) error {
+	into := map[string]string{Pause: Paused, Resume: Running, Cancel: Cancelled, Retry: Running}[name]
+	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
+		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]
+	if !from || name == Pause && c.run.CancelRequested {
+		return fault.New(fault.InvalidTransition, "the run %q is %s: it cannot %s, which would make it %s", c.run.ID, c.run.Status, name, into).
+			With("status", c.run.Status).With("version", c.run.Version).With("command", name)
+	}
+	switch name {
+	case Pause:
+		c.pause()
+	case Resume:
+		c.resume()
+	case Cancel:
+		c.cancel()
+	case Retry:
+		c.retry()
+	}
+	return nil
+}
+
+func (c *course) pause() {
+	c.to(Paused)
+	if c.step.Holder == "" && !c.step.Uncertain {
+		c.touch(c.step.Status, func(t *touch) { t.When = "park" })
+	}
+	c.tell("paused", nil)
+}
+
+func (c *course) resume() {
+	c.to(Running)
+	c.tell("resumed", nil)
+	switch {
+	case c.step.Holder != "" || c.step.Uncertain:
+	case c.step.Status == Completed:
+		c.goOn(c.step.Next)
+	case c.step.Status == Failed:
+		c.goOn(c.step.Next)
+	default:
+		if c.step.Status == Waiting {
+			c.to(Waiting)
+			c.tellStep("stepWaiting", c.step.Name, c.step.Visit, nil)
+		}
+		c.touch(c.step.Status, func(t *touch) { t.When = "unpark" })
+		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
+	}
+}
+
+// cancel ends a run that nobody works for; otherwise it is noted, and whoever works for it
+// is told, and ends it.
+func (c *course) cancel() {
+	if c.step.Holder != "" || c.step.Uncertain || c.step.Fired != "" && c.step.Status != Completed && c.step.Status != Failed {
+		c.run.CancelRequested = true
+		c.tell("cancelRequested", nil)
+		return
+	}
+	switch c.step.Status {
+	case Pending, Running, Waiting:
+		c.touch(Cancelled, func(*touch) {})
+		if c.step.Type == definitions.Approval {
+			c.plan.Lapse = ApprovalID(c.run.ID, c.step.Name, c.step.Visit)
+		}
+		c.tellStep("stepCancelled", c.step.Name, c.step.Visit, nil)
+	}
+	c.cancelled()
+}
+
+// retry has a run go on at the step at which it failed, with as many attempts as at first.
+// What was waited for there in vain is waited for anew.
+func (c *course) retry() {
+	c.to(Running)
+	c.run.Error = ""
+	c.tell("retried", map[string]any{"step": c.step.Name})
+	if c.step.Handler == "" || c.step.Status != Failed {
+		c.enter(c.run.Step)
+		return
+	}
+	c.step.Failures, c.step.Deaths = 0, 0
+	c.touch(Running, func(t *touch) { t.When, t.Error, t.Clear = "in", nil, true })
+	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
+}
+
+// settled ends an uncertain step by what a person says.
+func (c *course) settled(outcome string, output json.RawMessage) {
+	switch {
+	case outcome == "success":
+		_ = c.completed(output, nil, following(c.def, c.step.Name))
+	case outcome == "failure":
+		c.lost("it has not happened, says who resolved it", "")
+	case c.run.CancelRequested:
+		c.stopped("stepResolved")
+	default:
+		c.touch(Running, func(t *touch) { t.When = c.soonest() })
+		c.tellStep("stepResolved", c.step.Name, c.step.Visit, nil)
+		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
+	}
+}

@@ -1,0 +1,704 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// plan is what a move changes, as the statement reads it.
+type plan struct {
+	Run     planRun   `json:"run"`
+	Touch   *touch    `json:"touch,omitempty"`
+	Add     []addStep `json:"add,omitempty"`
+	Ask     *ask      `json:"ask,omitempty"`
+	Lapse   string    `json:"lapse,omitempty"`
+	Signal  string    `json:"signal,omitempty"`
+	Results []Result  `json:"results,omitempty"`
+	Body    *body     `json:"body,omitempty"`
+	Events  []event   `json:"events"`
+}
+
+type planRun struct {
+	Status string          `json:"status"`
+	Step   string          `json:"step"`
+	Visit  int64           `json:"visit"`
+	State  json.RawMessage `json:"state,omitempty"`
+	Memo   json.RawMessage `json:"memo,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *string         `json:"error"`
+	Cancel bool            `json:"cancel"`
+	Over   bool            `json:"over"`
+	Keep   *int64          `json:"keep"` // in ms
+}
+
+// touch is what becomes of the step that the move is about.
+type touch struct {
+	Status    string          `json:"status"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Error     *string         `json:"error"`
+	Next      *string         `json:"next"`
+	Attempts  int64           `json:"attempts"`
+	Failures  int64           `json:"failures"`
+	Deaths    int64           `json:"deaths"`
+	Hold      string          `json:"hold"` // take, keep, drop
+	When      string          `json:"when"` // none, in, keep, deadline, park, parkin, unpark
+	Ms        int64           `json:"ms"`
+	Uncertain bool            `json:"uncertain"`
+	Over      bool            `json:"over"`
+	Clear     bool            `json:"clear"` // forget what was fired
+	Safety    *string         `json:"safety,omitempty"`
+	Unknown   *string         `json:"unknown,omitempty"`
+	Timeout   *int64          `json:"timeout,omitempty"` // in ms
+}
+
+// addStep is a step that begins.
+type addStep struct {
+	Name     string          `json:"name"`
+	Visit    int64           `json:"visit"`
+	N        int64           `json:"n"`
+	Type     string          `json:"type"`
+	Handler  string          `json:"handler"`
+	Status   string          `json:"status"`
+	Input    json.RawMessage `json:"input"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Error    *string         `json:"error,omitempty"`
+	Next     *string         `json:"next,omitempty"`
+	Attempts int64           `json:"attempts"`
+	Timeout  int64           `json:"timeout"`
+	Held     bool            `json:"held"`
+	Due      *int64          `json:"due,omitempty"`  // ms from now
+	At       *int64          `json:"at,omitempty"`   // ms since 1970
+	Wait     *int64          `json:"wait,omitempty"` // the deadline, ms from now
+	Signal   *string         `json:"signal,omitempty"`
+	Safety   string          `json:"safety"`
+	Unknown  string          `json:"unknown"`
+	Begun    int64           `json:"begun"`
+	Over     bool            `json:"over"`
+}
+
+// body is an opaque body that begins: as a whole, it is an effect.
+type body struct {
+	Operation string `json:"operation"`
+	Epoch     int64  `json:"epoch"`
+	Policy    string `json:"policy"`
+}
+
+// ask is an approval to be decided.
+type ask struct {
+	ID         string   `json:"id"`
+	Step       string   `json:"step"`
+	Visit      int64    `json:"visit"`
+	Prompt     string   `json:"prompt"`
+	Requesters []string `json:"requesters"`
+	Within     *int64   `json:"within,omitempty"` // ms
+}
+
+// Result is what is known of an effect: done, with its result, or notDone.
+type Result struct {
+	Name    string          `json:"n"`
+	Ordinal int             `json:"o"`
+	State   string          `json:"s"`
+	Result  json.RawMessage `json:"r,omitempty"`
+}
+
+type event struct {
+	Name string         `json:"name"`
+	Data map[string]any `json:"data"`
+}
+
+// Limits of runs.
+const (
+	// MaxVisits is how many steps a run takes at the most: one that goes round in circles
+	// ends.
+	MaxVisits = 10_000
+	// spins is how many steps that need nobody are taken in one move.
+	spins = 200
+)
+
+// The handlers of steps that a node does itself.
+const (
+	CallHandler       = "$http"
+	TransitionHandler = "$transition"
+)
+
+// course is a plan in the making: how a run stands, and what has been decided so far.
+type course struct {
+	def  *plot
+	run  Run
+	step Step
+	memo memo
+	plan plan
+	how  string        // how the step must be: held, died, due or ""
+	keep time.Duration // how long the run is kept beyond its end
+
+	// mine says of a handler that this node does its steps, and has room for one: it is
+	// then held from the start.
+	mine  func(handler string) (Handled, bool)
+	wakes []string
+	later time.Duration // when there is something to do that is not due yet
+	added *addStep      // the step that is held from the start
+}
+
+// Handled is what is known of a handler.
+type Handled struct {
+	Safety, Unknown string
+	Timeout         time.Duration
+}
+
+// courseOf begins a plan from how a run stands.
+func courseOf(l *Live, def *plot) *course {
+	c := &course{def: def, run: l.Run, step: l.Step}
+	_ = json.Unmarshal(l.Run.memo, &c.memo) // it is ours
+	return c
+}
+
+// to moves the run to a status. The table says which may follow which: anything else is a
+// mistake in this package, and nothing is written.
+func (c *course) to(status string) {
+	if status == c.run.Status {
+		return
+	}
+	if !slices.Contains(RunTable[c.run.Status], status) {
+		panic(fmt.Sprintf("runs: a run goes from %s to %s", c.run.Status, status))
+	}
+	c.run.Status = status
+}
+
+// tell adds an event. Each has what the run is then.
+func (c *course) tell(name string, data map[string]any) {
+	if data == nil {
+		data = map[string]any{}
+	}
+	data["status"] = c.run.Status
+	c.plan.Events = append(c.plan.Events, event{name, data})
+}
+
+func (c *course) tellStep(name, step string, visit int64, data map[string]any) {
+	if data == nil {
+		data = map[string]any{}
+	}
+	data["step"], data["visit"] = step, visit
+	c.tell(name, data)
+}
+
+// touch sets what becomes of the step.
+func (c *course) touch(status string, set func(*touch)) {
+	if status != c.step.Status && !slices.Contains(StepTable[c.step.Status], status) {
+		panic(fmt.Sprintf("runs: a step goes from %s to %s", c.step.Status, status))
+	}
+	t := &touch{Status: status, Attempts: c.step.Attempts, Failures: c.step.Failures, Deaths: c.step.Deaths, Hold: "drop", When: "none",
+		Over: status == Completed || status == Failed || status == Cancelled || status == Skipped, Error: maybe(c.step.Error)}
+	set(t)
+	c.plan.Touch = t
+	c.step.Status, c.step.Error = status, deref(t.Error)
+}
+
+func maybe(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func ms(d time.Duration) *int64 {
+	n := int64(math.Ceil(float64(d) / float64(time.Millisecond)))
+	return &n
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// env is what expressions see.
+func (c *course) env() definitions.Env {
+	steps, _ := json.Marshal(c.memo.Steps)                                      // of ours, it does not fail
+	run, _ := json.Marshal(map[string]string{"id": c.run.ID, "key": c.run.Key}) // of strings
+	return definitions.Env{Input: c.run.Input, State: c.run.State, Steps: steps, Run: run}
+}
+
+// remember keeps what came out of a step, if an expression looks at it.
+func (c *course) remember(name, status string, visit int64, output json.RawMessage, failure string) {
+	if status == Completed && len(output) > 0 && string(output) != "null" {
+		c.memo.Last = output
+	}
+	if !c.def.all && !c.def.looks[name] {
+		return
+	}
+	if c.memo.Steps == nil {
+		c.memo.Steps = make(map[string]knownStep)
+	}
+	c.memo.Steps[name] = knownStep{status, visit, output, failure}
+}
+
+// completed ends the step well, and goes on.
+func (c *course) completed(output, patch json.RawMessage, target string) error {
+	if len(patch) > 0 {
+		state, err := strict.Merge(c.run.State, patch)
+		if err != nil {
+			return err
+		}
+		c.run.State, c.plan.Run.State = state, state
+	}
+	c.touch(Completed, func(t *touch) { t.Output, t.Error, t.Next = output, nil, &target })
+	c.remember(c.step.Name, Completed, c.step.Visit, output, "")
+	c.awake()
+	c.tellStep("stepCompleted", c.step.Name, c.step.Visit, map[string]any{"next": target})
+	c.goOn(target)
+	return nil
+}
+
+// awake has a run go on that waited.
+func (c *course) awake() {
+	if c.run.Status == Waiting {
+		c.to(Running)
+	}
+}
+
+// goOn goes on with a step, or to the end; unless the run is paused, or is to be cancelled.
+func (c *course) goOn(target string) {
+	switch {
+	case c.run.CancelRequested:
+		c.cancelled()
+	case c.run.Status == Paused: // it is noted where to
+	case target == "":
+		c.failed()
+	default:
+		c.enter(target)
+	}
+}
+
+func (c *course) cancelled() {
+	c.to(Cancelled)
+	c.run.Error = ""
+	c.tell("cancelled", nil)
+}
+
+// failed ends the run with the error of its step.
+func (c *course) failed() {
+	c.to(Failed)
+	c.run.Error = fmt.Sprintf("%s: %s", c.step.Name, c.step.Error)
+	c.tell("failed", map[string]any{"step": c.step.Name, "error": c.run.Error})
+}
+
+// lost ends the step badly, for good, and goes on where the definition says.
+func (c *course) lost(message, target string) {
+	if target == "" {
+		target = c.spec().OnFailure
+	}
+	c.touch(Failed, func(t *touch) { t.Error, t.Next = &message, &target })
+	c.remember(c.step.Name, Failed, c.step.Visit, nil, message)
+	if target != "" || c.run.CancelRequested {
+		c.awake()
+	}
+	c.tellStep("stepFailed", c.step.Name, c.step.Visit, map[string]any{"error": message})
+	c.goOn(target)
+}
+
+// spec is what the definition says of the step.
+func (c *course) spec() *definitions.Step {
+	if i := c.def.Find(c.step.Name); i >= 0 {
+		return &c.def.Steps[i]
+	}
+	return &definitions.Step{Name: c.step.Name, Type: c.step.Type}
+}
+
+// enter goes on with a step: through those that need nobody, to one that somebody does or
+// that something is waited for at, or to the end.
+func (c *course) enter(target string) {
+	for range spins {
+		if target == definitions.End {
+			c.to(Completed)
+			c.plan.Run.Output = c.memo.Last
+			c.run.Output = c.memo.Last
+			c.tell("completed", nil)
+			return
+		}
+		var more bool
+		if target, more = c.visit(target); !more {
+			return
+		}
+	}
+	c.fault(fmt.Sprintf("it has taken %d steps without one that does anything", spins))
+}
+
+// fault ends the run because of itself.
+func (c *course) fault(message string) {
+	if c.run.Status == Pending {
+		c.to(Running)
+	}
+	c.to(Failed)
+	c.run.Error = message
+	c.tell("failed", map[string]any{"error": message})
+}
+
+// visit begins a step, and says where to go on if that is known already.
+func (c *course) visit(name string) (target string, more bool) {
+	i := c.def.Find(name)
+	if i < 0 || c.memo.N >= MaxVisits {
+		message := fmt.Sprintf("it has taken %d steps, which is all that a run may", MaxVisits)
+		if i < 0 {
+			message = fmt.Sprintf("the definition %s has no step %q", c.def.ID(), name)
+		}
+		c.fault(message)
+		return "", false
+	}
+	s := &c.def.Steps[i]
+	if c.memo.Visits == nil {
+		c.memo.Visits = make(map[string]int64)
+	}
+	c.memo.N++
+	c.memo.Visits[name]++
+	a := addStep{Name: name, Visit: c.memo.Visits[name], N: c.memo.N, Type: string(s.Type), Input: json.RawMessage("null"), Timeout: hold.Timeout.Milliseconds()}
+	c.run.Step, c.run.Visit = name, a.Visit
+	target, err := c.begin(s, &a)
+	if err != nil {
+		return c.spoilt(s, a, err)
+	}
+	c.plan.Add = append(c.plan.Add, a)
+	return target, target != ""
+}
+
+// spoilt is a step that cannot begin: what the definition says of it cannot be worked out.
+func (c *course) spoilt(s *definitions.Step, a addStep, err error) (target string, more bool) {
+	message := hold.Plain(err.Error())
+	a.Status, a.Error, a.Next, a.Over, a.Held, a.Due, a.At, a.Wait, a.Signal, a.Handler = Failed, &message, &s.OnFailure, true, false, nil, nil, nil, nil, ""
+	c.started(a)
+	c.tellStep("stepFailed", a.Name, a.Visit, map[string]any{"error": message})
+	c.plan.Add = append(c.plan.Add, a)
+	c.remember(a.Name, Failed, a.Visit, nil, message)
+	if s.OnFailure != "" {
+		return s.OnFailure, true
+	}
+	c.step = Step{Name: a.Name, Visit: a.Visit, Status: Failed, Error: message}
+	c.failed()
+	return "", false
+}
+
+// started tells that a step begins; the run does not wait any more.
+func (c *course) started(a addStep) {
+	c.to(Running)
+	c.tellStep("stepStarted", a.Name, a.Visit, nil)
+}
+
+// begin works out how a step begins. Where it is over at once, it says where to go on.
+func (c *course) begin(s *definitions.Step, a *addStep) (target string, err error) {
+	switch s.Type {
+	case definitions.Condition:
+		return c.decide(s, a)
+	case definitions.Wait:
+		return "", c.sleep(s, a)
+	case definitions.Event:
+		a.Signal = &s.Signal
+		c.await(s, a)
+		return "", nil
+	case definitions.Approval:
+		return "", c.approve(s, a)
+	}
+	return "", c.work(s, a)
+}
+
+func (c *course) decide(s *definitions.Step, a *addStep) (target string, err error) {
+	x, err := definitions.Compile(s.If)
+	if err != nil {
+		return "", err
+	}
+	yes, err := x.True(c.env())
+	if err != nil {
+		return "", err
+	}
+	following := c.def.After(c.def.Find(s.Name))
+	if target = s.Else; yes {
+		target = s.Then
+	}
+	if target == "" {
+		target = following
+	}
+	a.Status, a.Next, a.Over = Completed, &target, true
+	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // of a bool, it does not fail
+	c.started(*a)
+	c.tellStep("stepCompleted", a.Name, a.Visit, map[string]any{"result": yes})
+	last := c.memo.Last
+	c.remember(a.Name, Completed, a.Visit, a.Output, "")
+	c.memo.Last = last
+	return target, nil
+}
+
+// rest is a step that waits from the start.
+func (c *course) rest(a *addStep) {
+	a.Status = Waiting
+	c.started(*a)
+	c.to(Waiting)
+	c.tellStep("stepWaiting", a.Name, a.Visit, nil)
+}
+
+func (c *course) sleep(s *definitions.Step, a *addStep) error {
+	if len(s.Until) == 0 {
+		a.Due = ms(s.Duration)
+		c.soon(s.Duration)
+		c.rest(a)
+		return nil
+	}
+	v, err := definitions.Render(s.Until, c.env())
+	if err != nil {
+		return err
+	}
+	at, err := timeOf(v)
+	if err != nil {
+		return err
+	}
+	n := at.UnixMilli()
+	if at.After(time.UnixMilli(n)) { // never early
+		n++
+	}
+	a.At = &n
+	c.soon(at.Sub(clock.Now()))
+	c.rest(a)
+	return nil
+}
+
+// timeOf reads a time: a text, or milliseconds since 1970.
+func timeOf(v json.RawMessage) (time.Time, error) {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil || at.Year() < 1970 || at.Year() > 9000 {
+			return at, fault.New(fault.Validation, "until is a time such as 2027-01-31T08:00:00Z: %q", text)
+		}
+		return at, nil
+	}
+	var n int64
+	if json.Unmarshal(v, &n) != nil || n < 0 || n > 1<<47 {
+		return time.Time{}, fault.New(fault.Validation, "until is a time, as a text or in milliseconds since 1970: %s", hold.Plain(string(v)))
+	}
+	return time.UnixMilli(n), nil
+}
+
+// await waits for somebody, for as long as the step says.
+func (c *course) await(s *definitions.Step, a *addStep) {
+	if s.Timeout > 0 {
+		a.Due, a.Wait = ms(s.Timeout), ms(s.Timeout)
+		c.soon(s.Timeout)
+	}
+	c.wakes = append(c.wakes, Topic("")) // it may have come before
+	c.rest(a)
+}
+
+func (c *course) approve(s *definitions.Step, a *addStep) error {
+	v, err := definitions.Render(s.Prompt, c.env())
+	if err != nil {
+		return err
+	}
+	var prompt string
+	if json.Unmarshal(v, &prompt) != nil {
+		prompt = string(v)
+	}
+	a.Input, _ = json.Marshal(map[string]string{"prompt": prompt})
+	c.plan.Ask = &ask{ID: ApprovalID(c.run.ID, a.Name, a.Visit), Step: a.Name, Visit: a.Visit, Prompt: hold.Plain(prompt), Requesters: append([]string{}, s.Requesters...)}
+	if s.Timeout > 0 {
+		a.Due, a.Wait, c.plan.Ask.Within = ms(s.Timeout), ms(s.Timeout), ms(s.Timeout)
+		c.soon(s.Timeout)
+	}
+	c.rest(a)
+	return nil
+}
+
+// work is a step that somebody does.
+func (c *course) work(s *definitions.Step, a *addStep) (err error) {
+	if a.Input, err = c.input(s); err != nil {
+		return err
+	}
+	if err := strict.Check(a.Input); err != nil {
+		return err
+	}
+	switch s.Type {
+	case definitions.HTTP:
+		a.Handler = CallHandler
+	case definitions.Transition:
+		a.Handler = TransitionHandler
+	default:
+		a.Handler = s.Handler
+	}
+	if c.mine != nil && c.added == nil {
+		if h, mine := c.mine(a.Handler); mine {
+			h = h.of(s)
+			a.Status, a.Held, a.Attempts, a.Safety, a.Unknown, a.Timeout = Running, true, 1, h.Safety, h.Unknown, *ms(h.Timeout)
+			if h.Safety == opaque {
+				a.Begun, c.plan.Body = 1, &body{Operation(c.run.ID, a.Name, a.Visit), 1, h.Unknown}
+			}
+			c.started(*a)
+			held := *a
+			c.added = &held
+			return nil
+		}
+	}
+	a.Status, a.Due = Pending, new(int64)
+	c.wakes = append(c.wakes, Topic(a.Handler), Made)
+	return nil
+}
+
+const opaque = "opaque"
+
+// of is what holds of a handler in a step: the step may say otherwise.
+func (h Handled) of(s *definitions.Step) Handled {
+	switch s.Type {
+	case definitions.HTTP:
+		h.Safety = callSafety(s.Method)
+	case definitions.Transition:
+		h.Safety = "idempotent"
+	}
+	h.Safety, h.Unknown = either(s.Safety, h.Safety), either(s.OnUnknown, either(h.Unknown, "hold"))
+	for _, d := range []time.Duration{s.Timeout, h.Timeout, hold.Timeout} {
+		if d > 0 {
+			h.Timeout = d
+			break
+		}
+	}
+	return h
+}
+
+// callSafety is what a call promises that says nothing: to repeat one that only reads, or
+// that puts something in its place, does no harm.
+func callSafety(method string) string {
+	if method == "" || slices.Contains([]string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE"}, method) {
+		return "idempotent"
+	}
+	return "opaque"
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// input is what a step is given to work with.
+func (c *course) input(s *definitions.Step) (json.RawMessage, error) {
+	switch {
+	case s.Type == definitions.HTTP:
+		return c.call(s)
+	case s.Type == definitions.Transition:
+		return c.transition(s)
+	case len(s.Input) == 0:
+		return c.run.Input, nil
+	}
+	return definitions.Render(s.Input, c.env())
+}
+
+// Call is the input of a step that calls a URL.
+type Call struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    json.RawMessage   `json:"body,omitempty"`
+}
+
+func (c *course) call(s *definitions.Step) (json.RawMessage, error) {
+	out := Call{Method: either(s.Method, "GET")}
+	var err error
+	if out.URL, err = c.text("url", s.URL); err != nil {
+		return nil, err
+	}
+	for name, v := range s.Headers {
+		if out.Headers == nil {
+			out.Headers = make(map[string]string)
+		}
+		if out.Headers[name], err = c.text("the header "+name, v); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.Body) > 0 {
+		if out.Body, err = definitions.Render(s.Body, c.env()); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(out)
+}
+
+// text works out a value that is to be a text; a number is taken for one.
+func (c *course) text(what string, v definitions.Value) (string, error) {
+	out, err := definitions.Render(v, c.env())
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if json.Unmarshal(out, &s) == nil && s != "" {
+		return s, nil
+	}
+	var n json.Number
+	if json.Unmarshal(out, &n) == nil && n != "" {
+		return n.String(), nil
+	}
+	return "", fault.New(fault.Validation, "%s is to be a text, and came out as %s", what, hold.Plain(string(out)))
+}
+
+// Fire is the input of a transition.
+type Fire struct {
+	Lifecycle string          `json:"lifecycle"`
+	Entity    string          `json:"entity"`
+	StepKey   string          `json:"stepKey"`
+	Requester string          `json:"requester"`
+	Input     json.RawMessage `json:"input,omitempty"`
+}
+
+func (c *course) transition(s *definitions.Step) (json.RawMessage, error) {
+	entity, err := c.text("entity", s.Entity)
+	if err != nil {
+		return nil, err
+	}
+	out := Fire{Lifecycle: s.Lifecycle, Entity: entity, StepKey: s.StepKey, Requester: s.Requester}
+	if len(s.Input) > 0 {
+		if out.Input, err = definitions.Render(s.Input, c.env()); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(out)
+}
+
+// soon has this node look again when something is due.
+func (c *course) soon(d time.Duration) {
+	if c.later == 0 || d < c.later {
+		c.later = max(d, time.Millisecond)
+	}
+}
+
+// sealed writes the plan down.
+func (c *course) sealed() (string, error) {
+	p := &c.plan
+	p.Run.Status, p.Run.Step, p.Run.Visit, p.Run.Cancel = c.run.Status, c.run.Step, c.run.Visit, c.run.CancelRequested
+	p.Run.Error, p.Run.Over = maybe(c.run.Error), Over(c.run.Status)
+	if p.Run.Over && c.keep > 0 {
+		p.Run.Keep = ms(c.keep)
+	}
+	memo, err := json.Marshal(c.memo)
+	if err != nil {
+		return "", err
+	}
+	p.Run.Memo = memo
+	text, err := json.Marshal(p)
+	return string(text), err
+}
+
+// names are the events that the plan writes.
+func (c *course) names() []string {
+	all := make([]string, len(c.plan.Events))
+	for i, e := range c.plan.Events {
+		all[i] = e.Name
+	}
+	return all
+}

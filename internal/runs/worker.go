@@ -1,0 +1,349 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Engine is what runs run on.
+type Engine interface {
+	store.Doer
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+	Shards(context.Context) ([]int16, error)
+}
+
+// Commit is written in the transaction that ends a step.
+type Commit func(context.Context, *store.Tx) error
+
+// Done is what a body has brought.
+type Done struct {
+	Output, Patch []byte
+	Commits       []Commit
+}
+
+// Body does a step.
+type Body func(ctx context.Context, l *Live) (Done, error)
+
+// Worker takes the steps of some handlers, in all workspaces, and runs a body for each. It
+// goes on with the next step of a run, if that is one of its own, without giving it away in
+// between.
+type Worker struct {
+	Engine Engine
+	Desk   *Desk
+	Hub    *wake.Hub
+	Log    *slog.Logger
+	Name   string // the holder
+	// Handlers are those whose steps it takes, and Kind what they must be declared as.
+	Handlers func() map[string]Handled
+	Kind     string
+	// Ticks says that it does the engine's own steps too.
+	Ticks  bool
+	Topics []string
+	Body   Body
+	// Parallel is how many bodies run at once.
+	Parallel int
+	Lease    time.Duration // [hold.Lease] if not set
+
+	once    sync.Once
+	slots   hold.Slots
+	bodies  sync.WaitGroup
+	running atomic.Bool
+	stop    context.Context
+}
+
+func (w *Worker) init() {
+	w.once.Do(func() { w.slots = hold.NewSlots(w.Parallel) })
+}
+
+// Run works until ctx ends, and then waits for the bodies that run.
+func (w *Worker) Run(ctx context.Context) {
+	w.init()
+	w.stop = ctx
+	w.running.Store(true)
+	defer w.bodies.Wait()
+	defer w.running.Store(false)
+	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.look}
+	p.Run(ctx)
+}
+
+// look does what is due at the engine's own steps, takes what there is room for, and starts
+// a body for each step.
+func (w *Worker) look(ctx context.Context) (found bool, err error) {
+	shards, err := w.Engine.Shards(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, shard := range shards {
+		some, err := w.lookAt(ctx, shard)
+		found = found || some
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// fewSteps is how many steps one look considers.
+const fewSteps = 100
+
+func (w *Worker) lookAt(ctx context.Context, shard int16) (found bool, err error) {
+	room, err := w.slots.Reserve(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { w.slots.Free(room) }()
+	handlers := w.Handlers()
+	names := slices.Collect(maps.Keys(handlers))
+	if w.Ticks {
+		names = append(names, "")
+	}
+	if len(names) == 0 {
+		return false, nil
+	}
+	ready, err := Ready(ctx, w.Engine, store.Place{Shard: shard}, names, w.Kind, fewSteps)
+	if err != nil {
+		return false, err
+	}
+	// Many ask for the same at once: each begins elsewhere.
+	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+	// What was taken is recorded also when the worker stops meanwhile: a step that was
+	// taken for nobody would count as a death.
+	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	var failed error
+	for i := range ready {
+		next, moved, err := w.begin(in, &ready[i], handlers, room > 0)
+		failed = errors.Join(failed, err) // one that cannot be moved must not hold up the others
+		found = found || moved
+		if !moved || !next.taken {
+			continue
+		}
+		room--
+		w.bodies.Go(func() {
+			defer w.slots.Free(1)
+			w.Serve(ctx, next)
+		})
+	}
+	return found, failed
+}
+
+// begin does what is due at a step, or takes it if there is room.
+func (w *Worker) begin(ctx context.Context, l *Live, handlers map[string]Handled, room bool) (Live, bool, error) {
+	if l.Step.Handler == "" {
+		return w.Desk.Tick(ctx, w.Engine, l, w.Name, w.lease(), func(handler string) (Handled, bool) {
+			h, ok := handlers[handler]
+			return h, ok && room && w.running.Load()
+		})
+	}
+	if !room {
+		return *l, false, nil
+	}
+	return w.Desk.Take(ctx, w.Engine, l, handlers[l.Step.Handler], w.Name, w.lease())
+}
+
+func (w *Worker) lease() time.Duration {
+	if w.Lease > 0 {
+		return w.Lease
+	}
+	return hold.Lease
+}
+
+// Eager says of the steps that a run begins with, or goes on with, which this worker does at
+// once: those of its handlers, while it runs and has room. It returns what to do with a step
+// that was taken so, and with room that was not used.
+func (w *Worker) Eager() (mine Mine, serve func(*Live), free func()) {
+	w.init()
+	reserved := false
+	mine = func(handler string) (Handled, bool) {
+		h, ok := w.Handlers()[handler]
+		if !ok || !w.running.Load() || w.Kind != "" {
+			return h, false
+		}
+		if !reserved {
+			reserved = w.slots.Try()
+		}
+		return h, reserved
+	}
+	free = func() {
+		if reserved {
+			reserved = false
+			w.slots.Free(1)
+		}
+	}
+	serve = func(l *Live) {
+		reserved = false
+		step := *l
+		w.bodies.Go(func() {
+			defer w.slots.Free(1)
+			w.Serve(w.stop, step)
+		})
+	}
+	return mine, serve, free
+}
+
+// Serve runs a body under its hold and records how it ended, and goes on with the run as
+// long as its next step is this worker's too. Neither the hold nor the recording depends on
+// the worker's own context, which ends when it stops.
+func (w *Worker) Serve(ctx context.Context, l Live) {
+	for {
+		next, more := w.serve(ctx, l)
+		if !more {
+			return
+		}
+		l = next
+	}
+}
+
+// serve does one step, and says whether the run goes on here.
+func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
+	ctx = store.InWorkspace(ctx, l.Run.Workspace)
+	var told atomic.Bool // the body was, that it is not wanted any more
+	wanted, unwanted := context.WithCancelCause(ctx)
+	defer unwanted(nil)
+	k := hold.Keeper{Lease: w.lease(), Timeout: l.Step.Timeout, Renew: func(ctx context.Context) error {
+		r, err := Renew(ctx, w.Engine, &l, w.lease())
+		if fault.CodeOf(err) == fault.LeaseLost {
+			told.Store(true)
+		}
+		if err == nil && r.CancelRequested { // the hold goes on until it has stopped
+			unwanted(errCancelled)
+		}
+		return err
+	}}
+	j := &effects.Journal{Book: l.Book(w.Engine)}
+	body := k.Start(wanted)
+	done, err := w.body(effects.With(body, j), &l)
+	if err != nil && errors.Is(context.Cause(body), hold.ErrTimeout) {
+		err = &unheard{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout, err)}
+	}
+	stopping := ctx.Err() != nil
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	next, err = w.record(rest, &l, done, err, j, stopping)
+	k.Stop()
+	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {
+		w.Log.Warn("the end of a step was not recorded", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", err)
+	}
+	return next, err == nil && next.taken
+}
+
+// errCancelled ends the context of a body whose run is to be cancelled; its hold goes on.
+var errCancelled = errors.New("the run is to be cancelled")
+
+// unheard is an end of which nobody knows what was done before.
+type unheard struct{ error }
+
+func (u *unheard) Unwrap() error { return u.error }
+
+// Unheard says of an error that the body may have acted.
+func Unheard(err error) error { return &unheard{err} }
+
+// passing is no error: the step waits for something elsewhere.
+type passing struct{ delay time.Duration }
+
+func (passing) Error() string { return "it waits for something elsewhere" }
+
+// Pass has a step wait a while, which is no failure: its body is run again then.
+func Pass(delay time.Duration) error { return passing{delay} }
+
+// settleAgain is the pause before the end of a step is written again, as long as it is held.
+const settleAgain = 250 * time.Millisecond
+
+// record writes how a body ended. One that gave up because the worker stops has not failed;
+// an output that cannot be kept has.
+func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, j *effects.Journal, stopping bool) (Live, error) {
+	if failure == nil {
+		next, err := w.settle(ctx, l, done, j)
+		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settleAgain) == nil {
+			next, err = w.settle(ctx, l, done, j)
+		}
+		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
+			return next, err
+		}
+		failure = fmt.Errorf("what it did cannot be kept: %w", err)
+	}
+	return w.failed(ctx, l, failure, j, stopping)
+}
+
+func (w *Worker) failed(ctx context.Context, l *Live, failure error, j *effects.Journal, stopping bool) (Live, error) {
+	results, _, doubt := restOf(j)
+	if pass, ok := errors.AsType[passing](failure); ok {
+		return w.Desk.Pass(ctx, w.Engine, l, pass.delay)
+	}
+	_, untold := errors.AsType[*unheard](failure)
+	untold = untold && l.Step.Safety == opaque
+	hidden := untold && l.Step.Unknown == "hold"
+	switch {
+	case doubt, hidden:
+		return w.Desk.Park(ctx, w.Engine, l, failure.Error(), results)
+	case stopping && errors.Is(failure, context.Canceled) && l.Step.Safety != opaque:
+		return w.Desk.Release(ctx, w.Engine, l, false)
+	}
+	return w.Desk.Fail(ctx, w.Engine, l, failure.Error(), fault.IsFinal(failure), !untold, results)
+}
+
+// restOf are the results of effects that are not noted yet.
+func restOf(j *effects.Journal) (results []Result, open, doubt bool) {
+	rest, open, doubt := j.Rest()
+	for _, r := range rest {
+		results = append(results, Result{Name: r.Name, Ordinal: r.Ordinal, State: string(effects.Done), Result: r.Result})
+	}
+	return results, open, doubt
+}
+
+// settle ends a step well, with what its body wants written in that transaction.
+func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Journal) (Live, error) {
+	results, open, _ := restOf(j)
+	if open {
+		return w.Desk.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
+	}
+	mine := func(handler string) (Handled, bool) {
+		h, ok := w.Handlers()[handler]
+		return h, ok && w.running.Load() && w.Kind == ""
+	}
+	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Mine: mine}
+	if len(done.Commits) == 0 {
+		return w.Desk.Complete(ctx, w.Engine, l, e)
+	}
+	var next Live
+	err := w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		// What the program writes may be an entity or a stream, which everybody else has
+		// before the run.
+		for _, f := range done.Commits {
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
+		}
+		next, err = w.Desk.Complete(ctx, tx, l, e)
+		if err == nil && next.again { // it is written already
+			err = lostStep(l)
+		}
+		return err
+	})
+	return next, err
+}
+
+// body runs the user's code; a panic is a failure of which nobody knows what was done.
+func (w *Worker) body(ctx context.Context, l *Live) (done Done, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &unheard{fmt.Errorf("the body panicked: %v", p)}
+		}
+	}()
+	return w.Body(ctx, l)
+}

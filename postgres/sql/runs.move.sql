@@ -1,0 +1,135 @@
+-- Moves runs, each by a plan, if it has the version that the plan was made at, and if its
+-- step is as the plan wants it: held, under an epoch, by a hold that has not run out; held
+-- by one that has ('died'); due, and nobody's; or whatever it is (''). Locks run and step,
+-- in this order, and looks at the time afterwards: a holder that waited past its end has
+-- lost.
+-- $4 run, $5 version, $6 how the step is to be, $7 step, $8 visit, $9 epoch, $10 holder, $11 lease in ms, $12 plan
+-- $13 revision, $14 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[],
+                         $11::bigint[], $12::text[], $13::bigint[], $14::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, run, version, how, step, visit, epoch, holder, lease, plan, revision, marks, member)
+     WHERE {known}
+), cur AS MATERIALIZED (
+    SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, m.version AS want, m.how, m.step, m.visit, m.epoch, m.holder, m.lease, m.plan
+      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+     ORDER BY r.shard, r.workspace, r.id
+       FOR UPDATE OF r{skip}
+), st AS MATERIALIZED (
+    SELECT cur.member, s.epoch, s.status, s.until, s.due_at
+      FROM cur CROSS JOIN LATERAL (
+           SELECT s.epoch, s.status, s.until, s.due_at FROM {schema}.step s
+            WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.step AND s.visit = cur.visit
+              FOR UPDATE{skip}) AS s
+), t AS MATERIALIZED (
+    SELECT {now} AS now, count(*) FROM st
+), ok AS MATERIALIZED (
+    SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.version, cur.step, cur.visit, cur.holder, cur.lease, cur.plan::json AS plan
+      FROM t, cur JOIN st ON st.member = cur.member
+     WHERE cur.version = cur.want AND st.epoch = cur.epoch
+       AND CASE cur.how WHEN 'held' THEN coalesce(st.until > t.now, false)
+                        WHEN 'died' THEN coalesce(st.until <= t.now, false)
+                        WHEN 'due' THEN coalesce(st.due_at <= t.now, false)
+                        ELSE true END
+), moved AS (
+    UPDATE {schema}.run r
+       SET version = ok.version + json_array_length(ok.plan -> 'events'), status = ok.plan -> 'run' ->> 'status', step = ok.plan -> 'run' ->> 'step',
+           visit = (ok.plan -> 'run' ->> 'visit')::bigint, state = coalesce(ok.plan -> 'run' -> 'state', r.state), memo = coalesce(ok.plan -> 'run' -> 'memo', r.memo),
+           output = coalesce(ok.plan -> 'run' -> 'output', r.output), error = ok.plan -> 'run' ->> 'error',
+           cancel_requested = (ok.plan -> 'run' ->> 'cancel')::boolean,
+           started_at = coalesce(r.started_at, CASE WHEN ok.plan -> 'run' ->> 'status' NOT IN ('PENDING', 'CANCELLED') THEN t.now END),
+           finished_at = CASE WHEN (ok.plan -> 'run' ->> 'over')::boolean THEN t.now END,
+           prune_at = CASE WHEN (ok.plan -> 'run' ->> 'over')::boolean THEN t.now + (ok.plan -> 'run' ->> 'keep')::bigint * interval '1 ms' END, updated_at = t.now
+      FROM t, ok
+     WHERE r.shard = ok.shard AND r.workspace = ok.workspace AND r.id = ok.run
+    RETURNING ok.member, r.version, r.status
+), noted AS (
+    UPDATE {schema}.effect x
+       SET state = e.v ->> 's', result = e.v -> 'r', ended_at = t.now
+      FROM t, ok CROSS JOIN LATERAL json_array_elements(ok.plan -> 'results') AS e(v)
+     WHERE x.shard = ok.shard AND x.workspace = ok.workspace AND x.operation = ok.run || '/' || ok.step || '/' || ok.visit
+       AND x.name = e.v ->> 'n' AND x.ordinal = (e.v ->> 'o')::integer AND x.state = 'begun'
+    RETURNING ok.member, x.state
+), body AS (
+    INSERT INTO {schema}.effect AS x (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
+    SELECT ok.shard, ok.workspace, ok.plan -> 'body' ->> 'operation', '$body', 0, (ok.plan -> 'body' ->> 'epoch')::bigint, 'begun', ok.plan -> 'body' ->> 'policy', t.now
+      FROM t, ok
+     WHERE ok.plan -> 'body' ->> 'operation' IS NOT NULL
+    ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
+       SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
+     WHERE x.state = 'notDone'
+    RETURNING x.shard, x.workspace, x.operation
+), touched AS (
+    UPDATE {schema}.step s
+       SET status = x.v ->> 'status', output = coalesce(x.v -> 'output', s.output), error = x.v ->> 'error', next = x.v ->> 'next',
+           attempts = (x.v ->> 'attempts')::bigint, failures = (x.v ->> 'failures')::bigint, deaths = (x.v ->> 'deaths')::bigint,
+           safety = coalesce(x.v ->> 'safety', s.safety), unknown = coalesce(x.v ->> 'unknown', s.unknown), timeout = coalesce((x.v ->> 'timeout')::bigint, s.timeout),
+           holder = CASE x.v ->> 'hold' WHEN 'take' THEN ok.holder WHEN 'keep' THEN s.holder END,
+           epoch = s.epoch + CASE x.v ->> 'hold' WHEN 'take' THEN 1 ELSE 0 END,
+           until = CASE x.v ->> 'hold' WHEN 'take' THEN t.now + least(ok.lease, coalesce((x.v ->> 'timeout')::bigint, s.timeout)) * interval '1 ms' WHEN 'keep' THEN s.until END,
+           taken_at = CASE x.v ->> 'hold' WHEN 'take' THEN t.now ELSE s.taken_at END,
+           due_at = CASE x.v ->> 'when' WHEN 'in' THEN t.now + (x.v ->> 'ms')::bigint * interval '1 ms' WHEN 'keep' THEN s.due_at WHEN 'deadline' THEN s.deadline
+                                        WHEN 'unpark' THEN coalesce(s.later, t.now) END,
+           later = CASE x.v ->> 'when' WHEN 'park' THEN s.due_at WHEN 'parkin' THEN t.now + (x.v ->> 'ms')::bigint * interval '1 ms' END,
+           uncertain = (x.v ->> 'uncertain')::boolean, fired = CASE WHEN (x.v ->> 'clear')::boolean THEN NULL ELSE s.fired END,
+           begun = s.begun - (SELECT count(*) FROM noted WHERE noted.member = ok.member AND noted.state = 'notDone')
+                         + (SELECT count(*) FROM body WHERE body.shard = ok.shard AND body.workspace = ok.workspace AND body.operation = ok.run || '/' || ok.step || '/' || ok.visit),
+           started_at = coalesce(s.started_at, CASE WHEN x.v ->> 'status' IN ('RUNNING', 'WAITING') THEN t.now END),
+           finished_at = CASE WHEN (x.v ->> 'over')::boolean THEN t.now END
+      FROM t, ok CROSS JOIN LATERAL (SELECT ok.plan -> 'touch') AS x(v)
+     WHERE s.shard = ok.shard AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit AND x.v IS NOT NULL
+    RETURNING ok.member, s.until
+), added AS (
+    INSERT INTO {schema}.step
+        (shard, workspace, run, name, visit, n, type, handler, status, input, output, error, next, attempts, failures, holder, epoch, until, deaths,
+         timeout, taken_at, due_at, deadline, begun, uncertain, safety, unknown, signal, created_at, started_at, finished_at)
+    SELECT ok.shard, ok.workspace, ok.run, x.v ->> 'name', (x.v ->> 'visit')::bigint, (x.v ->> 'n')::bigint, x.v ->> 'type', x.v ->> 'handler', x.v ->> 'status',
+           x.v -> 'input', x.v -> 'output', x.v ->> 'error', x.v ->> 'next', (x.v ->> 'attempts')::bigint, 0,
+           CASE WHEN x.held THEN ok.holder END, CASE WHEN x.held THEN 1 ELSE 0 END,
+           CASE WHEN x.held THEN t.now + least(ok.lease, (x.v ->> 'timeout')::bigint) * interval '1 ms' END, 0,
+           (x.v ->> 'timeout')::bigint, CASE WHEN x.held THEN t.now END,
+           CASE WHEN EXISTS (SELECT 1 FROM {schema}.signal g
+                              WHERE g.shard = ok.shard AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal' AND g.taken IS NULL) THEN t.now
+                WHEN x.v ->> 'at' IS NOT NULL THEN to_timestamp((x.v ->> 'at')::numeric / 1000)
+                ELSE t.now + (x.v ->> 'due')::bigint * interval '1 ms' END,
+           t.now + (x.v ->> 'wait')::bigint * interval '1 ms', (x.v ->> 'begun')::bigint, false, x.v ->> 'safety', x.v ->> 'unknown', x.v ->> 'signal', t.now,
+           CASE WHEN x.v ->> 'status' <> 'PENDING' THEN t.now END, CASE WHEN (x.v ->> 'over')::boolean THEN t.now END
+      FROM t, ok CROSS JOIN LATERAL (
+           SELECT e.v, (e.v ->> 'held')::boolean AS held FROM json_array_elements(ok.plan -> 'add') AS e(v)) AS x
+    RETURNING shard, workspace, run, until
+), asked AS (
+    INSERT INTO {schema}.approval (shard, workspace, id, run, step, visit, prompt, requesters, status, expires_at, created_at)
+    SELECT ok.shard, ok.workspace, ok.plan -> 'ask' ->> 'id', ok.run, ok.plan -> 'ask' ->> 'step', (ok.plan -> 'ask' ->> 'visit')::bigint,
+           ok.plan -> 'ask' ->> 'prompt', ok.plan -> 'ask' -> 'requesters', 'pending', t.now + (ok.plan -> 'ask' ->> 'within')::bigint * interval '1 ms', t.now
+      FROM t, ok
+     WHERE ok.plan -> 'ask' ->> 'id' IS NOT NULL
+), lapsed AS (
+    UPDATE {schema}.approval a
+       SET status = 'expired', decided_at = t.now
+      FROM t, ok
+     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.id = ok.plan ->> 'lapse' AND a.status = 'pending'
+), heard AS (
+    UPDATE {schema}.signal g
+       SET taken = ok.step || '/' || ok.visit
+      FROM ok
+     WHERE g.shard = ok.shard AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, e.n - 1, m.workspace, '$run/' || ok.run, ok.version + e.n, e.v ->> 'name', e.v -> 'data', t.now
+      FROM t, ok JOIN m ON m.member = ok.member
+     CROSS JOIN LATERAL json_array_elements(ok.plan -> 'events') WITH ORDINALITY AS e(v, n)
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member,
+       CASE WHEN moved.member IS NOT NULL THEN 1
+            WHEN (cur.member IS NULL OR st.member IS NULL)
+             AND EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run)
+             AND EXISTS (SELECT 1 FROM {schema}.step s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit) THEN 2
+            ELSE 0 END,
+       coalesce(moved.version, cur.version, -1),
+       coalesce((SELECT touched.until FROM touched WHERE touched.member = m.member),
+                (SELECT max(added.until) FROM added WHERE added.shard = m.shard AND added.workspace = m.workspace AND added.run = m.run), 'epoch'), (SELECT t.now FROM t)
+  FROM m
+  LEFT JOIN cur ON cur.member = m.member
+  LEFT JOIN st ON st.member = m.member
+  LEFT JOIN moved ON moved.member = m.member

@@ -1,0 +1,47 @@
+-- Puts a signal into the inbox of a run that is not over, unless it is there, and has the
+-- step looked at that waits for it. Locks run and step, in this order.
+-- $4 run, $5 id, $6 type, $7 payload
+-- $8 revision, $9 marks
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, run, id, type, payload, revision, marks, member)
+     WHERE {known}
+), cur AS MATERIALIZED (
+    SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, r.step, r.visit, m.id, m.type, m.payload
+      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+       FOR UPDATE OF r
+), t AS MATERIALIZED (
+    SELECT {now} AS now, count(*) FROM cur
+), put AS (
+    INSERT INTO {schema}.signal (shard, workspace, run, id, n, type, payload, at)
+    SELECT cur.shard, cur.workspace, cur.run, cur.id, cur.version + 1, cur.type, cur.payload::json, t.now
+      FROM t, cur
+     WHERE cur.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    ON CONFLICT (shard, workspace, run, id) DO NOTHING
+    RETURNING shard, workspace, run, id, type
+), ok AS MATERIALIZED (
+    SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.version, cur.step, cur.visit, cur.id, cur.type
+      FROM cur JOIN put ON put.shard = cur.shard AND put.workspace = cur.workspace AND put.run = cur.run AND put.id = cur.id
+), moved AS (
+    UPDATE {schema}.run r
+       SET version = ok.version + 1, updated_at = t.now
+      FROM t, ok
+     WHERE r.shard = ok.shard AND r.workspace = ok.workspace AND r.id = ok.run
+    RETURNING ok.member, r.version
+), woken AS (
+    UPDATE {schema}.step s
+       SET due_at = t.now
+      FROM t, ok
+     WHERE s.shard = ok.shard AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
+       AND s.status = 'WAITING' AND s.signal = ok.type
+), written AS (
+    INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
+    SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', json_build_object('id', ok.id, 'type', ok.type), t.now
+      FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
+    RETURNING shard, id, workspace, stream, version
+){mark}
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, coalesce(cur.status, ''), coalesce(g.type, ''), coalesce(g.payload::text, ''), coalesce(moved.version, cur.version, -1)
+  FROM m
+  LEFT JOIN cur ON cur.member = m.member
+  LEFT JOIN moved ON moved.member = m.member
+  LEFT JOIN {schema}.signal g ON g.shard = m.shard AND g.workspace = m.workspace AND g.run = m.run AND g.id = m.id

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// Caller calls URLs. Package run/calls makes one of an HTTP client.
+type Caller interface {
+	// Call makes a call, under a key that is the same for every attempt. An error says that
+	// no answer was heard; one that is [holdfast.NonRetryable], that nothing was sent.
+	Call(ctx context.Context, c Outgoing) (Answer, error)
+}
+
+// Outgoing is a call to be made.
+type Outgoing struct {
+	Method, URL string
+	Headers     map[string]string
+	Body        json.RawMessage
+	Key         string // for the header Idempotency-Key
+}
+
+// Answer is what a call brought: the output of its step.
+type Answer struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// Body is the answer's: what is no JSON is a text.
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// Calls has an engine do the steps that call a URL. Hand it to [holdfast.Open], beside
+// [Serve].
+func Calls(c Caller) holdfast.Part { return &callPart{c} }
+
+type callPart struct{ caller Caller }
+
+// Start is called by [holdfast.Open].
+func (p *callPart) Start(_ context.Context, e *holdfast.Engine) error {
+	if p.caller == nil {
+		return fault.New(fault.Validation, "run.Calls needs somebody who calls")
+	}
+	k := keeperOf(e)
+	k.start()
+	return k.add(runs.CallHandler, &handler{body: p.call})
+}
+
+func (p *callPart) call(ctx context.Context, l *runs.Live) (runs.Done, error) {
+	var c runs.Call
+	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
+		return runs.Done{}, holdfast.NonRetryable(err)
+	}
+	a, err := p.caller.Call(ctx, Outgoing{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: c.Headers, Body: c.Body, Key: l.Operation()})
+	switch {
+	case err != nil && fault.IsFinal(err):
+		return runs.Done{}, err
+	case err != nil:
+		return runs.Done{}, runs.Unheard(err)
+	}
+	return heard(c, a)
+}
+
+// The statuses of answers that say that nothing was done, and that it may be tried again.
+var later = []int{408, 425, 429, 503}
+
+// heard judges an answer. What the other side refuses, it has not done; what it failed at,
+// it may have.
+func heard(c runs.Call, a Answer) (runs.Done, error) {
+	said := fmt.Errorf("%s %s answered %d: %s", c.Method, c.URL, a.Status, short(a.Body))
+	switch {
+	case a.Status < 300:
+		if len(a.Body) > 0 && strict.Check(a.Body) != nil {
+			return runs.Done{}, runs.Unheard(fmt.Errorf("%s %s answered what cannot be kept", c.Method, c.URL))
+		}
+		out, err := json.Marshal(a)
+		return runs.Done{Output: out}, err
+	case slices.Contains(later, a.Status):
+		return runs.Done{}, said
+	case a.Status >= 500:
+		return runs.Done{}, runs.Unheard(said)
+	}
+	return runs.Done{}, holdfast.NonRetryable(said)
+}
+
+func short(body []byte) string {
+	const most = 500
+	if len(body) > most {
+		return strings.ToValidUTF8(string(body[:most]), "") + "…"
+	}
+	return string(body)
+}

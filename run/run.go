@@ -1,0 +1,340 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Run is a run as it stands. Its status is PENDING, RUNNING, WAITING, PAUSED, COMPLETED,
+// FAILED or CANCELLED.
+type Run struct {
+	ID, Definition, Key  string
+	Status               string
+	Version              int64
+	Input, State, Output json.RawMessage
+	Error                string
+	Step                 string // where it stands
+	CancelRequested      bool
+	CreatedAt            time.Time
+	StartedAt            time.Time
+	FinishedAt           time.Time
+}
+
+// Over says whether the run is at an end. One that has failed may be retried.
+func (r Run) Over() bool { return runs.Over(r.Status) }
+
+func public(r runs.Run) Run {
+	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: r.Status, Version: r.Version, Input: r.Input, State: r.State, Output: r.Output, Error: r.Error,
+		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
+}
+
+// StartOption is an option of [Definition.Start].
+type StartOption func(*runs.Start)
+
+// Key starts one run: whoever else starts one under it, now or later, is given the same.
+func Key(key string) StartOption {
+	return func(s *runs.Start) {
+		if s.Key = key; key == "" {
+			s.Key = "\x00" // which is refused: an empty key is a mistake
+		}
+	}
+}
+
+// Start starts a run, and says whether it did: under a [Key] that was used before, it
+// returns the run that was started then. Other content under the key is
+// [holdfast.ErrKeyMismatch]. In a transaction, the run starts if that commits.
+func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
+	if d.bad != nil {
+		return Run{}, false, d.bad
+	}
+	s := runs.Start{Definition: d.ID()}
+	if s.Input, err = json.Marshal(input); err != nil {
+		return Run{}, false, fault.New(fault.Validation, "the input cannot be kept as JSON: %v", err)
+	}
+	for _, set := range o {
+		set(&s)
+	}
+	if s.Key == "\x00" {
+		return Run{}, false, runs.CheckKey("")
+	}
+	desk := deskFor(do)
+	if err := desk.Ensure(ctx, do, d.def); err != nil {
+		return Run{}, false, err
+	}
+	l, created, err := StartOn(ctx, do, desk, s)
+	return public(l.Run), created, err
+}
+
+// StartOn is for the packages of this module, and of no use outside it.
+func StartOn(ctx context.Context, do holdfast.Doer, desk *runs.Desk, s runs.Start) (l runs.Live, created bool, err error) {
+	e, ok := do.(*holdfast.Engine)
+	if !ok {
+		return desk.Start(ctx, do, s)
+	}
+	mine, serve, free := keeperOf(e).worker.Eager()
+	defer free()
+	s.Mine, s.Holder, s.Lease = mine, e.Node(), hold.Lease
+	if l, created, err = desk.Start(ctx, do, s); created && l.Taken() {
+		serve(&l)
+	}
+	return l, created, err
+}
+
+func deskFor(d holdfast.Doer) *runs.Desk {
+	if e, ok := d.(*holdfast.Engine); ok {
+		return keeperOf(e).desk
+	}
+	return new(runs.Desk)
+}
+
+// Get returns a run, or [holdfast.ErrNotFound].
+func Get(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
+	r, err := runs.Get(ctx, d, id)
+	return public(r), err
+}
+
+// Visit is a visit of a step.
+type Visit struct {
+	Name                  string
+	Visit                 int64
+	Type, Status          string
+	Attempts              int64
+	Uncertain             bool
+	Input, Output         json.RawMessage
+	Error                 string
+	StartedAt, FinishedAt time.Time
+}
+
+// Steps returns the visits of a run's steps, in their order.
+func Steps(ctx context.Context, d holdfast.Doer, id string) ([]Visit, error) {
+	var out []Visit
+	for behind := int64(0); ; {
+		const page = 1000
+		all, err := runs.Steps(ctx, d, id, behind, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			behind = s.N
+			out = append(out, Visit{s.Name, s.Visit, string(s.Type), s.Status, s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt})
+		}
+		if len(all) < page {
+			return out, nil
+		}
+	}
+}
+
+// Await waits until a run is over, and returns it.
+func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
+	woken, end := e.Hub().Wait(runs.Progress(id))
+	defer end()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		r, err := Get(ctx, e, id)
+		if err != nil || r.Over() {
+			return r, err
+		}
+		timer := time.NewTimer(clock.Jitter(pause))
+		select {
+		case <-woken:
+			pause = 20 * time.Millisecond
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return r, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// Send sends a signal to a run. The id is the sender's, and the same id again is the same
+// signal; "" makes one up. A run that is over takes none: [holdfast.ErrInvalidTransition].
+func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return fault.New(fault.Validation, "the payload cannot be kept as JSON: %v", err)
+	}
+	_, err = runs.Send(ctx, d, runs.Signal{Run: run, ID: id, Type: signal, Payload: data})
+	return err
+}
+
+// Request is what somebody is to decide, or has: its status is pending, approved, rejected,
+// edited or expired.
+type Request struct {
+	ID, Run, Step        string
+	Prompt               string
+	Requesters           []string
+	Status, By           string
+	Content              json.RawMessage
+	CreatedAt, DecidedAt time.Time
+}
+
+func request(a runs.Approval) Request {
+	return Request{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, a.Status, a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
+}
+
+// Requests returns what is to be decided in a run, or was; "" is in all of them, of what is
+// pending.
+func Requests(ctx context.Context, d holdfast.Doer, run string) ([]Request, error) {
+	status := ""
+	if run == "" {
+		status = "pending"
+	}
+	all, err := runs.Approvals(ctx, d, status, run, "", 1000)
+	out := make([]Request, len(all))
+	for i, a := range all {
+		out[i] = request(a)
+	}
+	return out, err
+}
+
+// Verdict is a decision: approved, rejected or edited.
+type Verdict struct {
+	Decision string
+	By       string // who decides
+	As       string // on behalf of which requester
+	Content  any
+}
+
+// Decide decides what an approval asks for. The first decision counts: any other is
+// [holdfast.ErrConflict], and so is one that comes too late. Who may not is told
+// [holdfast.ErrForbidden].
+func Decide(ctx context.Context, d holdfast.Doer, approval string, v Verdict) (Request, error) {
+	x := runs.Decision{Decision: v.Decision, Actor: v.By, May: func(requesters []string) error {
+		for _, r := range requesters {
+			if r == v.As {
+				return nil
+			}
+		}
+		if len(requesters) == 0 {
+			return nil
+		}
+		return fault.New(fault.Forbidden, "the approval %q is not for the requester %q to decide", approval, v.As).With("requesters", requesters)
+	}}
+	if v.Content != nil {
+		var err error
+		if x.Content, err = json.Marshal(v.Content); err != nil {
+			return Request{}, fault.New(fault.Validation, "the content cannot be kept as JSON: %v", err)
+		}
+	}
+	a, err := runs.Decide(ctx, d, approval, x)
+	return request(a), err
+}
+
+// Cancel cancels a run. While somebody works on a step of it, the cancel is only noted, and
+// the run is cancelled when that ends; what was done is kept.
+func Cancel(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
+	return command(ctx, d, id, runs.Cancel)
+}
+
+// Pause has a run that is RUNNING begin no further step. One that is under way is finished.
+func Pause(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
+	return command(ctx, d, id, runs.Pause)
+}
+
+// Resume has a run go on that was paused.
+func Resume(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
+	return command(ctx, d, id, runs.Resume)
+}
+
+// Retry has a run go on that has failed, at the step at which it did.
+func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
+	return command(ctx, d, id, runs.Retry)
+}
+
+func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
+	r, err := deskFor(d).Command(ctx, d, id, name, nil)
+	return public(r), err
+}
+
+// Info is what a task knows of its run.
+type Info struct {
+	Run, Key string
+	Step     string
+	Visit    int64
+	Attempt  int64
+	// Operation is the same for every attempt of this visit.
+	Operation    string
+	Input, State json.RawMessage
+}
+
+type workKey struct{}
+
+// work is one attempt of a task.
+type work struct {
+	live    *runs.Live
+	patch   []byte
+	commits []runs.Commit
+}
+
+func workOf(ctx context.Context) *work {
+	w, _ := ctx.Value(workKey{}).(*work)
+	return w
+}
+
+// Of returns what a task knows of its run, by the context that it was given.
+func Of(ctx context.Context) (Info, bool) {
+	w := workOf(ctx)
+	if w == nil {
+		return Info{}, false
+	}
+	l := w.live
+	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: l.Step.Visit, Attempt: l.Step.Attempts, Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
+}
+
+// Patch changes the run's state when the task is done, by a merge patch (RFC 7396). Outside
+// of a task it is an error.
+func Patch(ctx context.Context, merge any) error {
+	w := workOf(ctx)
+	if w == nil {
+		return outside("a patch")
+	}
+	data, err := json.Marshal(merge)
+	if err != nil {
+		return fault.New(fault.Validation, "the patch cannot be kept as JSON: %v", err)
+	}
+	w.patch = data
+	return nil
+}
+
+// Commit has something written in the transaction that ends the step: it is there exactly
+// if the step is completed. f may be run again. Outside of a task it is an error.
+func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
+	w := workOf(ctx)
+	if w == nil {
+		return outside("a commit")
+	}
+	w.commits = append(w.commits, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
+	return nil
+}
+
+func outside(what string) error {
+	return fault.New(fault.Validation, "%s belongs into a task, with the context that it was given", what)
+}
+
+// bodyOf makes a step's body of a function.
+func bodyOf[I, O any](f func(context.Context, I) (O, error)) runs.Body {
+	return func(ctx context.Context, l *runs.Live) (runs.Done, error) {
+		var input I
+		if err := json.Unmarshal(l.Step.Input, &input); err != nil {
+			return runs.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of the step %q is not what its task takes: %v", l.Step.Name, err))
+		}
+		w := &work{live: l}
+		output, err := f(context.WithValue(ctx, workKey{}, w), input)
+		if err != nil {
+			return runs.Done{}, err
+		}
+		data, err := json.Marshal(output)
+		if err != nil {
+			return runs.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err))
+		}
+		return runs.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
+	}
+}

@@ -1,0 +1,123 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+type order struct {
+	ID    string `json:"id"`
+	Cents int    `json:"cents"`
+}
+
+// running runs an engine until the test ends.
+func running(t *testing.T, hf *holdfast.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- hf.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func over(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := run.Await(ctx, hf, id)
+	if err != nil || r.Status != status {
+		steps, _ := run.Steps(t.Context(), hf, id)
+		t.Fatalf("the run is %s (%s), wanted %s: %v\n%+v", r.Status, r.Error, status, err, steps)
+	}
+	return r
+}
+
+// Verifies that a run takes its steps in order, with a condition that loops, a wait, a
+// signal and an approval, and that what each brought is there for the next.
+func TestARunFromStartToEnd(t *testing.T) {
+	var tries atomic.Int32
+	def := run.Define("chase", "1",
+		run.Task("remind", func(ctx context.Context, o order) (map[string]int, error) {
+			n := tries.Add(1)
+			return map[string]int{"n": int(n)}, run.Patch(ctx, map[string]any{"reminded": n})
+		}, run.Idempotent()),
+		run.If("enough", "state.reminded >= 2", "pause", "remind"),
+		run.Wait("pause", 10*time.Millisecond),
+		run.Signal("paid", "payment", time.Hour),
+		run.Approval("ask", "=\"Close \" + input.id + \"?\"", time.Hour, run.For("manager")),
+		run.Task("close", func(_ context.Context, in struct {
+			Paid int `json:"paid"`
+		}) (string, error) {
+			return fmt.Sprint("closed with ", in.Paid), nil
+		}, run.Idempotent(), run.Input(map[string]string{"paid": "=steps.paid.output.cents"})),
+	)
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		tries.Store(0)
+		ctx := t.Context()
+		running(t, hf)
+		r, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
+		if err != nil || !created {
+			t.Fatal(created, err)
+		}
+		if err := run.Send(ctx, hf, r.ID, "payment", "s1", order{"o1", 700}); err != nil {
+			t.Fatal(err)
+		}
+		var asked []run.Request
+		until(t, func() bool {
+			asked, err = run.Requests(ctx, hf, r.ID)
+			return err != nil || len(asked) == 1
+		})
+		if err != nil || asked[0].Prompt != "Close o1?" {
+			t.Fatalf("%+v, %v", asked, err)
+		}
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Verdict{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+			t.Errorf("a clerk decided: %v", err)
+		}
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Verdict{Decision: "approved", By: "ann", As: "manager"}); err != nil {
+			t.Fatal(err)
+		}
+		end := over(t, hf, r.ID, "COMPLETED")
+		var output string
+		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
+			t.Errorf("the output is %s, %v", end.Output, err)
+		}
+		if n := tries.Load(); n != 2 {
+			t.Errorf("reminded %d times", n)
+		}
+		again, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
+		if err != nil || created || again.ID != r.ID {
+			t.Errorf("%v, %v, %v", again.ID, created, err)
+		}
+		if _, _, err := def.Start(ctx, hf, order{"o2", 500}, run.Key("k")); !errors.Is(err, holdfast.ErrKeyMismatch) {
+			t.Errorf("another input: %v", err)
+		}
+	}, run.Serve(def))
+}
+
+// until waits until something is so.
+func until(t *testing.T, yes func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come to pass")
+		}
+		if clock.Wait(t.Context(), 5*time.Millisecond) != nil {
+			t.Fatal("the test is over")
+		}
+	}
+}

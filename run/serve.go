@@ -1,0 +1,165 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// parallel is how many steps a node does at once.
+const parallel = 64
+
+// keeper is what an engine has for runs: it does their steps, frees what a crash left held,
+// and deletes those whose time is over.
+type keeper struct {
+	engine *holdfast.Engine
+	desk   *runs.Desk
+	worker *runs.Worker
+	once   sync.Once
+
+	mu       sync.Mutex
+	handlers map[string]*handler
+	known    map[string]runs.Handled // of the handlers; replaced, never changed
+}
+
+type keeperKey struct{}
+
+func keeperOf(e *holdfast.Engine) *keeper {
+	return e.Shared(keeperKey{}, func() any {
+		k := &keeper{engine: e, desk: new(runs.Desk), handlers: make(map[string]*handler), known: make(map[string]runs.Handled)}
+		k.desk.Later = k.later
+		k.worker = &runs.Worker{Engine: e, Desk: k.desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
+			Topics: []string{runs.Topic(""), runs.Made}, Body: k.body, Parallel: parallel}
+		return k
+	}).(*keeper)
+}
+
+// Desk is for the packages of this module, and of no use outside it.
+func Desk(e *holdfast.Engine) *runs.Desk { return keeperOf(e).desk }
+
+// farOff is what this node does not remember to look at: it finds out by itself.
+const farOff = time.Minute
+
+func (k *keeper) later(d time.Duration) {
+	if d < farOff {
+		time.AfterFunc(d+time.Millisecond, func() { k.engine.Hub().Wake([]string{runs.Topic(""), runs.Made}) })
+	}
+}
+
+// start starts what serves runs.
+func (k *keeper) start() {
+	k.once.Do(func() {
+		k.engine.Background(k.worker.Run)
+		k.engine.Sweep("runs", k.sweep)
+	})
+}
+
+// sweep ends the holds that have run out, and deletes runs whose time is over.
+func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
+	shards, err := store.Shards(ctx, k.engine)
+	for _, shard := range shards {
+		n, failed := k.desk.Expire(ctx, k.engine, store.Place{Shard: shard})
+		freed = freed + n
+		if failed != nil {
+			err = failed
+		}
+		gone, failed := runs.Prune(ctx, k.engine, shard)
+		freed = freed + gone
+		if failed != nil {
+			err = failed
+		}
+	}
+	return freed, err
+}
+
+func (k *keeper) all() map[string]runs.Handled {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
+}
+
+// add makes a handler known.
+func (k *keeper) add(name string, h *handler) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.handlers[name] != nil && k.handlers[name] != h {
+		return fault.New(fault.Conflict, "there are two handlers with the name %q", name)
+	}
+	k.handlers[name] = h
+	known := maps.Clone(k.known)
+	known[name] = h.Handled
+	k.known = known
+	return nil
+}
+
+func (k *keeper) body(ctx context.Context, l *runs.Live) (runs.Done, error) {
+	k.mu.Lock()
+	h := k.handlers[l.Step.Handler]
+	k.mu.Unlock()
+	if h == nil {
+		return runs.Done{}, fault.New(fault.Unavailable, "the handler %q is not this node's", l.Step.Handler)
+	}
+	return h.body(ctx, l)
+}
+
+// Serve has an engine do the steps of some definitions, and everything else that runs need:
+// their waits, their signals, their decisions. Hand it to [holdfast.Open].
+func Serve(defs ...*Definition) holdfast.Part { return servePart(defs) }
+
+type servePart []*Definition
+
+// Start is called by [holdfast.Open].
+func (p servePart) Start(_ context.Context, e *holdfast.Engine) error {
+	k := keeperOf(e)
+	for _, d := range p {
+		if d.bad != nil {
+			return fmt.Errorf("the definition %s: %w", d.ID(), d.bad)
+		}
+		for name, h := range d.handlers {
+			if err := k.add(name, h); err != nil {
+				return err
+			}
+		}
+	}
+	if err := k.add(runs.TransitionHandler, &handler{Handled: runs.Handled{Safety: "idempotent"}, body: k.transition}); err != nil && len(p) == 0 {
+		return err
+	}
+	k.start()
+	return nil
+}
+
+// transition fires a step of a lifecycle.
+func (k *keeper) transition(ctx context.Context, l *runs.Live) (runs.Done, error) {
+	var f runs.Fire
+	if err := json.Unmarshal(l.Step.Input, &f); err != nil {
+		return runs.Done{}, holdfast.NonRetryable(err)
+	}
+	firer := runs.SocketOf(k.engine).Firer()
+	if firer == nil {
+		return runs.Done{}, holdfast.NonRetryable(fault.New(fault.NotFound, "this node has no lifecycles"))
+	}
+	return runs.Transit(ctx, firer, l, f)
+}
+
+// Keeping says how long runs are kept beyond their end whose definitions do not say; without
+// it, they are kept for ever. Hand it to [holdfast.Open].
+func Keeping(how time.Duration) holdfast.Part { return keepPart(how) }
+
+type keepPart time.Duration
+
+// Start is called by [holdfast.Open].
+func (p keepPart) Start(_ context.Context, e *holdfast.Engine) error {
+	if p <= 0 {
+		return fault.New(fault.Validation, "runs are kept for longer than nothing: %s", time.Duration(p))
+	}
+	keeperOf(e).desk.Keep = time.Duration(p)
+	return nil
+}
