@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 // parallel is how many steps a node does at once.
@@ -58,7 +59,7 @@ func (k *keeper) later(d time.Duration) {
 func (k *keeper) start() {
 	k.once.Do(func() {
 		k.engine.Background(k.worker.Run)
-		k.engine.Sweep("runs", k.sweep)
+		k.engine.Sweep("runs", k.sweep, wake.Need{Kind: wake.HeldStep}, wake.Need{Kind: wake.OldRun})
 	})
 }
 
@@ -71,7 +72,7 @@ func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 		if failed != nil {
 			err = failed
 		}
-		gone, failed := runs.Prune(ctx, k.engine, shard)
+		gone, failed := runs.Prune(ctx, k.engine, store.Place{Shard: shard})
 		freed = freed + gone
 		if failed != nil {
 			err = failed

@@ -56,6 +56,9 @@ var Wide = map[string]string{
 	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",
 	"feed.ready":           "one poll serves the feeds of all workspaces on a shard",
 
+	"wake.glance":    "one look serves all pollers and the janitor of a node, in all workspaces on its shards",
+	"registry.total": "a node notices what is declared in any workspace",
+
 	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
 
 	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
@@ -81,7 +84,7 @@ var Wide = map[string]string{
 
 	"runs.ready":   "one poll serves the runs of all workspaces on a shard",
 	"runs.expired": "one janitor frees what was left held in all workspaces on a shard",
-	"runs.prune":   "one janitor deletes the runs of all workspaces on a shard whose time is over",
+	"runs.old":     "one janitor deletes the runs of all workspaces on a shard whose time is over",
 
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",

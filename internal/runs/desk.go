@@ -58,7 +58,7 @@ func (k *Desk) definition(ctx context.Context, d store.Doer, at store.Place, id 
 	if p != nil {
 		return p, nil
 	}
-	all, err := definitionsVerb.DoAt(ctx, d, at, keptArgs{id: id, limit: 1})
+	all, err := definitionVerb.DoAt(ctx, d, at, id)
 	if err != nil {
 		return nil, err
 	}
@@ -367,33 +367,45 @@ func (k *Desk) again(ctx context.Context, d store.Doer, l *Live, lost error, sam
 	return now, lost
 }
 
+// Failure is what a worker says of an attempt that failed.
+type Failure struct {
+	Message string
+	Final   bool // it is not to be tried again
+	// Told says that the worker's word is to be taken for what an opaque body did: nothing.
+	Told bool
+	// Unfired says that what a transition fired has ended, without effect.
+	Unfired bool
+	Results []Result
+}
+
 // Fail ends an attempt that its worker lived to report: the step is due again after a
-// while, or has failed. told says that the word of the worker is to be taken for what an
-// opaque body did: nothing.
-func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, message string, final, told bool, results []Result) (Live, error) {
-	message = hold.Plain(message)
+// while, or has failed. Where an effect of it may have happened, that is no end: it waits
+// for a person.
+func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live, error) {
+	f.Message = hold.Plain(f.Message)
 	next, err := k.holding(ctx, d, l, "", 0, func(c *course) error {
-		c.plan.Results = results
-		if told {
-			c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
+		c.how, c.plan.Results = "held", f.Results
+		if f.Told {
+			c.plan.Results = Ended{Results: f.Results}.results(&c.step, effects.NotDone)
 		}
-		c.how = "held"
-		if c.last(final) && c.step.Begun > 0 {
-			unknown, err := l.unknown(ctx, d, c.plan.Results)
-			if err != nil {
+		unknown := false
+		if c.last(f.Final) && c.step.Begun > 0 {
+			var err error
+			if unknown, err = l.unknown(ctx, d, c.plan.Results); err != nil {
 				return err
 			}
-			if unknown { // it may have happened: that is no end
-				c.park(message)
-				return nil
-			}
 		}
-		c.fail(message, final)
+		if unknown {
+			c.park(f.Message)
+			return nil
+		}
+		c.fail(f.Message, f.Final)
+		c.plan.Touch.Clear = f.Unfired
 		return nil
 	})
 	if fault.CodeOf(err) == fault.LeaseLost {
 		return k.again(ctx, d, l, err, func(s Step) bool {
-			return (s.Status == Failed || s.Status == Waiting) && s.Error == message
+			return (s.Status == Failed || s.Status == Waiting) && s.Error == f.Message
 		})
 	}
 	return next, err

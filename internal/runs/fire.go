@@ -72,7 +72,11 @@ func Transit(ctx context.Context, firer Firer, l *Live, f Fire) (Done, error) {
 	switch outcome, _ := x.Fields["outcome"].(string); {
 	case outcome == "pending" || outcome == "uncertain":
 		return Done{}, Pass(lookAgain)
-	case x.Code == fault.InvalidTransition, x.Code == fault.Forbidden, x.Code == fault.NotFound, x.Code == fault.ActionInvalid, x.Code == fault.Validation:
+	case x.Code == fault.ActionFailed && outcome == "released":
+		return Done{}, &unfired{err}
+	case x.Code == fault.ActionInvalid:
+		return Done{}, &unfired{fault.NonRetryable(err)}
+	case x.Code == fault.InvalidTransition, x.Code == fault.Forbidden, x.Code == fault.NotFound, x.Code == fault.Validation:
 		return Done{}, fault.NonRetryable(err)
 	}
 	return Done{}, err
@@ -88,5 +92,11 @@ func fated(ctx context.Context, firer Firer, l *Live, f Fire) (Done, error) {
 	case outcome == "pending" || outcome == "uncertain":
 		return Done{}, Pass(lookAgain)
 	}
-	return Done{}, fault.New(fault.ActionFailed, "%s", message)
+	return Done{}, &unfired{fault.New(fault.ActionFailed, "%s", message)}
 }
+
+// unfired is the error of a transition whose operation has ended, without effect: the next
+// attempt fires another.
+type unfired struct{ error }
+
+func (u *unfired) Unwrap() error { return u.error }

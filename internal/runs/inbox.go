@@ -68,8 +68,16 @@ type decided struct {
 }
 
 type approvalsArgs struct {
-	id, status, run, behind string
-	limit                   int
+	run, step string // behind it
+	visit     int64
+	status    string
+	limit     int
+}
+
+// nth is a visit of a step.
+type nth struct {
+	run, step string
+	visit     int64
 }
 
 var (
@@ -105,17 +113,24 @@ var (
 		}).Told(func(a decideArgs, m store.Mark) decided { return decided{true, a.decision, m.Version} }).
 		Waking(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
 		Emitting(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
+	approvalVerb = store.NewVerb(store.Decl{Name: "runs.approval", Lane: store.Read}, nil,
+		func(n nth, args *store.Args) {
+			args.Text(n.run)
+			args.Text(n.step)
+			args.Int(n.visit)
+		}, scanApproval)
 	approvalsVerb = newApprovalsVerb("runs.approvals")
 	pendingVerb   = newApprovalsVerb("runs.pending")
+	askedVerb     = newApprovalsVerb("runs.asked")
 )
 
 func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(a approvalsArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.status)
 			args.Text(a.run)
-			args.Text(a.behind)
+			args.Text(a.step)
+			args.Int(a.visit)
+			args.Text(a.status)
 			args.Int(int64(a.limit))
 		}, scanApproval)
 }
@@ -123,10 +138,11 @@ func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
 func scanApproval(all *[]Approval, r store.Row) error {
 	var a Approval
 	var requesters []byte
-	err := r.Scan(&a.ID, &a.Run, &a.Step, &a.Visit, &a.Prompt, &requesters, &a.Status, &a.Actor, &a.Label, &a.Content, &a.ExpiresAt, &a.past, &a.CreatedAt, &a.DecidedAt)
+	err := r.Scan(&a.Run, &a.Step, &a.Visit, &a.Prompt, &requesters, &a.Status, &a.Actor, &a.Label, &a.Content, &a.ExpiresAt, &a.past, &a.CreatedAt, &a.DecidedAt)
 	if err == nil {
 		err = json.Unmarshal(requesters, &a.Requesters)
 	}
+	a.ID = ApprovalID(a.Run, a.Step, a.Visit)
 	a.ExpiresAt, a.CreatedAt, a.DecidedAt = a.ExpiresAt.UTC(), a.CreatedAt.UTC(), a.DecidedAt.UTC()
 	if a.Status == "pending" && a.past { // whoever looks next marks it so
 		a.Status = "expired"
@@ -200,10 +216,11 @@ func partsOf(id string) (run, step string, visit int64, err error) {
 
 // GetApproval returns an approval, or [fault.NotFound].
 func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error) {
-	if _, _, _, err := partsOf(id); err != nil {
+	run, step, visit, err := partsOf(id)
+	if err != nil {
 		return Approval{}, err
 	}
-	all, err := approvalsVerb.Do(ctx, d, approvalsArgs{id: id, limit: 1})
+	all, err := approvalVerb.Do(ctx, d, nth{run, step, visit})
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "there is no approval %q", id)
 	}
@@ -219,11 +236,21 @@ func Approvals(ctx context.Context, d store.Doer, status, run, behind string, li
 	if !slices.Contains(all, status) {
 		return nil, fault.New(fault.Validation, "an approval's status is one of %s: %q", strings.Join(all[1:], ", "), status)
 	}
+	a := approvalsArgs{status: status, limit: limit}
+	if behind != "" {
+		var err error
+		if a.run, a.step, a.visit, err = partsOf(behind); err != nil {
+			return nil, fault.New(fault.Validation, "the cursor is none of this list")
+		}
+	}
 	verb := approvalsVerb
-	if status == "pending" && run == "" {
+	switch {
+	case run != "":
+		a.run, verb = run, askedVerb
+	case status == "pending":
 		verb = pendingVerb
 	}
-	return verb.Do(ctx, d, approvalsArgs{status: status, run: run, behind: behind, limit: limit})
+	return verb.Do(ctx, d, a)
 }
 
 // Decide decides an approval. The first decision counts: any other is [fault.Conflict], and

@@ -41,9 +41,22 @@ var (
 			args.Text(a.behind)
 			args.Int(int64(a.limit))
 		}, scanLive)
-	pruneVerb = store.NewVerb(store.Decl{Name: "runs.prune", Repeat: true}, nil,
+	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
-		func(n *int64, r store.Row) error { return r.Scan(n) })
+		func(all *[][2]string, r store.Row) error {
+			var one [2]string
+			err := r.Scan(&one[0], &one[1])
+			*all = append(*all, one)
+			return err
+		})
+	dropVerb = store.NewVerb(store.Decl{Name: "runs.drop", Repeat: true},
+		func(id string) []string { return []string{row(id)} },
+		func(id string, args *store.Args) { args.Text(id) },
+		func(gone *bool, r store.Row) error {
+			var one int64
+			*gone = r.Applied()
+			return r.Scan(&one)
+		})
 )
 
 // Ask asks for steps of some handlers: in one workspace or, with All, in every one on a
@@ -154,11 +167,24 @@ func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed 
 	return freed, failed
 }
 
-// Prune deletes runs whose time is over, on a shard, and returns how many.
-func Prune(ctx context.Context, d store.Doer, shard int16) (int, error) {
-	const page = 200
-	n, err := pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, page)
-	return int(n), err
+// Prune deletes runs whose time is over, in a workspace, or in all on a shard, and returns
+// how many.
+func Prune(ctx context.Context, d store.Doer, at store.Place) (n int, err error) {
+	all, err := oldVerb.DoAt(ctx, d, at, sweepLimit)
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range all {
+		at.Workspace = one[0]
+		gone, err := dropVerb.DoAt(ctx, d, at, one[1])
+		if err != nil {
+			return n, err
+		}
+		if gone {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Uncertain returns the steps that wait for a person, in the order of their operations,

@@ -63,8 +63,8 @@ type Kept struct {
 }
 
 type keptArgs struct {
-	id, behind string
-	limit      int
+	behind string
+	limit  int
 }
 
 var (
@@ -122,20 +122,19 @@ var (
 			d.applied = r.Applied()
 			return r.Scan(&d.body)
 		})
+	definitionVerb = store.NewVerb(store.Decl{Name: "runs.definition", Lane: store.Read}, nil,
+		func(id string, args *store.Args) { args.Text(id) }, scanKept)
 	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.definitions", Lane: store.Read}, nil,
-		func(a keptArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.behind)
-			args.Int(int64(a.limit))
-		},
-		func(all *[]Kept, r store.Row) error {
-			var k Kept
-			err := r.Scan(&k.ID, &k.Body, &k.CreatedAt)
-			k.CreatedAt = k.CreatedAt.UTC()
-			*all = append(*all, k)
-			return err
-		})
+		func(a keptArgs, args *store.Args) { args.Text(a.behind); args.Int(int64(a.limit)) }, scanKept)
 )
+
+func scanKept(all *[]Kept, r store.Row) error {
+	var k Kept
+	err := r.Scan(&k.ID, &k.Body, &k.CreatedAt)
+	k.CreatedAt = k.CreatedAt.UTC()
+	*all = append(*all, k)
+	return err
+}
 
 func emits(run string, names []string) store.Emission {
 	return store.Emission{Stream: Stream(run), Names: names}
@@ -165,7 +164,7 @@ func Definition(ctx context.Context, d store.Doer, id string) (Kept, error) {
 	if err := strict.Text("definition", id, events.MaxName); err != nil {
 		return Kept{}, err
 	}
-	all, err := definitionsVerb.Do(ctx, d, keptArgs{id: id, limit: 1})
+	all, err := definitionVerb.Do(ctx, d, id)
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "there is no definition %q", id).With("pointer", "/definitionId")
 	}

@@ -52,7 +52,7 @@ func (c *course) fail(message string, final bool) {
 		c.to(Waiting)
 		c.soon(delay)
 	}
-	c.touch(Waiting, func(t *touch) { t.Error, t.When, t.Ms, t.Clear = &message, when, *ms(delay), true })
+	c.touch(Waiting, func(t *touch) { t.Error, t.When, t.Ms = &message, when, *ms(delay) })
 	c.tellStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"error": message, "failures": c.step.Failures, "retryInMs": *ms(delay)})
 }
 
@@ -179,7 +179,7 @@ func (c *course) due(l *Live) bool {
 		c.judged(l.approval, s, next)
 	case c.step.past:
 		if c.step.Type == definitions.Approval {
-			c.plan.Lapse = ApprovalID(c.run.ID, c.step.Name, c.step.Visit)
+			c.plan.Lapse = true
 		}
 		c.lost(fmt.Sprintf("nobody came within %s", s.Timeout), s.OnTimeout)
 	default:
@@ -282,7 +282,7 @@ func (c *course) cancel() {
 	case Pending, Running, Waiting:
 		c.touch(Cancelled, func(*touch) {})
 		if c.step.Type == definitions.Approval {
-			c.plan.Lapse = ApprovalID(c.run.ID, c.step.Name, c.step.Visit)
+			c.plan.Lapse = true
 		}
 		c.tellStep("stepCancelled", c.step.Name, c.step.Visit, nil)
 	}
@@ -300,7 +300,7 @@ func (c *course) retry() {
 		return
 	}
 	c.step.Failures, c.step.Deaths = 0, 0
-	c.touch(Running, func(t *touch) { t.When, t.Error, t.Clear = "in", nil, true })
+	c.touch(Running, func(t *touch) { t.When, t.Error = "in", nil })
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 

@@ -21,7 +21,7 @@ type plan struct {
 	Touch   *touch    `json:"touch,omitempty"`
 	Add     []addStep `json:"add,omitempty"`
 	Ask     *ask      `json:"ask,omitempty"`
-	Lapse   string    `json:"lapse,omitempty"`
+	Lapse   bool      `json:"lapse"`
 	Signal  string    `json:"signal,omitempty"`
 	Results []Result  `json:"results,omitempty"`
 	Body    *body     `json:"body,omitempty"`
@@ -95,7 +95,6 @@ type body struct {
 
 // ask is an approval to be decided.
 type ask struct {
-	ID         string   `json:"id"`
 	Step       string   `json:"step"`
 	Visit      int64    `json:"visit"`
 	Prompt     string   `json:"prompt"`
@@ -508,7 +507,7 @@ func (c *course) approve(s *definitions.Step, a *addStep) error {
 		prompt = string(v)
 	}
 	a.Input, _ = json.Marshal(map[string]string{"prompt": prompt})
-	c.plan.Ask = &ask{ID: ApprovalID(c.run.ID, a.Name, a.Visit), Step: a.Name, Visit: a.Visit, Prompt: hold.Plain(prompt), Requesters: append([]string{}, s.Requesters...)}
+	c.plan.Ask = &ask{Step: a.Name, Visit: a.Visit, Prompt: hold.Plain(prompt), Requesters: append([]string{}, s.Requesters...)}
 	if s.Timeout > 0 {
 		a.Due, a.Wait, c.plan.Ask.Within = ms(s.Timeout), ms(s.Timeout), ms(s.Timeout)
 		c.soon(s.Timeout)

@@ -77,8 +77,17 @@ func (w *Worker) Run(ctx context.Context) {
 	w.running.Store(true)
 	defer w.bodies.Wait()
 	defer w.running.Store(false)
-	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.look}
+	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.look, Needs: w.needs}
 	p.Run(ctx)
+}
+
+// needs are the steps that it looks for.
+func (w *Worker) needs() []wake.Need {
+	all := wake.Needs(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...)
+	if w.Ticks {
+		all = append(all, wake.Need{Kind: wake.Step})
+	}
+	return all
 }
 
 // look does what is due at the engine's own steps, takes what there is room for, and starts
@@ -89,7 +98,12 @@ func (w *Worker) look(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	for _, shard := range shards {
-		some, err := w.lookAt(ctx, shard)
+		some, err := w.lookAt(ctx, store.Place{Shard: shard}, func(l Live) {
+			w.bodies.Go(func() {
+				defer w.slots.Free(1)
+				w.Serve(ctx, l)
+			})
+		})
 		found = found || some
 		if err != nil {
 			return found, err
@@ -101,7 +115,7 @@ func (w *Worker) look(ctx context.Context) (found bool, err error) {
 // fewSteps is how many steps one look considers.
 const fewSteps = 100
 
-func (w *Worker) lookAt(ctx context.Context, shard int16) (found bool, err error) {
+func (w *Worker) lookAt(ctx context.Context, at store.Place, serve func(Live)) (found bool, err error) {
 	room, err := w.slots.Reserve(ctx)
 	if err != nil {
 		return false, err
@@ -115,7 +129,7 @@ func (w *Worker) lookAt(ctx context.Context, shard int16) (found bool, err error
 	if len(names) == 0 {
 		return false, nil
 	}
-	ready, err := Ready(ctx, w.Engine, store.Place{Shard: shard}, names, w.Kind, fewSteps)
+	ready, err := Ready(ctx, w.Engine, at, names, w.Kind, fewSteps)
 	if err != nil {
 		return false, err
 	}
@@ -134,12 +148,19 @@ func (w *Worker) lookAt(ctx context.Context, shard int16) (found bool, err error
 			continue
 		}
 		room--
-		w.bodies.Go(func() {
-			defer w.slots.Free(1)
-			w.Serve(ctx, next)
-		})
+		serve(next)
 	}
 	return found, failed
+}
+
+// Once looks once, at one workspace or at all on a shard, and does what it takes by itself,
+// before it returns. It is for tests, which step by hand what loops do.
+func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err error) {
+	w.init()
+	return w.lookAt(ctx, at, func(l Live) {
+		defer w.slots.Free(1)
+		w.Serve(ctx, l)
+	})
 }
 
 // begin does what is due at a step, or takes it if there is room.
@@ -272,7 +293,8 @@ func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, 
 		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settleAgain) == nil {
 			next, err = w.settle(ctx, l, done, j)
 		}
-		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
+		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown || ctx.Err() != nil ||
+			errors.Is(err, context.Canceled) { // it is not recorded: the hold runs out
 			return next, err
 		}
 		failure = fmt.Errorf("what it did cannot be kept: %w", err)
@@ -294,7 +316,8 @@ func (w *Worker) failed(ctx context.Context, l *Live, failure error, j *effects.
 	case stopping && errors.Is(failure, context.Canceled) && l.Step.Safety != opaque:
 		return w.Desk.Release(ctx, w.Engine, l, false)
 	}
-	return w.Desk.Fail(ctx, w.Engine, l, failure.Error(), fault.IsFinal(failure), !untold, results)
+	_, over := errors.AsType[*unfired](failure)
+	return w.Desk.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Told: !untold, Unfired: over, Results: results})
 }
 
 // restOf are the results of effects that are not noted yet.

@@ -113,7 +113,6 @@ CREATE INDEX signal_inbox ON {schema}.signal (shard, workspace, run, type, n) WH
 CREATE TABLE {schema}.approval (
     shard            smallint NOT NULL,
     workspace        text COLLATE "C" NOT NULL,
-    id               text COLLATE "C" NOT NULL,
     run              text COLLATE "C" NOT NULL,
     step             text COLLATE "C" NOT NULL,
     visit            bigint NOT NULL,
@@ -126,8 +125,7 @@ CREATE TABLE {schema}.approval (
     expires_at       timestamptz,
     created_at       timestamptz NOT NULL,
     decided_at       timestamptz,
-    PRIMARY KEY (shard, workspace, id)
+    PRIMARY KEY (shard, workspace, run, step, visit)
 );
 
-CREATE INDEX approval_pending ON {schema}.approval (shard, workspace, id) WHERE status = 'pending';
-CREATE UNIQUE INDEX approval_run ON {schema}.approval (shard, workspace, run, step, visit);
+CREATE INDEX approval_pending ON {schema}.approval (shard, workspace, run, step, visit) WHERE status = 'pending';

@@ -34,13 +34,16 @@ WITH m AS (
        AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = x.shard AND y.workspace = x.workspace AND y.operation = x.operation
                                                          AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
+), fresh AS MATERIALIZED ( -- apart, or the planner might look at every entity for it
+    SELECT held.member, held.shard, held.workspace, held.lifecycle, held.id
+      FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
+                        AND put.name = held.name AND put.ordinal = held.ordinal
 ), counted AS (
     UPDATE {schema}.entity e
        SET begun = e.begun + 1
-      FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
-                        AND put.name = held.name AND put.ordinal = held.ordinal
-     WHERE e.shard = held.shard AND e.workspace = held.workspace AND e.lifecycle = held.lifecycle AND e.id = held.id
-    RETURNING held.member
+      FROM fresh
+     WHERE e.shard = fresh.shard AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
+    RETURNING fresh.member
 )
 SELECT m.member, CASE WHEN held.member IS NULL THEN 0 ELSE 1 END,
        CASE WHEN counted.member IS NOT NULL THEN 'new' ELSE coalesce(o.state, '') END, coalesce(o.epoch, 0), coalesce(o.policy, ''),

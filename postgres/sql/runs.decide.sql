@@ -21,7 +21,7 @@ WITH m AS (
     SELECT cur.member, st.status AS step, a.status, a.expires_at
       FROM cur JOIN st ON st.member = cur.member CROSS JOIN LATERAL (
            SELECT a.status, a.expires_at FROM {schema}.approval a
-            WHERE a.shard = cur.shard AND a.workspace = cur.workspace AND a.id = cur.approval
+            WHERE a.shard = cur.shard AND a.workspace = cur.workspace AND a.run = cur.run AND a.step = cur.step AND a.visit = cur.visit
               FOR UPDATE) AS a
 ), t AS MATERIALIZED (
     SELECT {now} AS now, count(*) FROM ap
@@ -33,7 +33,7 @@ WITH m AS (
     UPDATE {schema}.approval a
        SET status = ok.decision, actor = ok.actor, label = ok.label, content = ok.content::json, decided_at = t.now
       FROM t, ok
-     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.id = ok.approval
+     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
 ), woken AS (
     UPDATE {schema}.step s
        SET due_at = t.now

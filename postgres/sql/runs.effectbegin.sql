@@ -34,13 +34,16 @@ WITH m AS (
        AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = x.shard AND y.workspace = x.workspace AND y.operation = x.operation
                                                          AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
+), fresh AS MATERIALIZED ( -- apart, or the planner might look at every step for it
+    SELECT held.member, held.shard, held.workspace, held.run, held.step, held.visit
+      FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
+                        AND put.name = held.name AND put.ordinal = held.ordinal
 ), counted AS (
     UPDATE {schema}.step s
        SET begun = s.begun + 1
-      FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
-                        AND put.name = held.name AND put.ordinal = held.ordinal
-     WHERE s.shard = held.shard AND s.workspace = held.workspace AND s.run = held.run AND s.name = held.step AND s.visit = held.visit
-    RETURNING held.member
+      FROM fresh
+     WHERE s.shard = fresh.shard AND s.workspace = fresh.workspace AND s.run = fresh.run AND s.name = fresh.step AND s.visit = fresh.visit
+    RETURNING fresh.member
 )
 SELECT m.member, CASE WHEN held.member IS NULL THEN 0 ELSE 1 END,
        CASE WHEN counted.member IS NOT NULL THEN 'new' ELSE coalesce(o.state, '') END, coalesce(o.epoch, 0), coalesce(o.policy, ''),

@@ -98,16 +98,17 @@ WITH m AS (
            SELECT e.v, (e.v ->> 'held')::boolean AS held FROM json_array_elements(ok.plan -> 'add') AS e(v)) AS x
     RETURNING shard, workspace, run, until
 ), asked AS (
-    INSERT INTO {schema}.approval (shard, workspace, id, run, step, visit, prompt, requesters, status, expires_at, created_at)
-    SELECT ok.shard, ok.workspace, ok.plan -> 'ask' ->> 'id', ok.run, ok.plan -> 'ask' ->> 'step', (ok.plan -> 'ask' ->> 'visit')::bigint,
+    INSERT INTO {schema}.approval (shard, workspace, run, step, visit, prompt, requesters, status, expires_at, created_at)
+    SELECT ok.shard, ok.workspace, ok.run, ok.plan -> 'ask' ->> 'step', (ok.plan -> 'ask' ->> 'visit')::bigint,
            ok.plan -> 'ask' ->> 'prompt', ok.plan -> 'ask' -> 'requesters', 'pending', t.now + (ok.plan -> 'ask' ->> 'within')::bigint * interval '1 ms', t.now
       FROM t, ok
-     WHERE ok.plan -> 'ask' ->> 'id' IS NOT NULL
+     WHERE ok.plan -> 'ask' ->> 'step' IS NOT NULL
 ), lapsed AS (
     UPDATE {schema}.approval a
        SET status = 'expired', decided_at = t.now
       FROM t, ok
-     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.id = ok.plan ->> 'lapse' AND a.status = 'pending'
+     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
+       AND (ok.plan ->> 'lapse')::boolean AND a.status = 'pending'
 ), heard AS (
     UPDATE {schema}.signal g
        SET taken = ok.step || '/' || ok.visit

@@ -56,11 +56,11 @@ WITH m AS (
      WHERE x.state = 'notDone'
     RETURNING x.shard, x.workspace, x.operation
 ), asked AS (
-    INSERT INTO {schema}.approval (shard, workspace, id, run, step, visit, prompt, requesters, status, expires_at, created_at)
-    SELECT ok.shard, ok.workspace, ok.plan -> 'ask' ->> 'id', ok.run, ok.plan -> 'ask' ->> 'step', (ok.plan -> 'ask' ->> 'visit')::bigint,
+    INSERT INTO {schema}.approval (shard, workspace, run, step, visit, prompt, requesters, status, expires_at, created_at)
+    SELECT ok.shard, ok.workspace, ok.run, ok.plan -> 'ask' ->> 'step', (ok.plan -> 'ask' ->> 'visit')::bigint,
            ok.plan -> 'ask' ->> 'prompt', ok.plan -> 'ask' -> 'requesters', 'pending', t.now + (ok.plan -> 'ask' ->> 'within')::bigint * interval '1 ms', t.now
       FROM t, ok
-     WHERE ok.plan -> 'ask' ->> 'id' IS NOT NULL
+     WHERE ok.plan -> 'ask' ->> 'step' IS NOT NULL
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, e.n - 1, m.workspace, '$run/' || ok.run, ok.version + e.n, e.v ->> 'name', e.v -> 'data', t.now

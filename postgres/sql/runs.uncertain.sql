@@ -12,11 +12,17 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
            AND d.run || '/' || d.name || '/' || d.visit > $4::text COLLATE "C"
          ORDER BY d.run || '/' || d.name || '/' || d.visit
          LIMIT $5::bigint) AS s
-  JOIN {schema}.run r ON r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run
+ CROSS JOIN LATERAL (
+       SELECT r.* FROM {schema}.run r
+        WHERE r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run
+        LIMIT 1) AS r
   LEFT JOIN LATERAL (
        SELECT g.id, g.payload FROM {schema}.signal g
         WHERE g.shard = s.shard AND g.workspace = s.workspace AND g.run = s.run AND g.type = s.signal AND g.taken IS NULL AND s.status = 'WAITING'
         ORDER BY g.n
         LIMIT 1) AS g ON true
-  LEFT JOIN {schema}.approval a ON s.type = 'approval' AND a.shard = s.shard AND a.workspace = s.workspace AND a.run = s.run AND a.step = s.name AND a.visit = s.visit
+  LEFT JOIN LATERAL (
+       SELECT a.status, a.actor, a.label, a.content FROM {schema}.approval a
+        WHERE s.type = 'approval' AND a.shard = s.shard AND a.workspace = s.workspace AND a.run = s.run AND a.step = s.name AND a.visit = s.visit
+        LIMIT 1) AS a ON true
  ORDER BY s.run || '/' || s.name || '/' || s.visit

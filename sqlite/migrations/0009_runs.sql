@@ -112,7 +112,6 @@ CREATE INDEX holdfast_signal_inbox ON holdfast_signal (shard, workspace, run, ty
 CREATE TABLE holdfast_approval (
     shard      INTEGER NOT NULL,
     workspace  TEXT    NOT NULL,
-    id         TEXT    NOT NULL,
     run        TEXT    NOT NULL,
     step       TEXT    NOT NULL,
     visit      INTEGER NOT NULL,
@@ -125,9 +124,8 @@ CREATE TABLE holdfast_approval (
     expires_at INTEGER,
     created_at INTEGER NOT NULL,
     decided_at INTEGER,
-    PRIMARY KEY (shard, workspace, id),
+    PRIMARY KEY (shard, workspace, run, step, visit),
     CHECK ((status = 'pending') = (decided_at IS NULL))
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX holdfast_approval_pending ON holdfast_approval (shard, workspace, id) WHERE status = 'pending';
-CREATE UNIQUE INDEX holdfast_approval_run ON holdfast_approval (shard, workspace, run, step, visit);
+CREATE INDEX holdfast_approval_pending ON holdfast_approval (shard, workspace, run, step, visit) WHERE status = 'pending';

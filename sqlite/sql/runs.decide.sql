@@ -3,7 +3,7 @@
 -- do
 UPDATE holdfast_approval AS a
    SET status = ?8, actor = ?9, label = ?10, content = ?11, decided_at = {now}
- WHERE a.shard = ?1 AND a.workspace = ?2 AND a.id = ?4 AND a.status = 'pending' AND (a.expires_at IS NULL OR a.expires_at > {now})
+ WHERE a.shard = ?1 AND a.workspace = ?2 AND a.run = ?5 AND a.step = ?6 AND a.visit = ?7 AND a.status = 'pending' AND (a.expires_at IS NULL OR a.expires_at > {now})
    AND EXISTS (SELECT 1 FROM holdfast_step AS s
                 WHERE s.shard = ?1 AND s.workspace = ?2 AND s.run = ?5 AND s.name = ?6 AND s.visit = ?7 AND s.status = 'WAITING')
 RETURNING decided_at
@@ -29,4 +29,4 @@ SELECT ?8, r.version
 SELECT coalesce(a.status, ''), coalesce(r.version, -1)
   FROM (SELECT 1)
   LEFT JOIN holdfast_run AS r ON r.shard = ?1 AND r.workspace = ?2 AND r.id = ?5
-  LEFT JOIN holdfast_approval AS a ON a.shard = ?1 AND a.workspace = ?2 AND a.id = ?4
+  LEFT JOIN holdfast_approval AS a ON a.shard = ?1 AND a.workspace = ?2 AND a.run = ?5 AND a.step = ?6 AND a.visit = ?7

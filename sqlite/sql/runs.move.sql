@@ -72,15 +72,15 @@ ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
    SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
  WHERE x.state = 'notDone'
 -- also
-INSERT INTO holdfast_approval (shard, workspace, id, run, step, visit, prompt, requesters, status, expires_at, created_at)
-SELECT ?1, ?2, ?12 ->> '$.ask.id', ?4, ?12 ->> '$.ask.step', ?12 ->> '$.ask.visit', ?12 ->> '$.ask.prompt', ?12 -> '$.ask.requesters', 'pending',
+INSERT INTO holdfast_approval (shard, workspace, run, step, visit, prompt, requesters, status, expires_at, created_at)
+SELECT ?1, ?2, ?4, ?12 ->> '$.ask.step', ?12 ->> '$.ask.visit', ?12 ->> '$.ask.prompt', ?12 -> '$.ask.requesters', 'pending',
        r.updated_at + (?12 ->> '$.ask.within'), r.updated_at
   FROM holdfast_run AS r
- WHERE r.shard = ?1 AND r.workspace = ?2 AND r.id = ?4 AND ?12 ->> '$.ask.id' IS NOT NULL
+ WHERE r.shard = ?1 AND r.workspace = ?2 AND r.id = ?4 AND ?12 ->> '$.ask.step' IS NOT NULL
 -- also
 UPDATE holdfast_approval AS a
    SET status = 'expired', decided_at = {now}
- WHERE a.shard = ?1 AND a.workspace = ?2 AND a.id = ?12 ->> '$.lapse' AND a.status = 'pending'
+ WHERE a.shard = ?1 AND a.workspace = ?2 AND a.run = ?4 AND a.step = ?7 AND a.visit = ?8 AND ?12 ->> '$.lapse' AND a.status = 'pending'
 -- also
 UPDATE holdfast_signal AS g
    SET taken = ?7 || '/' || ?8

@@ -1,10 +1,9 @@
 -- Approvals that nobody has decided yet, behind one of them.
--- ?1 shard, ?2 workspace, ?3 one ('' for all), ?4 status, which is pending, ?5 run ('' for any), ?6 behind, ?7 limit
+-- ?1 shard, ?2 workspace, behind: ?3 run, ?4 step, ?5 visit; ?6 status, which is pending, ?7 limit
 -- do
-SELECT a.id, a.run, a.step, a.visit, a.prompt, a.requesters, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content, ''),
+SELECT a.run, a.step, a.visit, a.prompt, a.requesters, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content, ''),
        coalesce(a.expires_at, 0), coalesce(a.expires_at <= {now}, 0), a.created_at, coalesce(a.decided_at, 0)
   FROM holdfast_approval AS a INDEXED BY holdfast_approval_pending
- WHERE a.shard = ?1 AND a.workspace = ?2 AND a.status = 'pending' AND (?3 = '' OR a.id = ?3) AND a.status = ?4
-   AND (?5 = '' OR a.run = ?5) AND a.id > ?6
- ORDER BY a.id
+ WHERE a.shard = ?1 AND a.workspace = ?2 AND (a.run, a.step, a.visit) > (?3, ?4, ?5) AND a.status = 'pending' AND a.status = ?6
+ ORDER BY a.run, a.step, a.visit
  LIMIT ?7

@@ -37,11 +37,11 @@ ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
    SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
  WHERE x.state = 'notDone'
 -- also
-INSERT INTO holdfast_approval (shard, workspace, id, run, step, visit, prompt, requesters, status, expires_at, created_at)
-SELECT ?1, ?2, ?10 ->> '$.ask.id', ?4, ?10 ->> '$.ask.step', ?10 ->> '$.ask.visit', ?10 ->> '$.ask.prompt', ?10 -> '$.ask.requesters', 'pending',
+INSERT INTO holdfast_approval (shard, workspace, run, step, visit, prompt, requesters, status, expires_at, created_at)
+SELECT ?1, ?2, ?4, ?10 ->> '$.ask.step', ?10 ->> '$.ask.visit', ?10 ->> '$.ask.prompt', ?10 -> '$.ask.requesters', 'pending',
        r.updated_at + (?10 ->> '$.ask.within'), r.updated_at
   FROM holdfast_run AS r
- WHERE r.shard = ?1 AND r.workspace = ?2 AND r.id = ?4 AND ?10 ->> '$.ask.id' IS NOT NULL
+ WHERE r.shard = ?1 AND r.workspace = ?2 AND r.id = ?4 AND ?10 ->> '$.ask.step' IS NOT NULL
 -- also
 INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
 SELECT ?1, ?3, e.key, ?2, '$run/' || ?4, r.version - json_array_length(?10, '$.events') + e.key + 1, e.value ->> 'name', e.value -> 'data', NULL, NULL, NULL, r.updated_at

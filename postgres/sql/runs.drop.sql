@@ -1,0 +1,30 @@
+-- Deletes a run whose time is over, with all that belongs to it but its history, which goes
+-- by its own rule.
+-- $4 run
+WITH m AS (
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, run, member)
+     WHERE m.member + 0 = m.member -- few, for the planner
+), cur AS MATERIALIZED (
+    SELECT m.member, m.shard, m.workspace, m.run, r.prune_at
+      FROM m CROSS JOIN LATERAL (
+           SELECT r.prune_at FROM {schema}.run r
+            WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+              FOR UPDATE) AS r
+), gone AS MATERIALIZED (
+    SELECT cur.member, cur.shard, cur.workspace, cur.run FROM cur WHERE cur.prune_at <= {now}
+), effects AS (
+    DELETE FROM {schema}.effect x USING gone
+     WHERE x.shard = gone.shard AND x.workspace = gone.workspace AND x.operation >= gone.run || '/' AND x.operation < gone.run || '0'
+), steps AS (
+    DELETE FROM {schema}.step s USING gone WHERE s.shard = gone.shard AND s.workspace = gone.workspace AND s.run = gone.run
+), signals AS (
+    DELETE FROM {schema}.signal g USING gone WHERE g.shard = gone.shard AND g.workspace = gone.workspace AND g.run = gone.run
+), approvals AS (
+    DELETE FROM {schema}.approval a USING gone WHERE a.shard = gone.shard AND a.workspace = gone.workspace AND a.run = gone.run
+), runs AS (
+    DELETE FROM {schema}.run r USING gone WHERE r.shard = gone.shard AND r.workspace = gone.workspace AND r.id = gone.run
+)
+SELECT m.member, CASE WHEN gone.member IS NOT NULL THEN 1 ELSE 0 END, 1
+  FROM m
+  LEFT JOIN gone ON gone.member = m.member

@@ -1,0 +1,70 @@
+-- Of which needs there is something due, by their places in the list. Each is looked
+-- for by itself, in the index of what is live: over several at once, the planner
+-- would read all that there is of a kind. The time is asked for once: it bounds an
+-- index only as a value that stays.
+-- $1 shard, $2 workspace, neither looked at, $3 shards as a JSON list, $4 needs as a JSON list of [kind, name]
+SELECT DISTINCT q.n - 1
+  FROM jsonb_array_elements($4::text::jsonb) WITH ORDINALITY AS q(item, n)
+ CROSS JOIN jsonb_array_elements_text($3::text::jsonb) AS t(shard)
+ CROSS JOIN (SELECT {now} AS now) AS c
+ WHERE $1::smallint IS NOT NULL AND $2::text IS NOT NULL
+   AND CASE q.item ->> 0
+       WHEN 'reaction' THEN
+            coalesce((SELECT true FROM {schema}.due d WHERE d.shard = t.shard::smallint AND d.reaction = q.item ->> 1 LIMIT 1),
+                     (SELECT true FROM {schema}.follow f
+                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND (f.deaths > 0) = false
+                         AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
+                       ORDER BY f.rank LIMIT 1),
+                     (SELECT true FROM {schema}.follow f
+                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND (f.deaths > 0) = true
+                         AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
+                       ORDER BY f.rank LIMIT 1))
+       WHEN 'task' THEN
+            (SELECT true FROM {schema}.task k
+              WHERE k.shard = t.shard::smallint AND k.queue = q.item ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= c.now
+              ORDER BY k.due_at LIMIT 1)
+       WHEN 'operation' THEN
+            (SELECT true FROM {schema}.entity e
+              WHERE e.shard = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
+              ORDER BY e.due_at LIMIT 1)
+       WHEN 'step' THEN
+            (SELECT true FROM {schema}.step s
+              WHERE s.shard = t.shard::smallint AND s.handler = q.item ->> 1 AND s.due_at <= c.now
+              ORDER BY s.due_at LIMIT 1)
+       WHEN 'batch' THEN
+            (SELECT true FROM {schema}.batch b
+              WHERE b.shard = t.shard::smallint AND b.handler = q.item ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+                AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR b.waiting > 0)
+              LIMIT 1)
+       WHEN 'keeping' THEN
+            (SELECT true FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.due_at <= c.now ORDER BY b.due_at LIMIT 1)
+       WHEN 'cleaning' THEN
+            (SELECT true FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
+       WHEN 'held task' THEN
+            (SELECT true FROM {schema}.task k WHERE k.shard = t.shard::smallint AND k.holder IS NOT NULL AND k.until <= c.now ORDER BY k.until LIMIT 1)
+       WHEN 'held reaction' THEN
+            (SELECT true FROM {schema}.follow f WHERE f.shard = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.now ORDER BY f.until LIMIT 1)
+       WHEN 'held stream' THEN
+            (SELECT true FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.now ORDER BY s.until LIMIT 1)
+       WHEN 'held operation' THEN
+            (SELECT true FROM {schema}.entity e WHERE e.shard = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.now ORDER BY e.until LIMIT 1)
+       WHEN 'held step' THEN
+            (SELECT true FROM {schema}.step s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.now ORDER BY s.until LIMIT 1)
+       WHEN 'live batch' THEN
+            (SELECT true FROM {schema}.batch b
+              WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND (b.running > 0 OR b.status = 'PAUSED')
+              LIMIT 1)
+       WHEN 'unfinished reaction' THEN
+            (SELECT true FROM {schema}.reaction r WHERE r.shard = t.shard::smallint AND r.state <> 'live' ORDER BY r.workspace, r.name LIMIT 1)
+       WHEN 'dropped events' THEN
+            (SELECT true FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.pruned < s.first ORDER BY s.workspace, s.name LIMIT 1)
+       WHEN 'old run' THEN
+            (SELECT true FROM {schema}.run r WHERE r.shard = t.shard::smallint AND r.prune_at <= c.now ORDER BY r.prune_at LIMIT 1)
+       WHEN 'old request' THEN
+            (SELECT true FROM {schema}.request r WHERE r.shard = t.shard::smallint AND r.expires_at <= c.now ORDER BY r.expires_at LIMIT 1)
+       WHEN 'old token' THEN
+            (SELECT true FROM {schema}.token k WHERE k.shard = t.shard::smallint AND k.expires_at < c.now ORDER BY k.expires_at LIMIT 1)
+       WHEN 'old attempt' THEN
+            (SELECT true FROM {schema}.attempt a WHERE a.shard = t.shard::smallint AND a.at < c.now - (q.item ->> 1)::bigint * interval '1 ms' ORDER BY a.at LIMIT 1)
+       ELSE true
+       END

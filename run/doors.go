@@ -1,0 +1,45 @@
+package run
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/runs"
+)
+
+// Handled is for the packages of this module, and of no use outside it: what is known of
+// the handlers that the program has brought.
+func Handled(e *holdfast.Engine) map[string]runs.Handled { return keeperOf(e).all() }
+
+// Keep is for the packages of this module, and of no use outside it: it has an engine do
+// what runs need of it, while it runs. What a program has brought before is left as it is.
+func Keep(e *holdfast.Engine) {
+	k := keeperOf(e)
+	k.bring(runs.TransitionHandler, &handler{Handled: runs.Handled{Safety: "idempotent"}, body: k.transition})
+	k.start()
+}
+
+// bring makes a handler known, unless there is one.
+func (k *keeper) bring(name string, h *handler) {
+	if _, there := k.all()[name]; !there {
+		_ = k.add(name, h) // somebody was first
+	}
+}
+
+// Door is for the packages of this module, and of no use outside it: it has an engine serve
+// runs that come through the API. What a program has brought before is left as it is.
+func Door(c Caller) holdfast.Part { return &callDoor{c} }
+
+type callDoor struct{ caller Caller }
+
+// Start is called by [holdfast.Open].
+func (p *callDoor) Start(_ context.Context, e *holdfast.Engine) error {
+	if p.caller == nil {
+		return fault.New(fault.Validation, "run.Door needs somebody who calls")
+	}
+	k := keeperOf(e)
+	k.bring(runs.CallHandler, &handler{body: (&callPart{p.caller}).call})
+	Keep(e)
+	return nil
+}

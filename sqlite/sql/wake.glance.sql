@@ -1,0 +1,55 @@
+-- Of which needs there is something due, by their places in the list. Each is looked
+-- for in the index of what is live.
+-- ?1 shard, ?2 workspace, neither looked at, ?3 shards as a JSON list, ?4 needs as a JSON list of [kind, name]
+-- do
+SELECT DISTINCT q.key
+  FROM json_each(?4) AS q CROSS JOIN json_each(?3) AS t
+ WHERE ?1 IS NOT NULL AND ?2 IS NOT NULL
+   AND CASE q.value ->> 0
+       WHEN 'reaction' THEN EXISTS (
+            SELECT 1 FROM holdfast_follow AS f INDEXED BY holdfast_follow_ready
+             WHERE f.shard = t.value AND f.reaction = q.value ->> 1 AND f.holder IS NULL AND f.blocked = 0 AND f.due > f.watermark AND f.due_at <= {now})
+       WHEN 'task' THEN EXISTS (
+            SELECT 1 FROM holdfast_task AS k INDEXED BY holdfast_task_due
+             WHERE k.shard = t.value AND k.queue = q.value ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= {now})
+       WHEN 'operation' THEN EXISTS (
+            SELECT 1 FROM holdfast_entity AS e INDEXED BY holdfast_entity_due
+             WHERE e.shard = t.value AND coalesce(e.queue, 'l:' || e.lifecycle) = q.value ->> 1 AND e.phase = 'due' AND e.due_at <= {now})
+       WHEN 'step' THEN EXISTS (
+            SELECT 1 FROM holdfast_step AS s INDEXED BY holdfast_step_due
+             WHERE s.shard = t.value AND s.handler = q.value ->> 1 AND s.due_at IS NOT NULL AND s.due_at <= {now})
+       WHEN 'batch' THEN EXISTS (
+            SELECT 1 FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
+             WHERE b.shard = t.value AND b.handler = q.value ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+               AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR b.waiting > 0))
+       WHEN 'keeping' THEN EXISTS (
+            SELECT 1 FROM holdfast_batch AS b INDEXED BY holdfast_batch_due WHERE b.shard = t.value AND b.due_at IS NOT NULL AND b.due_at <= {now})
+       WHEN 'cleaning' THEN EXISTS (
+            SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_sweep WHERE i.shard = t.value AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now})
+       WHEN 'held task' THEN EXISTS (
+            SELECT 1 FROM holdfast_task AS k INDEXED BY holdfast_task_held WHERE k.shard = t.value AND k.holder IS NOT NULL AND k.until <= {now})
+       WHEN 'held reaction' THEN EXISTS (
+            SELECT 1 FROM holdfast_follow AS f INDEXED BY holdfast_follow_held WHERE f.shard = t.value AND f.holder IS NOT NULL AND f.until <= {now})
+       WHEN 'held stream' THEN EXISTS (
+            SELECT 1 FROM holdfast_stream AS s INDEXED BY holdfast_stream_held WHERE s.shard = t.value AND s.holder IS NOT NULL AND s.until <= {now})
+       WHEN 'held operation' THEN EXISTS (
+            SELECT 1 FROM holdfast_entity AS e INDEXED BY holdfast_entity_held WHERE e.shard = t.value AND e.holder IS NOT NULL AND e.until <= {now})
+       WHEN 'held step' THEN EXISTS (
+            SELECT 1 FROM holdfast_step AS s INDEXED BY holdfast_step_held WHERE s.shard = t.value AND s.holder IS NOT NULL AND s.until <= {now})
+       WHEN 'live batch' THEN EXISTS (
+            SELECT 1 FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
+             WHERE b.shard = t.value AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND (b.running > 0 OR b.status = 'PAUSED'))
+       WHEN 'unfinished reaction' THEN EXISTS (
+            SELECT 1 FROM holdfast_reaction AS r INDEXED BY holdfast_reaction_unfinished WHERE r.shard = t.value AND r.state <> 'live')
+       WHEN 'dropped events' THEN EXISTS (
+            SELECT 1 FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned WHERE s.shard = t.value AND s.pruned < s.first)
+       WHEN 'old run' THEN EXISTS (
+            SELECT 1 FROM holdfast_run AS r INDEXED BY holdfast_run_prune WHERE r.shard = t.value AND r.prune_at IS NOT NULL AND r.prune_at <= {now})
+       WHEN 'old request' THEN EXISTS (
+            SELECT 1 FROM holdfast_request AS r INDEXED BY holdfast_request_expires WHERE r.shard = t.value AND r.expires_at <= {now})
+       WHEN 'old token' THEN EXISTS (
+            SELECT 1 FROM holdfast_token AS k INDEXED BY holdfast_token_expires WHERE k.shard = t.value AND k.expires_at < {now})
+       WHEN 'old attempt' THEN EXISTS (
+            SELECT 1 FROM holdfast_attempt AS a INDEXED BY holdfast_attempt_at WHERE a.shard = t.value AND a.at < {now} - (q.value ->> 1))
+       ELSE true
+       END
