@@ -277,6 +277,9 @@ func lostStep(l *Live) error {
 // holding does something under a hold, again and again while the run moves on otherwise. It
 // is not lost by that: only by the hold's end.
 func (k *Desk) holding(ctx context.Context, d store.Doer, l *Live, holder string, lease time.Duration, f func(*course) error) (Live, error) {
+	if !l.taken && l.Step.Holder == "" || l.Step.Status != Running {
+		return *l, lostStep(l)
+	}
 	for range mostTries {
 		next, err := k.try(ctx, d, l, holder, lease, f)
 		if !errors.Is(err, errAgain) {
@@ -286,7 +289,7 @@ func (k *Desk) holding(ctx context.Context, d store.Doer, l *Live, holder string
 		if err != nil {
 			return *l, err
 		}
-		if now.Step.Epoch != l.Step.Epoch || now.Step.Holder == "" {
+		if now.Step.Epoch != l.Step.Epoch || now.Step.Holder == "" || now.Step.Status != Running {
 			return now, lostStep(l)
 		}
 		l = &now

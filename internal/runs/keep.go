@@ -244,7 +244,9 @@ func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Live, er
 	if fault.CodeOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "there is no task %q", id)
 	}
-	l.Step.Epoch = epoch
+	if l.Step.Epoch != epoch { // it is another's, or nobody's
+		l.Step.Epoch, l.Step.Holder = epoch, ""
+	}
 	return l, err
 }
 

@@ -1,0 +1,341 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// Verifies that a signal counts that came before the wait for it, that the same id is the
+// same signal, that another content under it is refused, that each wait takes one, in the
+// order in which they came, and that a run that is over takes none.
+func TestSignalsEarlyTwiceAndLate(t *testing.T) {
+	def := run.Define("two", "1",
+		run.Remote("first", "w", run.Idempotent()),
+		run.Signal("a", "news", time.Hour),
+		run.Signal("b", "news", time.Hour),
+		run.Signal("c", "other", time.Hour))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		for _, id := range []string{"1", "1", "2"} {
+			b.ok(run.Send(b.ctx, e, b.id, "news", id, "n"+id))
+		}
+		if err := run.Send(b.ctx, e, b.id, "news", "1", "other"); !errors.Is(err, holdfast.ErrConflict) {
+			t.Errorf("another payload under the same id: %v", err)
+		}
+		if err := run.Send(b.ctx, e, "run_none", "news", "1", 1); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("to no run: %v", err)
+		}
+		b.is("PENDING", "first", "PENDING")
+		b.complete(b.take())
+		b.tick()
+		b.is("WAITING", "c", "WAITING")
+		steps, err := run.Steps(b.ctx, e, b.id)
+		b.ok(err)
+		if string(steps[1].Output) != `"n1"` || string(steps[2].Output) != `"n2"` {
+			t.Errorf("the waits took %s and %s", steps[1].Output, steps[2].Output)
+		}
+		b.ok(run.Send(b.ctx, e, b.id, "news", "2", "n2")) // again, and long taken
+		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil))
+		b.tick()
+		b.is("COMPLETED", "c", "COMPLETED")
+		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil)) // the same one was taken when it could be
+		if err := run.Send(b.ctx, e, b.id, "other", "4", nil); !errors.Is(err, holdfast.ErrInvalidTransition) {
+			t.Errorf("to a run that is over: %v", err)
+		}
+	})
+}
+
+// Verifies that of a signal and a timeout one wins: if the wait ended by the signal, that was
+// taken; if not, it is in the inbox still, or was refused.
+func TestASignalRacesTheTimeout(t *testing.T) {
+	def := run.Define("late", "1", run.Signal("a", "news", time.Hour, run.OnTimeout("z")), run.Wait("y", time.Hour), run.Wait("z", time.Hour))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for i := range 20 {
+			b := newBench(t, e, def)
+			b.is("WAITING", "a", "WAITING")
+			holdfasttest.Advance(t, e, time.Hour+time.Second)
+			var sent error
+			acts := []func(){func() { b.tick() }, func() { sent = run.Send(b.ctx, e, b.id, "news", "1", 7) }}
+			switch i % 3 {
+			case 0:
+				acts[0]()
+				acts[1]()
+			case 1:
+				acts[1]()
+				acts[0]()
+			default:
+				holdfasttest.Race(t, 2, func(i int) error { acts[i](); return nil })
+				b.tick()
+			}
+			b.ok(sent)
+			steps, err := run.Steps(b.ctx, e, b.id)
+			b.ok(err)
+			in, late := steps[0].Status == "COMPLETED" && string(steps[0].Output) == "7" && steps[1].Name == "y", steps[0].Status == "FAILED" && steps[1].Name == "z"
+			if in == late || i%3 == 0 && in || i%3 == 1 && late {
+				t.Errorf("round %d: %+v", i, steps)
+			}
+		}
+	})
+}
+
+func asking(version string, o ...run.StepOption) *run.Definition {
+	return run.Define("asking", version, run.Approval("ask", "Yes?", time.Hour, append(o, run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
+}
+
+// Verifies that of two who decide at once one does, that the other is told CONFLICT, and that
+// nobody decides who may not, too late, or through a signal.
+func TestAnApprovalIsDecidedOnce(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for range 10 {
+			b := newBench(t, e, asking("1"))
+			id := runs.ApprovalID(b.id, "ask", 1)
+			if _, err := run.Decide(b.ctx, e, id, run.Verdict{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+				t.Errorf("a clerk decided: %v", err)
+			}
+			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
+				b.ok(run.Send(b.ctx, e, b.id, forged, "", map[string]string{"decision": "approved"}))
+			}
+			b.tick()
+			b.is("WAITING", "ask", "WAITING")
+			decisions := []string{"approved", "rejected"}
+			won, lost := holdfasttest.Race(t, 2, func(i int) error {
+				_, err := run.Decide(b.ctx, e, id, run.Verdict{Decision: decisions[i], By: "p" + decisions[i], As: "manager"})
+				return err
+			})
+			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
+				t.Fatalf("%d decided, %v", won, lost)
+			}
+			asked, err := run.Requests(b.ctx, e, b.id)
+			b.ok(err)
+			b.tick()
+			l := b.live()
+			if approved := asked[0].Status == "approved"; approved != (l.Step.Name == "last") || !approved && l.Run.Status != "FAILED" {
+				t.Errorf("it was %s, and the run is %s at %s", asked[0].Status, l.Run.Status, l.Step.Name)
+			}
+		}
+	})
+}
+
+// Verifies that an approval that nobody decided in time is expired, for who asks and for who
+// decides, also before anybody has looked; and that the run goes where the definition says.
+func TestAnApprovalExpires(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for _, looked := range []bool{false, true} {
+			b := newBench(t, e, asking("2", run.OnTimeout("last")))
+			holdfasttest.Advance(t, e, time.Hour+time.Second)
+			if looked {
+				b.tick()
+			}
+			if _, err := run.Decide(b.ctx, e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("decided too late (looked: %v): %v", looked, err)
+			}
+			asked, err := run.Requests(b.ctx, e, b.id)
+			b.ok(err)
+			if len(asked) != 1 || asked[0].Status != "expired" {
+				t.Errorf("it is %+v", asked)
+			}
+			b.tick()
+			b.is("RUNNING", "last", "PENDING")
+		}
+	})
+}
+
+// Verifies what becomes of a rejection: it goes where the definition says, or a condition
+// that follows looks at it, or the step has failed; and that retrying asks anew.
+func TestARejection(t *testing.T) {
+	cond := run.Define("cond", "1", run.Approval("ask", "Yes?", 0), run.If("ok", `steps.ask.output.decision == "approved"`, "last", "end"), run.Remote("last", "w"))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		reject := func(b *bench, visit int64) {
+			t.Helper()
+			_, err := run.Decide(b.ctx, e, runs.ApprovalID(b.id, "ask", visit), run.Verdict{Decision: "rejected", By: "ann", As: "manager", Content: map[string]int{"why": 1}})
+			b.ok(err)
+			b.tick()
+		}
+		b := newBench(t, e, asking("3", run.OnReject("last")))
+		reject(b, 1)
+		b.is("RUNNING", "last", "PENDING")
+		b = newBench(t, e, cond)
+		reject(b, 1)
+		b.is("COMPLETED", "ok", "COMPLETED")
+		b = newBench(t, e, asking("1"))
+		reject(b, 1)
+		b.is("FAILED", "ask", "FAILED")
+		b.ok(b.do(runs.Retry))
+		b.is("WAITING", "ask", "WAITING")
+		if l := b.live(); l.Step.Visit != 2 {
+			t.Errorf("it is visit %d", l.Step.Visit)
+		}
+		reject(b, 2)
+		b.is("FAILED", "ask", "FAILED")
+	})
+}
+
+// Verifies that attempts are counted across failures, deaths and nodes, that the pauses
+// between them grow, within the cap and half of it, that what is not to be tried again is
+// not, and that a retry by hand has as many attempts as the first.
+func TestAttemptsAreCounted(t *testing.T) {
+	def := run.Define("tries", "1", run.Remote("work", "w", run.Idempotent(), run.Tries(4, time.Second, run.Growing(10, 30*time.Second))))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		fail := func(final bool) {
+			t.Helper()
+			_, err := b.desk().Fail(b.ctx, e, b.take(), runs.Failure{Message: "no", Final: final})
+			b.ok(err)
+		}
+		for i, longest := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second} {
+			fail(false)
+			b.is("WAITING", "work", "WAITING")
+			pause := b.pause()
+			if pause < longest/2 || pause > longest {
+				t.Errorf("behind failure %d it waits %s", i+1, pause)
+			}
+			holdfasttest.Advance(t, e, longest)
+			b.die() // which does not count as a failure
+		}
+		if l := b.live(); l.Step.Failures != 3 || l.Step.Deaths != 3 || l.Step.Attempts != 6 {
+			t.Errorf("%d failures, %d deaths, %d attempts", l.Step.Failures, l.Step.Deaths, l.Step.Attempts)
+		}
+		holdfasttest.Advance(t, e, time.Hour)
+		fail(false)
+		b.is("FAILED", "work", "FAILED")
+		b.ok(b.do(runs.Retry))
+		fail(false)
+		b.is("WAITING", "work", "WAITING")
+		holdfasttest.Advance(t, e, time.Hour)
+		fail(true)
+		b.is("FAILED", "work", "FAILED")
+	})
+}
+
+// pause is how long the step waits, by what its history tells.
+func (b *bench) pause() time.Duration {
+	b.t.Helper()
+	all, err := stream.ReadBack(b.ctx, b.e, runs.Stream(b.id), stream.Version(b.live().Run.Version), 1)
+	b.ok(err)
+	var data struct{ RetryInMs int64 }
+	b.ok(json.Unmarshal(all[0].Data, &data))
+	return time.Duration(data.RetryInMs) * time.Millisecond
+}
+
+// die has somebody take the step and not come back.
+func (b *bench) die() {
+	b.t.Helper()
+	b.take()
+	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
+	at, err := b.e.Place(b.ctx, store.Read)
+	b.ok(err)
+	n, err := b.desk().Expire(b.ctx, b.e, at)
+	if b.ok(err); n != 1 {
+		b.t.Fatalf("%d were freed", n)
+	}
+	holdfasttest.Advance(b.t, b.e, 10*time.Minute)
+}
+
+// Verifies that a step that kills whoever takes it ends FAILED after five of them, and that
+// other runs go on meanwhile.
+func TestAPoisonStepEnds(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		poison, other := newBench(t, e, simple()), newBench(t, e, simple())
+		for i := range 5 {
+			if i < 2 {
+				other.complete(other.takeOnly())
+			}
+			poison.dieOnly()
+		}
+		poison.is("FAILED", "first", "FAILED")
+		if r := poison.live().Run; !strings.Contains(r.Error, "5 holders died") {
+			t.Errorf("the run says %q", r.Error)
+		}
+		other.is("WAITING", "told", "WAITING")
+	})
+}
+
+// takeOnly takes the step of this run, and of no other.
+func (b *bench) takeOnly() *runs.Live {
+	b.t.Helper()
+	at, err := b.e.Place(b.ctx, store.Read)
+	b.ok(err)
+	all, err := runs.Ready(b.ctx, b.e, at, []string{"w"}, "", 100)
+	b.ok(err)
+	i := slices.IndexFunc(all, func(l runs.Live) bool { return l.Run.ID == b.id })
+	if i < 0 {
+		b.t.Fatalf("nothing is due of the run: %+v", b.live())
+	}
+	l, ok, err := b.desk().Take(b.ctx, b.e, &all[i], runs.Handled{}, "me", time.Minute)
+	if b.ok(err); !ok {
+		b.t.Fatal("it was not taken")
+	}
+	return &l
+}
+
+func (b *bench) dieOnly() {
+	b.t.Helper()
+	b.takeOnly()
+	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
+	at, err := b.e.Place(b.ctx, store.Read)
+	b.ok(err)
+	_, err = b.desk().Expire(b.ctx, b.e, at)
+	b.ok(err)
+	holdfasttest.Advance(b.t, b.e, 10*time.Minute)
+}
+
+// Verifies that pausing during a step loses nothing: what it brings is kept, with its state,
+// and the run goes on from there when it is resumed.
+func TestAPauseLosesNoResult(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, simple())
+		l := b.take()
+		b.ok(b.do(runs.Pause))
+		_, err := b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
+		b.ok(err)
+		b.is("PAUSED", "first", "COMPLETED")
+		_, err = b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
+		b.ok(err)
+		if _, err := b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
+			t.Errorf("another end: %v", err)
+		}
+		b.ok(b.do(runs.Resume))
+		b.is("RUNNING", "second", "PENDING")
+		var state map[string]bool
+		if b.ok(json.Unmarshal(b.live().Run.State, &state)); !state["seen"] {
+			t.Errorf("the state is %v", state)
+		}
+	})
+}
+
+// Verifies that a run is started by the program's own transaction, exactly if that commits.
+func TestARunStartsInATransaction(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		def := simple()
+		for _, commits := range []bool{false, true} {
+			var id string
+			err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+				r, created, err := def.Start(ctx, tx, order{"o", 1}, run.Key("k"))
+				if err == nil && !created {
+					err = errors.New("it was there")
+				}
+				if id = r.ID; err == nil && !commits {
+					err = errors.New("no")
+				}
+				return err
+			})
+			_, found := run.Get(t.Context(), e, id)
+			if (err == nil) != commits || (found == nil) != commits {
+				t.Errorf("committed: %v, %v; found: %v", commits, err, found)
+			}
+		}
+	})
+}

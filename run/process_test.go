@@ -1,0 +1,279 @@
+package run_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// nodeVar names the variable that makes a test binary a node on a database.
+const nodeVar = "HOLDFAST_RUN_NODE"
+
+func database(name string) holdfast.Database {
+	if strings.HasPrefix(name, "postgres") {
+		return postgres.URL(name)
+	}
+	return sqlite.File(name)
+}
+
+// eachAt is holdfasttest.Each, for those who need to tell others where the database is.
+func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
+	t.Helper()
+	for name, db := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			where := db(t)
+			f(t, holdfasttest.OpenOn(t, database(where), parts...), where)
+		})
+	}
+}
+
+// nodeDefs are what nodes do: their bodies say that they have begun, and end when they are
+// told to.
+func nodeDefs(begun func(string), proceed func(context.Context) error) []*run.Definition {
+	body := func(what string) func(context.Context, any) (string, error) {
+		return func(ctx context.Context, _ any) (string, error) {
+			info, _ := run.Of(ctx)
+			begun(fmt.Sprintf("body %s %s %d", what, info.Run, info.Attempt))
+			return what, proceed(ctx)
+		}
+	}
+	return []*run.Definition{
+		run.Define("quiet", "1", run.Task("work", body("quiet"), run.Idempotent(), run.Tries(2, time.Second))),
+		run.Define("opaque", "1", run.Task("work", body("opaque"), run.Opaque())),
+	}
+}
+
+// TestNodeProcess is no test: it is what a child process does.
+func TestNodeProcess(t *testing.T) {
+	db := os.Getenv(nodeVar)
+	if db == "" {
+		return
+	}
+	if err := obey(db); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func obey(db string) error {
+	ctx := context.Background()
+	var mu sync.Mutex
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Printf(format+"\n", args...)
+	}
+	free := make(chan struct{})
+	defs := nodeDefs(func(s string) { say("%s", s) }, func(ctx context.Context) error {
+		<-free // whatever its context says
+		return nil
+	})
+	e, err := holdfast.Open(ctx, database(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour}, run.Serve(defs...))
+	if err != nil {
+		return err
+	}
+	say("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var word, key string
+		var n int
+		_, _ = fmt.Sscan(in.Text(), &word, &key, &n)
+		switch word {
+		case "start":
+			say("started %s", starts(ctx, e, key, n))
+		case "work":
+			go func() { _ = e.Run(ctx) }()
+		case "go":
+			close(free)
+		}
+	}
+	return nil
+}
+
+// starts has so many start a run under a key at once, and tells what came of it.
+func starts(ctx context.Context, e *holdfast.Engine, key string, n int) string {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	created, seen, failed := 0, map[string]bool{}, 0
+	for range n {
+		all.Go(func() {
+			r, made, err := simple().Start(ctx, e, order{"o", 1}, run.Key(key))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				failed++
+				return
+			}
+			if seen[r.ID] = true; made {
+				created++
+			}
+		})
+	}
+	all.Wait()
+	ids := ""
+	for id := range seen {
+		ids += id + ","
+	}
+	return fmt.Sprintf("%d %d %s", created, failed, ids)
+}
+
+// Verifies that of fifty who start a run under one key, from four processes, one does, and
+// all are given the same run; and that in another workspace it is another.
+func TestManyProcessesStartOnce(t *testing.T) {
+	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
+		var nodes []*storetest.Child
+		for range 4 {
+			nodes = append(nodes, storetest.StartChild(t, "TestNodeProcess", nodeVar, db))
+		}
+		for round := range 5 {
+			for i, n := range nodes {
+				n.Tell("start key%d %d", round, []int{13, 13, 12, 12}[i])
+			}
+			created, seen := 0, map[string]bool{}
+			for _, n := range nodes {
+				var made, failed int
+				var ids string
+				if _, err := fmt.Sscan(n.Hears("started"), &made, &failed, &ids); err != nil || failed > 0 {
+					t.Fatal(err, failed)
+				}
+				created += made
+				for _, id := range strings.Split(strings.TrimSuffix(ids, ","), ",") {
+					seen[id] = true
+				}
+			}
+			if created != 1 || len(seen) != 1 {
+				t.Errorf("round %d: %d were created, and %d were told", round, created, len(seen))
+			}
+			r, made, err := simple().Start(holdfast.InWorkspace(t.Context(), "another"), e, order{"o", 1}, run.Key(fmt.Sprint("key", round)))
+			if err != nil || !made || seen[r.ID] {
+				t.Errorf("in another workspace: %v, %v", made, err)
+			}
+		}
+	})
+}
+
+// stepOf waits until a run's step is held, or not, and returns it.
+func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runs.Step) bool) runs.Live {
+	t.Helper()
+	for {
+		l, err := runs.Load(t.Context(), e, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if yes(l.Step) {
+			return l
+		}
+		if clock.Wait(t.Context(), 10*time.Millisecond) != nil {
+			t.Fatalf("it stays %+v", l.Step)
+		}
+	}
+}
+
+// Verifies that what a killed worker held is taken by another, which counts the attempt, and
+// that of an opaque step the body is not begun again: it is uncertain.
+func TestAKilledWorkersSteps(t *testing.T) {
+	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
+		defs := nodeDefs(nil, nil)
+		ids := map[string]string{}
+		for _, d := range defs {
+			r, _, err := d.Start(t.Context(), e, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[d.ID()] = r.ID
+		}
+		first := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		first.Tell("work")
+		first.Expect("body quiet "+ids["quiet@1"]+" 1", "body opaque "+ids["opaque@1"]+" 1")
+		first.Kill()
+		expire(t, e)
+		if l := stepOf(t, e, ids["opaque@1"], func(runs.Step) bool { return true }); !l.Step.Uncertain || l.Step.Holder != "" {
+			t.Errorf("the opaque step is %+v", l.Step)
+		}
+		second := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		second.Tell("work")
+		second.Expect("body quiet " + ids["quiet@1"] + " 2")
+		second.Tell("go")
+		stepOf(t, e, ids["quiet@1"], func(s runs.Step) bool { return s.Status == runs.Completed && s.Deaths == 1 && s.Attempts == 2 })
+		if l := stepOf(t, e, ids["opaque@1"], func(runs.Step) bool { return true }); l.Step.Attempts != 1 {
+			t.Errorf("the opaque step was begun %d times", l.Step.Attempts)
+		}
+	})
+}
+
+// expire has all holds run out, and ends them.
+func expire(t *testing.T, e *holdfast.Engine) {
+	t.Helper()
+	holdfasttest.Advance(t, e, 2*time.Minute)
+	if _, err := run.Desk(e).Expire(t.Context(), e, store.Place{}); err != nil {
+		t.Fatal(err)
+	}
+	holdfasttest.Advance(t, e, time.Minute)
+}
+
+// Verifies that a worker that was stopped past its hold, while another took the step and did
+// it, records nothing when it goes on: there is one result.
+func TestAStoppedWorkerRecordsNothing(t *testing.T) {
+	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
+		r, _, err := nodeDefs(nil, nil)[0].Start(t.Context(), e, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		stopped.Tell("work")
+		stopped.Expect("body quiet " + r.ID + " 1")
+		stopped.Signal(syscall.SIGSTOP)
+		expire(t, e)
+		other := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		other.Tell("work")
+		other.Expect("body quiet " + r.ID + " 2")
+		other.Tell("go")
+		done := stepOf(t, e, r.ID, func(s runs.Step) bool { return s.Status == runs.Completed })
+		stopped.Tell("go")
+		stopped.Signal(syscall.SIGCONT)
+		// What the stopped one would write is refused: as its holder, here, too.
+		late := done
+		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runs.Running
+		if _, err := run.Desk(e).Complete(t.Context(), e, &late, runs.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("the late one was told %v", err)
+		}
+		if now := stepOf(t, e, r.ID, func(runs.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {
+			t.Errorf("it is %+v", now.Step)
+		}
+	})
+}
+
+// Verifies that a starter that is killed at any operation leaves the key usable, is in the
+// crash test of a whole run; and that a key of 256 characters, or of none, is refused.
+func TestKeysThatAreNone(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for _, key := range []string{"", strings.Repeat("k", 256), "a\x00b", "line\nbreak"} {
+			if _, _, err := simple().Start(t.Context(), e, order{}, run.Key(key)); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("the key %q: %v", key, err)
+			}
+		}
+		if _, created, err := simple().Start(t.Context(), e, order{}, run.Key(strings.Repeat("k", 255))); err != nil || !created {
+			t.Error(created, err)
+		}
+	})
+}

@@ -1,0 +1,324 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// bench is a run that a test moves by hand.
+type bench struct {
+	t   *testing.T
+	ctx context.Context
+	e   *holdfast.Engine
+	def *run.Definition
+	id  string
+}
+
+// simple is two tasks of workers, a signal, and an approval.
+func simple() *run.Definition {
+	return run.Define("simple", "1",
+		run.Remote("first", "w", run.Idempotent(), run.Tries(2, time.Second)),
+		run.Remote("second", "w", run.Idempotent(), run.Tries(1, time.Second)),
+		run.Signal("told", "news", time.Hour),
+		run.Approval("ask", "Yes?", time.Hour),
+		run.Remote("last", "w", run.Idempotent()))
+}
+
+func newBench(t *testing.T, e *holdfast.Engine, def *run.Definition) *bench {
+	t.Helper()
+	b := &bench{t: t, ctx: t.Context(), e: e, def: def}
+	return b.start()
+}
+
+func (b *bench) start(o ...run.StartOption) *bench {
+	b.t.Helper()
+	r, _, err := b.def.Start(b.ctx, b.e, order{"o", 1}, o...)
+	b.ok(err)
+	b.id = r.ID
+	return b
+}
+
+func (b *bench) ok(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) desk() *runs.Desk { return run.Desk(b.e) }
+
+func (b *bench) live() runs.Live {
+	b.t.Helper()
+	l, err := runs.Load(b.ctx, b.e, b.id)
+	b.ok(err)
+	return l
+}
+
+// is checks how the run and its step stand.
+func (b *bench) is(status, step, stepStatus string) {
+	b.t.Helper()
+	l := b.live()
+	if l.Run.Status != status || l.Step.Name != step || l.Step.Status != stepStatus {
+		b.t.Fatalf("the run is %s at %s, which is %s (%s); wanted %s at %s, %s", l.Run.Status, l.Step.Name, l.Step.Status, l.Step.Error, status, step, stepStatus)
+	}
+}
+
+// take takes the step that is due.
+func (b *bench) take() *runs.Live {
+	b.t.Helper()
+	all, err := b.desk().TakeDue(b.ctx, b.e, runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	b.ok(err)
+	for i := range all {
+		if all[i].Run.ID == b.id {
+			return &all[i]
+		}
+	}
+	b.t.Fatalf("nothing was taken of the run: %+v", b.live())
+	return nil
+}
+
+func (b *bench) complete(l *runs.Live) {
+	b.t.Helper()
+	_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`)})
+	b.ok(err)
+}
+
+// tick does what is due at the engine's own steps.
+func (b *bench) tick() {
+	b.t.Helper()
+	at, err := b.e.Place(b.ctx, store.Read)
+	b.ok(err)
+	for range 10 {
+		found, err := run.WorkerOf(b.e).Once(b.ctx, at)
+		b.ok(err)
+		if !found {
+			return
+		}
+	}
+}
+
+func (b *bench) do(command string) error {
+	_, err := b.desk().Command(b.ctx, b.e, b.id, command, nil)
+	return err
+}
+
+// to brings a new run to a status, with its step in one.
+var to = map[string]func(b *bench){
+	"PENDING/PENDING": func(*bench) {},
+	"RUNNING/RUNNING": func(b *bench) { b.take() },
+	"RUNNING/PENDING": func(b *bench) { b.complete(b.take()) },
+	"WAITING/WAITING": func(b *bench) { b.complete(b.take()); b.complete(b.take()) },
+	"PAUSED/RUNNING":  func(b *bench) { b.take(); b.ok(b.do(runs.Pause)) },
+	"PAUSED/PENDING":  func(b *bench) { b.complete(b.take()); b.ok(b.do(runs.Pause)) },
+	"PAUSED/COMPLETED": func(b *bench) {
+		l := b.take()
+		b.ok(b.do(runs.Pause))
+		b.complete(l)
+	},
+	"PAUSED/FAILED": func(b *bench) {
+		b.complete(b.take())
+		l := b.take()
+		b.ok(b.do(runs.Pause))
+		_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no"})
+		b.ok(err)
+	},
+	"PAUSED/WAITING": func(b *bench) {
+		l := b.take()
+		b.ok(b.do(runs.Pause))
+		_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no"})
+		b.ok(err)
+	},
+	"FAILED/FAILED": func(b *bench) {
+		_, err := b.desk().Fail(b.ctx, b.e, b.take(), runs.Failure{Message: "no", Final: true})
+		b.ok(err)
+	},
+	"CANCELLED/CANCELLED": func(b *bench) { b.ok(b.do(runs.Cancel)) },
+	"COMPLETED/COMPLETED": func(b *bench) {
+		b.complete(b.take())
+		b.complete(b.take())
+		b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
+		b.tick()
+		_, err := run.Decide(b.ctx, b.e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
+		b.ok(err)
+		b.tick()
+		b.complete(b.take())
+	},
+}
+
+// Verifies every command at every status of run and step, against the table: what is legal
+// is done once, what is not is INVALID_TRANSITION and writes nothing. A second try of what
+// was done is refused, or does nothing.
+func TestEveryCommandAtEveryStatus(t *testing.T) {
+	legal := map[string][]string{runs.Pause: {"RUNNING"}, runs.Resume: {"PAUSED"}, runs.Retry: {"FAILED"}, runs.Cancel: {"PENDING", "RUNNING", "WAITING", "PAUSED"}}
+	then := map[string][]string{runs.Pause: {"PAUSED"}, runs.Resume: {"RUNNING", "WAITING", "FAILED"}, runs.Retry: {"RUNNING"}, runs.Cancel: {"CANCELLED", "RUNNING", "PAUSED"}}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for start, bring := range to {
+			for command, from := range legal {
+				b := newBench(t, e, simple())
+				bring(b)
+				was := b.live()
+				if got := was.Run.Status + "/" + was.Step.Status; got != start {
+					t.Fatalf("brought to %s, it is %s", start, got)
+				}
+				err := b.do(command)
+				now := b.live()
+				if !slices.Contains(from, was.Run.Status) {
+					if fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version || now.Run.Status != was.Run.Status {
+						t.Errorf("%s at %s: %v, and the version went from %d to %d", command, start, err, was.Run.Version, now.Run.Version)
+					}
+					continue
+				}
+				if err != nil || !slices.Contains(then[command], now.Run.Status) || now.Run.Version <= was.Run.Version {
+					t.Errorf("%s at %s: %v; it is %s", command, start, err, now.Run.Status)
+				}
+				b.twice(command, now)
+			}
+		}
+	})
+}
+
+// twice does a command again: it is refused, or changes nothing.
+func (b *bench) twice(command string, was runs.Live) {
+	b.t.Helper()
+	err := b.do(command)
+	now := b.live()
+	noted := command == runs.Cancel && was.Run.CancelRequested
+	if noted != (err == nil) || !noted && fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version {
+		b.t.Errorf("%s again, at %s: %v, and the version went from %d to %d", command, was.Run.Status, err, was.Run.Version, now.Run.Version)
+	}
+}
+
+// Verifies that a worker's word is taken once, and only while it holds the step: at every
+// other status its end is LEASE_LOST and writes nothing, unless it is the one that ended it.
+func TestEveryEndAtEveryStatus(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for start, bring := range to {
+			b := newBench(t, e, simple())
+			bring(b)
+			first := b.live()
+			first.Step.Epoch++ // as one who never had it
+			version := first.Run.Version
+			for name, end := range map[string]func() error{
+				"complete": func() error {
+					_, err := b.desk().Complete(b.ctx, e, &first, runs.Ended{Output: []byte(`2`)})
+					return err
+				},
+				"fail":    func() error { _, err := b.desk().Fail(b.ctx, e, &first, runs.Failure{Message: "x"}); return err },
+				"release": func() error { _, err := b.desk().Release(b.ctx, e, &first, false); return err },
+				"renew":   func() error { _, err := runs.Renew(b.ctx, e, &first, time.Minute); return err },
+			} {
+				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
+					t.Errorf("%s at %s under another epoch: %v", name, start, err)
+				}
+			}
+			if now := b.live(); now.Run.Version != version {
+				t.Errorf("at %s, ends of strangers wrote something", start)
+			}
+		}
+	})
+}
+
+// Verifies that cancelling and what a worker, a timer or a person does at the same time come
+// to one of the two orders: the run is cancelled in the end, and what was done first counts.
+func TestCancelRacesEverything(t *testing.T) {
+	races := map[string]struct {
+		bring string
+		do    func(b *bench, l *runs.Live) error
+		step  []string // what the step may be then
+	}{
+		"complete": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
+			_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`)})
+			return err
+		}, []string{"COMPLETED", "CANCELLED"}},
+		"fail": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
+			_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no", Final: true})
+			return err
+		}, []string{"FAILED"}},
+		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
+			_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no"})
+			return err
+		}, []string{"FAILED", "CANCELLED"}},
+		"signal": {"WAITING/WAITING", func(b *bench, _ *runs.Live) error {
+			err := run.Send(b.ctx, b.e, b.id, "news", "n", 1)
+			if err == nil {
+				b.tick()
+			}
+			return err
+		}, []string{"CANCELLED", "COMPLETED", "WAITING"}},
+		"wait": {"RUNNING/PENDING", func(b *bench, _ *runs.Live) error { // what follows waits
+			all, err := b.desk().TakeDue(b.ctx, b.e, runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+			if err != nil || len(all) == 0 {
+				return err
+			}
+			_, err = b.desk().Complete(b.ctx, b.e, &all[0], runs.Ended{Output: []byte(`1`)})
+			return err
+		}, []string{"CANCELLED", "COMPLETED"}},
+		"approve": {"WAITING/approval", func(b *bench, _ *runs.Live) error {
+			_, err := run.Decide(b.ctx, b.e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
+			if errors.Is(err, holdfast.ErrConflict) { // the run is cancelled
+				return nil
+			}
+			b.tick()
+			return err
+		}, []string{"CANCELLED"}},
+		"retry": {"FAILED/FAILED", func(b *bench, _ *runs.Live) error { return b.do(runs.Retry) }, []string{"FAILED", "CANCELLED"}},
+	}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for name, race := range races {
+			for order := range 12 {
+				b := newBench(t, e, simple())
+				if race.bring == "WAITING/approval" {
+					to["WAITING/WAITING"](b)
+					b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
+					b.tick()
+					b.is("WAITING", "ask", "WAITING")
+				} else {
+					to[race.bring](b)
+				}
+				l := b.live()
+				acts := []func() error{func() error { return b.do(runs.Cancel) }, func() error { return race.do(b, &l) }}
+				errs := make([]error, 2)
+				switch order % 3 {
+				case 0:
+					errs[0], errs[1] = acts[0](), acts[1]()
+				case 1:
+					errs[1], errs[0] = acts[1](), acts[0]()
+				default:
+					holdfasttest.Race(t, 2, func(i int) error { errs[i] = acts[i](); return nil })
+				}
+				b.cancelled(name, order, errs)
+				if now := b.live(); errs[0] == nil && !slices.Contains(race.step, now.Step.Status) {
+					t.Errorf("%s, order %d: its step is %s", name, order, now.Step.Status)
+				}
+			}
+		}
+	})
+}
+
+// cancelled checks that a run was cancelled, or could not be any more.
+func (b *bench) cancelled(name string, order int, errs []error) {
+	b.t.Helper()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, holdfast.ErrInvalidTransition) && !errors.Is(err, holdfast.ErrLeaseLost) {
+			b.t.Errorf("%s, order %d: %v", name, order, err)
+		}
+	}
+	l := b.live()
+	switch {
+	case errs[0] == nil && l.Run.Status != "CANCELLED":
+		b.t.Errorf("%s, order %d: cancelled, it is %s at %s, which is %s (%v)", name, order, l.Run.Status, l.Step.Name, l.Step.Status, errs)
+	case name == "retry":
+	case errs[0] != nil && l.Run.Status != "FAILED" && l.Run.Status != "COMPLETED":
+		b.t.Errorf("%s, order %d: it could not be cancelled (%v) and is %s", name, order, errs, l.Run.Status)
+	}
+}
