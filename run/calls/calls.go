@@ -50,13 +50,16 @@ func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
 }
 
 func request(ctx context.Context, o run.Outgoing) (*http.Request, error) {
-	var body io.Reader
-	if len(o.Body) > 0 {
-		body = bytes.NewReader(o.Body)
-	}
+	// A transport repeats by itself, on a connection that broke, what has this header and a
+	// body that it can read again, or none. Whether to repeat is for the step to say: so the
+	// body is one that can be read once.
+	body := struct{ io.Reader }{bytes.NewReader(o.Body)}
 	r, err := http.NewRequestWithContext(ctx, o.Method, o.URL, body)
 	if err != nil {
 		return nil, err
+	}
+	if r.ContentLength = int64(len(o.Body)); r.ContentLength == 0 && safe(o.Method) {
+		r.Body = http.NoBody
 	}
 	if len(o.Body) > 0 {
 		r.Header.Set("Content-Type", "application/json")
@@ -67,6 +70,9 @@ func request(ctx context.Context, o run.Outgoing) (*http.Request, error) {
 	}
 	return r, nil
 }
+
+// safe says of a method that to repeat it does no harm.
+func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions }
 
 // bodyOrText is an answer's body as JSON: what is none is a text.
 func bodyOrText(body []byte) json.RawMessage {

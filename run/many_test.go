@@ -1,0 +1,201 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// millionVar has the test of many finished runs take a million.
+const millionVar = "HOLDFAST_MILLION"
+
+// counting is a database that counts what is written through it, by verb.
+type counting struct {
+	holdfast.Database
+	mu    sync.Mutex
+	wrote map[string]int
+}
+
+func (c *counting) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := c.Database.Open(ctx, o)
+	return &countingStore{s, c}, err
+}
+
+func (c *counting) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrote[what]++
+}
+
+// taken returns what was written since it was last called.
+func (c *counting) taken() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.wrote
+	c.wrote = make(map[string]int)
+	return was
+}
+
+type countingStore struct {
+	store.Store
+	by *counting
+}
+
+func (s *countingStore) Base() store.Store { return s.Store }
+
+func (s *countingStore) Do(ctx context.Context, c store.Command) error {
+	if c.Decl().Lane == store.Write {
+		s.by.count(c.Decl().Name)
+	}
+	return s.Store.Do(ctx, c)
+}
+
+func (s *countingStore) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	s.by.count("update")
+	return s.Store.Update(ctx, f)
+}
+
+// five is a run of five plain steps.
+func five() *run.Definition {
+	var steps []run.Step
+	for i := range 5 {
+		steps = append(steps, run.Task(fmt.Sprint("s", i), func(context.Context, any) (int, error) { return i, nil }, run.Idempotent()))
+	}
+	return run.Define("five", "1", steps...)
+}
+
+// Verifies that a run of five plain steps on the node that starts it is six transactions:
+// its start, and one a step; also where there are very many finished runs; and that on
+// PostgreSQL the rows that are read for it are as many as in an empty database.
+func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
+	finished := 5_000
+	if os.Getenv(millionVar) != "" {
+		finished = 1_000_000
+	}
+	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &counting{Database: database(where(t)), wrote: make(map[string]int)}
+			def := five()
+			e := holdfasttest.OpenOn(t, db, run.Serve(def))
+			running(t, e)
+			const each = 20
+			warm := ranSome(t, e, db, def, each)
+			empty := ranSome(t, e, db, def, each)
+			fill(t, e, name, finished)
+			full := ranSome(t, e, db, def, each)
+			t.Logf("rows read: %d by the first %d runs, %d by the next, %d with %d finished", warm, each, empty, full, finished)
+			if name == "postgres" && full > 2*empty+1000 {
+				t.Errorf("%d rows were read by %d runs, and %d with %d finished ones", empty, each, full, finished)
+			}
+		})
+	}
+}
+
+// ranSome runs some, one after the other, checks what that wrote, and returns how many rows
+// PostgreSQL read for it.
+func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition, n int) int64 {
+	t.Helper()
+	before := rowsRead(t, e)
+	db.taken()
+	for range n {
+		r, _, err := def.Start(t.Context(), e, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over(t, e, r.ID, "COMPLETED")
+	}
+	wrote := db.taken()
+	delete(wrote, "runs.define") // by the first
+	delete(wrote, "workspaces.place")
+	delete(wrote, "update") // which reads the statistics
+	if wrote["runs.start"] != n || wrote["runs.move"] != 5*n || len(wrote) != 2 {
+		t.Errorf("%d runs of five steps wrote %v", n, wrote)
+	}
+	return rowsRead(t, e) - before
+}
+
+// rowsRead is how many rows PostgreSQL has read in this database so far.
+func rowsRead(t *testing.T, e *holdfast.Engine) (n int64) {
+	t.Helper()
+	if s, err := e.Status(t.Context()); err != nil || !strings.HasPrefix(s.Database, "PostgreSQL") {
+		return 0
+	}
+	err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := postgres.Raw(tx).Exec(ctx, `SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()`); err != nil {
+			return err
+		}
+		return postgres.Raw(tx).QueryRow(ctx, `SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint
+			FROM pg_stat_user_tables WHERE relname IN ('run', 'step', 'signal', 'approval', 'effect')`).Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// fill makes finished runs, each with its step and its history.
+func fill(t *testing.T, e *holdfast.Engine, name string, n int) {
+	t.Helper()
+	const page = 50_000
+	for from := 0; from < n; from += page {
+		err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			for _, text := range fills[name] {
+				var err error
+				if name == "postgres" {
+					_, err = postgres.Raw(tx).Exec(ctx, text, from, min(page, n-from))
+				} else {
+					_, err = sqlite.Raw(tx).ExecContext(ctx, text, from, min(page, n-from))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if name == "postgres" {
+		err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := postgres.Raw(tx).Exec(ctx, `ANALYZE`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var fills = map[string][]string{
+	"postgres": {
+		`INSERT INTO holdfast.run (shard, workspace, id, definition, key, status, version, input, state, memo, step, visit, cancel_requested, created_at, started_at, finished_at, updated_at)
+		 SELECT 0, 'default', 'run_0' || n, 'five@1', 'old' || n, 'COMPLETED', 0, '{}', '{}', '{}', 's4', 1, false, now(), now(), now(), now() FROM generate_series($1::int + 1, $1::int + $2::int) n`,
+		`INSERT INTO holdfast.step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, epoch, deaths, timeout, begun, uncertain, safety, unknown, created_at, finished_at)
+		 SELECT 0, 'default', 'run_0' || n, 's4', 1, 1, 'task', 'five@1/s4', 'COMPLETED', '{}', 1, 0, 1, 0, 1000, 0, false, '', 'hold', now(), now() FROM generate_series($1::int + 1, $1::int + $2::int) n`,
+		`INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
+		 SELECT 0, gen_random_uuid(), 0, 'default', '$run/run_0' || n, 0, 'created', '{}', now() FROM generate_series($1::int + 1, $1::int + $2::int) n`,
+	},
+	"sqlite": {
+		`WITH RECURSIVE g(n) AS (SELECT ?1 + 1 UNION ALL SELECT n + 1 FROM g WHERE n < ?1 + ?2)
+		 INSERT INTO holdfast_run (shard, workspace, id, definition, key, status, version, input, state, memo, step, visit, cancel_requested, created_at, started_at, finished_at, updated_at)
+		 SELECT 0, 'default', 'run_0' || n, 'five@1', 'old' || n, 'COMPLETED', 0, '{}', '{}', '{}', 's4', 1, 0, 1, 1, 1, 1 FROM g`,
+		`WITH RECURSIVE g(n) AS (SELECT ?1 + 1 UNION ALL SELECT n + 1 FROM g WHERE n < ?1 + ?2)
+		 INSERT INTO holdfast_step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, epoch, deaths, timeout, begun, uncertain, safety, unknown, created_at, finished_at)
+		 SELECT 0, 'default', 'run_0' || n, 's4', 1, 1, 'task', 'five@1/s4', 'COMPLETED', '{}', 1, 0, 1, 0, 1000, 0, 0, '', 'hold', 1, 1 FROM g`,
+		`WITH RECURSIVE g(n) AS (SELECT ?1 + 1 UNION ALL SELECT n + 1 FROM g WHERE n < ?1 + ?2)
+		 INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, at)
+		 SELECT 0, randomblob(16), 0, 'default', '$run/run_0' || n, 0, 'created', '{}', 1 FROM g`,
+	},
+}
