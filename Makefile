@@ -4,7 +4,7 @@
 GO     ?= go
 PGRUN   = $(GO) run ./internal/pgtest/pgrun --
 PKGS   ?= ./...
-LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks ./internal/wallets ./internal/batches ./httpapi
+LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks ./internal/wallets ./internal/batches ./run ./httpapi
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -220,16 +221,122 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 	if got, want := strings.Join(names, ", "), "remind/1 COMPLETED, enough/1 COMPLETED, remind/2 COMPLETED, enough/2 COMPLETED, nap/1 COMPLETED, paid/1 COMPLETED, charge/1 COMPLETED, ask/1 COMPLETED, may/1 COMPLETED, close/1 COMPLETED, mail/1 COMPLETED"; got != want {
 		return fmt.Errorf("the steps are %s", got)
 	}
-	for _, name := range []string{"did/remind/1", "did/remind/2", "closed/i1"} {
+	return w.once(ctx, e, []string{"did/remind/1", "did/remind/2", "closed/i1"}, []string{"charge", "mail"})
+}
+
+// Verifies the parts of a run one by one, and what people do to it, with two faults at a time
+// too: they are few enough for that.
+func TestCrashOfPartsOfARun(t *testing.T) {
+	w := &world{calls: make(map[string]int)}
+	note := func(name string) run.Step {
+		return run.Task(name, func(ctx context.Context, _ any) (string, error) { return name, wrote(ctx, name) }, run.Transactional())
+	}
+	parts := map[string]struct {
+		def *run.Definition
+		// after is done when the run has begun, as often as it takes.
+		after func(h hand, id string) error
+		// ends are the statuses that the run may come to.
+		ends []string
+		did  []string // what is written once, if the run is completed
+		does []string // what happens once
+	}{
+		"loop": {def: run.Define("loop", "1",
+			run.Task("turn", func(ctx context.Context, _ any) (int64, error) {
+				info, _ := run.Of(ctx)
+				return info.Visit, wrote(ctx, "turn")
+			}, run.Transactional()),
+			run.If("again", "steps.turn.output < 2", "turn", "end")), did: []string{"did/turn/1", "did/turn/2"}},
+		"wait":   {def: run.Define("wait", "1", run.Wait("nap", time.Minute), note("x")), did: []string{"did/x/1"}},
+		"signal": {def: run.Define("signal", "1", run.Signal("paid", "payment", 0), note("x")), did: []string{"did/x/1"}},
+		"ask":    {def: run.Define("ask", "1", run.Approval("ask", "Yes?", 0, run.For("manager")), note("x")), did: []string{"did/x/1"}},
+		"effect": {def: run.Define("effect", "1", run.Task("charge", func(ctx context.Context, _ any) (string, error) {
+			return holdfast.Effect(ctx, "charge", func(ctx context.Context, _ string) (string, error) {
+				w.call(ctx, "charge")
+				return "ref", nil
+			})
+		}, run.Journaled())), does: []string{"charge"}},
+		"opaque": {def: run.Define("opaque", "1", run.Task("mail", func(ctx context.Context, _ any) (string, error) {
+			w.call(ctx, "mail")
+			return "sent", nil
+		}, run.Opaque())), does: []string{"mail"}},
+		"cancel": {def: run.Define("cancel", "1", note("x"), run.Wait("nap", time.Minute), note("y")), ends: []string{"CANCELLED"},
+			after: func(h hand, id string) error { return h.command(id, runs.Cancel, "CANCELLED") }},
+		"pause": {def: run.Define("pause", "1", note("x"), note("y")), did: []string{"did/x/1", "did/y/1"},
+			after: func(h hand, id string) error {
+				if err := h.command(id, runs.Pause, "PAUSED", "RUNNING", "COMPLETED", "PENDING", "WAITING"); err != nil {
+					return err
+				}
+				return h.command(id, runs.Resume, "RUNNING", "COMPLETED", "PENDING", "WAITING")
+			}},
+		"retry": {def: run.Define("retry", "1", run.Task("try", func(ctx context.Context, _ any) (int, error) {
+			if w.called(ctx, "mended") == 0 {
+				return 0, holdfast.NonRetryable(errors.New("not yet"))
+			}
+			return 1, wrote(ctx, "try")
+		}, run.Transactional())), did: []string{"did/try/1"},
+			after: func(h hand, id string) error {
+				if err := h.drive(id); err != nil {
+					return err
+				}
+				h.w.call(h.ctx, "mended")
+				return h.command(id, runs.Retry, "RUNNING", "COMPLETED", "WAITING")
+			}},
+	}
+	for name, p := range parts {
+		if p.ends == nil {
+			p.ends = []string{"COMPLETED"}
+		}
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Pairs: os.Getenv("HOLDFAST_PAIRS") != "",
+			Parts: func() []holdfast.Part { return []holdfast.Part{run.Serve(p.def)} },
+			Do: func(ctx context.Context, e *holdfast.Engine) error {
+				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
+				if err == nil && p.after != nil {
+					at, failed := e.Place(ctx, store.Read)
+					if _, err = run.WorkerOf(e).Once(ctx, at); failed != nil {
+						err = failed
+					}
+					if err == nil {
+						err = p.after(hand{w, ctx, e}, r.ID)
+					}
+				}
+				if err != nil {
+					return err
+				}
+				return hand{w, ctx, e}.drive(r.ID)
+			},
+			Check: func(ctx context.Context, e *holdfast.Engine) error {
+				r, created, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
+				if err != nil || created || !slices.Contains(p.ends, r.Status) {
+					return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
+				}
+				return w.once(ctx, e, p.did, p.does)
+			}})
+	}
+}
+
+// once checks that something was written, and something has happened, once.
+func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string) error {
+	for _, name := range did {
 		all, err := stream.Read(ctx, e, name, 0, 10)
 		if err != nil || len(all) != 1 {
 			return fmt.Errorf("%s has %d events, %w", name, len(all), err)
 		}
 	}
-	for _, what := range []string{"charge", "mail"} {
+	for _, what := range does {
 		if n := w.called(ctx, what); n != 1 {
 			return fmt.Errorf("%s happened %d times", what, n)
 		}
 	}
 	return nil
+}
+
+// command does a command, unless the run is past it: then it is in one of some statuses.
+func (h hand) command(id, name string, past ...string) error {
+	r, err := run.Desk(h.e).Command(h.ctx, h.e, id, name, nil)
+	if fault.CodeOf(err) == fault.InvalidTransition {
+		if r, err = runs.Get(h.ctx, h.e, id); err == nil && !slices.Contains(past, r.Status) {
+			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)
+		}
+	}
+	return err
 }

@@ -90,10 +90,10 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 			e := holdfasttest.OpenOn(t, db, run.Serve(def))
 			running(t, e)
 			const each = 20
-			warm := ranSome(t, e, db, def, each)
-			empty := ranSome(t, e, db, def, each)
+			warm := ranSome(t, e, db, def, each, false) // the first may start before the engine runs
+			empty := ranSome(t, e, db, def, each, true)
 			fill(t, e, name, finished)
-			full := ranSome(t, e, db, def, each)
+			full := ranSome(t, e, db, def, each, true)
 			t.Logf("rows read: %d by the first %d runs, %d by the next, %d with %d finished", warm, each, empty, full, finished)
 			if name == "postgres" && full > 2*empty+1000 {
 				t.Errorf("%d rows were read by %d runs, and %d with %d finished ones", empty, each, full, finished)
@@ -104,7 +104,7 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 
 // ranSome runs some, one after the other, checks what that wrote, and returns how many rows
 // PostgreSQL read for it.
-func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition, n int) int64 {
+func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition, n int, exact bool) int64 {
 	t.Helper()
 	before := rowsRead(t, e)
 	db.taken()
@@ -119,7 +119,7 @@ func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition
 	delete(wrote, "runs.define") // by the first
 	delete(wrote, "workspaces.place")
 	delete(wrote, "update") // which reads the statistics
-	if wrote["runs.start"] != n || wrote["runs.move"] != 5*n || len(wrote) != 2 {
+	if exact && (wrote["runs.start"] != n || wrote["runs.move"] != 5*n || len(wrote) != 2) {
 		t.Errorf("%d runs of five steps wrote %v", n, wrote)
 	}
 	return rowsRead(t, e) - before

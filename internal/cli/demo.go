@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
 )
 
 const (
@@ -31,13 +32,14 @@ const (
 
 // demo tells the story of actions that must not happen twice: invoices that many
 // close at the same moment, that are closed by processes which are killed, and
-// that are paid by processes which are killed after the card was charged; and of a batch
-// that several cancel in its middle. What it shows is counted from what the callers were told, and then again from what the
+// that are paid by processes which are killed after the card was charged; of a batch that
+// several cancel in its middle; and of a run that many start at once. What it shows is counted from what the callers were told, and then again from what the
 // database has recorded; where the two disagree, it fails.
 type demo struct {
 	*shop
 	callers
 	scans *batch.Kind[int, string]
+	chase *run.Definition
 	run   string // makes the names of one run its own
 	out   io.Writer
 	bar   *bar
@@ -46,7 +48,7 @@ type demo struct {
 }
 
 func newDemo(p *program, db databaseFlags) *demo {
-	return &demo{shop: newShop(), scans: scanKind(), callers: callers{env: p.env, db: db}, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoRaces)}
+	return &demo{shop: newShop(), scans: scanKind(), chase: chase(), callers: callers{env: p.env, db: db}, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoRaces)}
 }
 
 // tell tells the story. A stop in between is the context's error.
@@ -64,7 +66,7 @@ func (d *demo) tell(ctx context.Context) error {
 }
 
 func (d *demo) chapters(ctx context.Context) error {
-	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails, d.refunds} {
+	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails, d.refunds, d.chases} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}

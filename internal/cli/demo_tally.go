@@ -10,7 +10,7 @@ import (
 
 // counts are the sums of the story.
 type counts struct {
-	bodies, claims, lost, closed, kills, charges, mails, refunds int
+	bodies, claims, lost, closed, kills, charges, mails, refunds, runs, reminders, decisions int
 }
 
 // tally is the sum of all accounts: as it was told to the callers, and as the
@@ -91,6 +91,9 @@ func (t tally) rows() []row {
 		{"charges", t.told.charges, t.recorded.charges, fmt.Sprintf("%d asked for again, and known by the key", t.repeated)},
 		{"mails", t.told.mails, t.recorded.mails, "by an after-effect"},
 		{"refunds", t.told.refunds, t.recorded.refunds, "of what nobody accepted"},
+		{"runs started", t.told.runs, t.recorded.runs, "under one key"},
+		{"reminders", t.told.reminders, t.recorded.reminders, "by a step that the run comes back to"},
+		{"decisions", t.told.decisions, t.recorded.decisions, "of one approval"},
 	}
 }
 

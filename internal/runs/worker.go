@@ -59,11 +59,12 @@ type Worker struct {
 	Parallel int
 	Lease    time.Duration // [hold.Lease] if not set
 
-	once    sync.Once
-	slots   hold.Slots
-	bodies  sync.WaitGroup
-	running atomic.Bool
-	stop    context.Context
+	once   sync.Once
+	slots  hold.Slots
+	bodies sync.WaitGroup
+
+	mu   sync.Mutex
+	stop context.Context // ends when it is to stop; nil: it does not run
 }
 
 func (w *Worker) init() {
@@ -73,12 +74,25 @@ func (w *Worker) init() {
 // Run works until ctx ends, and then waits for the bodies that run.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
-	w.stop = ctx
-	w.running.Store(true)
+	w.runs(ctx)
 	defer w.bodies.Wait()
-	defer w.running.Store(false)
+	defer w.runs(nil)
 	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.look, Needs: w.needs}
 	p.Run(ctx)
+}
+
+// runs notes whether it runs. Who has begun a body, or is about to, has done so before.
+func (w *Worker) runs(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stop = ctx
+}
+
+// running says whether it runs.
+func (w *Worker) running() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stop != nil
 }
 
 // needs are the steps that it looks for.
@@ -168,7 +182,7 @@ func (w *Worker) begin(ctx context.Context, l *Live, handlers map[string]Handled
 	if l.Step.Handler == "" {
 		return w.Desk.Tick(ctx, w.Engine, l, w.Name, w.lease(), func(handler string) (Handled, bool) {
 			h, ok := handlers[handler]
-			return h, ok && room && w.running.Load()
+			return h, ok && room && w.running()
 		})
 	}
 	if !room {
@@ -184,37 +198,49 @@ func (w *Worker) lease() time.Duration {
 	return hold.Lease
 }
 
-// Eager says of the steps that a run begins with, or goes on with, which this worker does at
-// once: those of its handlers, while it runs and has room. It returns what to do with a step
-// that was taken so, and with room that was not used.
+// Eager says of the steps that a run begins with which this worker does at once: those of
+// its handlers, while it runs and has room. It returns what to do with a step that was taken
+// so; free must be called, and gives back room that was not used.
 func (w *Worker) Eager() (mine Mine, serve func(*Live), free func()) {
 	w.init()
-	reserved := false
+	var stop context.Context // room is reserved
 	mine = func(handler string) (Handled, bool) {
 		h, ok := w.Handlers()[handler]
-		if !ok || !w.running.Load() || w.Kind != "" {
-			return h, false
+		if ok && stop == nil && w.Kind == "" {
+			stop = w.reserve()
 		}
-		if !reserved {
-			reserved = w.slots.Try()
-		}
-		return h, reserved
+		return h, ok && stop != nil
+	}
+	done := func() {
+		w.slots.Free(1)
+		w.bodies.Done()
 	}
 	free = func() {
-		if reserved {
-			reserved = false
-			w.slots.Free(1)
+		if stop != nil {
+			stop = nil
+			done()
 		}
 	}
 	serve = func(l *Live) {
-		reserved = false
-		step := *l
-		w.bodies.Go(func() {
-			defer w.slots.Free(1)
-			w.Serve(w.stop, step)
-		})
+		ctx, step := stop, *l
+		stop = nil
+		go func() {
+			defer done()
+			w.Serve(ctx, step)
+		}()
 	}
 	return mine, serve, free
+}
+
+// reserve makes room for a body, if it runs and there is any, and returns its context.
+func (w *Worker) reserve() context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop == nil || w.stop.Err() != nil || !w.slots.Try() {
+		return nil
+	}
+	w.bodies.Add(1)
+	return w.stop
 }
 
 // Serve runs a body under its hold and records how it ended, and goes on with the run as
@@ -337,7 +363,7 @@ func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Jour
 	}
 	mine := func(handler string) (Handled, bool) {
 		h, ok := w.Handlers()[handler]
-		return h, ok && w.running.Load() && w.Kind == ""
+		return h, ok && w.running() && w.Kind == ""
 	}
 	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Mine: mine}
 	if len(done.Commits) == 0 {

@@ -72,7 +72,9 @@ func request(ctx context.Context, o run.Outgoing) (*http.Request, error) {
 }
 
 // safe says of a method that to repeat it does no harm.
-func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions }
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
 
 // bodyOrText is an answer's body as JSON: what is none is a text.
 func bodyOrText(body []byte) json.RawMessage {
