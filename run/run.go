@@ -338,3 +338,13 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runs.Body {
 		return runs.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
 	}
 }
+
+// List returns runs, the newest first, of a status and of a definition; "" is any.
+func List(ctx context.Context, d holdfast.Doer, status, definition string, limit int) ([]Run, error) {
+	all, err := runs.List(ctx, d, runs.Filter{Status: status, Definition: definition}, "", limit)
+	out := make([]Run, len(all))
+	for i, r := range all {
+		out[i] = public(r)
+	}
+	return out, err
+}
