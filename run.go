@@ -41,6 +41,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
 	var loops sync.WaitGroup
+	pulse := &wake.Pulse{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log}
+	loops.Go(func() { pulse.Run(ctx) })
 	for _, f := range e.loops {
 		loops.Go(func() { f(ctx) })
 	}
@@ -54,10 +56,11 @@ func (e *Engine) Run(ctx context.Context) error {
 // Parts call it when they are started.
 func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
 
-// Sweep adds something that the engine's janitor does on each of its rounds. Parts
-// call it when they are started.
-func (e *Engine) Sweep(name string, f func(context.Context) (int, error)) {
-	e.janitor.Sweeps = append(e.janitor.Sweeps, hold.Sweep{Name: name, Run: f})
+// Sweep adds something that the engine's janitor does on each of its rounds or, if
+// needs are said, on those that find something of them. Parts call it when they are
+// started.
+func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs ...wake.Need) {
+	e.janitor.Sweeps = append(e.janitor.Sweeps, hold.Sweep{Name: name, Run: f, Needs: needs})
 }
 
 // Round has the janitor go round once, now. It is for tests.
@@ -130,18 +133,27 @@ func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
-	j := &hold.Janitor{Every: every, Log: e.log, Sweeps: []hold.Sweep{{
-		Name: "tasks", Run: func(ctx context.Context) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
+	j := &hold.Janitor{Every: every, Log: e.log, Glance: e.glance, Sweeps: []hold.Sweep{{
+		Name: "tasks", Needs: []wake.Need{{Kind: wake.HeldTask}}, Run: func(ctx context.Context) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
 	}, {
-		Name: "reactions", Run: func(ctx context.Context) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
+		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
 	}, {
-		Name: "books", Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
+		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
 	}}}
 	if keep > 0 {
 		pruner := &history.Pruner{Keep: keep}
 		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "history", Run: func(ctx context.Context) (int, error) { return pruner.Sweep(ctx, e) }})
 	}
 	return j
+}
+
+// glance says for which needs there is something, on any shard.
+func (e *Engine) glance(ctx context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+	shards, err := e.Shards(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return wake.Glance(ctx, e, shards, needs)
 }
 
 // stalled says that this node no longer frees what crashes leave held.

@@ -35,16 +35,17 @@ type keeperKey struct{}
 func keeperOf(e *holdfast.Engine) *keeper {
 	return e.Shared(keeperKey{}, func() any {
 		k := &keeper{engine: e, kinds: make(map[string]batches.New), slots: hold.NewSlots(cleaners), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
-		poll := func(look func(context.Context) (bool, error)) func(context.Context) {
-			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: look, Idle: keepEvery}
+		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: look, Idle: keepEvery,
+				Needs: func() []wake.Need { return []wake.Need{{Kind: kind}} }}
 			return p.Run
 		}
-		e.Background(poll(k.look))
+		e.Background(poll(wake.Keeping, k.look))
 		e.Background(func(ctx context.Context) { // a cleanup that hangs holds up no teardown
 			defer k.cleaning.Wait()
-			poll(k.sweeps)(ctx)
+			poll(wake.Cleaning, k.sweeps)(ctx)
 		})
-		e.Sweep("batches", k.sweep)
+		e.Sweep("batches", k.sweep, wake.Need{Kind: wake.LiveBatch})
 		return k
 	}).(*keeper)
 }

@@ -62,6 +62,9 @@ var workloads = []workload{
 	// with a row of its ledger, and settled with its event. Each client takes its own
 	// and settles one after the other, or, where a system can, all at once.
 	{name: "batch-items", fill: fillItems, start: startBatchItems},
+	// A run of five plain steps, started under a key of its own and taken to its end: six
+	// transactions, each with two events or more.
+	{name: "run-steps", start: startRuns},
 }
 
 // seedAll calls f for every row, from many goroutines.

@@ -58,6 +58,9 @@ type following struct {
 	after string // the position of the last event that was given
 	b     *backoff
 	met   bool // the server has answered once
+	// over says, where a connection has ended, whether that was the end of all; nil is
+	// never.
+	over func(context.Context) bool
 }
 
 // errEnough says that the loop was left.
@@ -71,6 +74,8 @@ func (f *following) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return failed.told(ctx)
+		case f.over != nil && f.met && f.over(ctx):
+			return nil
 		case !failed.passing, !f.met && tries >= f.c.o.Attempts:
 			return failed.fault
 		case !f.b.wait(ctx, failed.after):

@@ -245,16 +245,7 @@ func readBatchEvents(c *call, in *batchEventsIn) (wire.List[wire.Event], error) 
 			return c.followBatch(ctx, in.ID, from, give)
 		})
 	}
-	found, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: batches.Stream(in.ID), From: from, Limit: p.limit})
-	all := make([]wire.Event, len(found))
-	next := ""
-	for i, e := range found {
-		all[i] = toldEvent(e)
-		if len(found) == p.limit {
-			next = strconv.FormatInt(e.Version, 10)
-		}
-	}
-	return listed(c, all, next), err
+	return c.toldPage(batches.Stream(in.ID), from, p.limit)
 }
 
 // followBatch gives what happens to a batch, until that is its end.

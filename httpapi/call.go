@@ -24,10 +24,11 @@ type call struct {
 	// idempotency is the request's key, "" for none; done says that the answer
 	// has been written by the handler itself.
 	idempotency string
-	handlers    map[[4]string]string // of operations, by what they are of
-	repoints    bool                 // its key points to an operation that was put back
-	found       *named               // the lifecycle, once it was looked up
-	keep        any                  // what is kept of the answer, if that is not all of it
+	handlers    map[[4]string]string       // of operations, by what they are of
+	repoints    bool                       // its key points to an operation that was put back
+	found       *named                     // the lifecycle, once it was looked up
+	steps       map[string]map[string]bool // of lifecycles that a definition names
+	keep        any                        // what is kept of the answer, if that is not all of it
 	done        bool
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -252,10 +253,18 @@ type listClaimsIn struct {
 	Cursor string `query:"cursor"`
 }
 
+func checkState(state string) error {
+	switch state {
+	case "", "held", "due", "uncertain":
+		return nil
+	}
+	return fault.New(fault.Validation, "state is held, due or uncertain")
+}
+
 // operations reads a page of operations.
 func (c *call) operations(state string, limit *int, cursor string) (found []lifecycle.Pending, next string, err error) {
-	if state != "" && state != "held" && state != "due" && state != "uncertain" {
-		return nil, "", fault.New(fault.Validation, "state is held, due or uncertain")
+	if err := checkState(state); err != nil {
+		return nil, "", err
 	}
 	p, err := c.page(limit, cursor)
 	if err != nil {
@@ -278,12 +287,35 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 }
 
 func listOperations(c *call, in *listClaimsIn) (wire.List[wire.Operation], error) {
-	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
-	all := make([]wire.Operation, len(found))
-	for i, x := range found {
-		all[i] = operationOf(c, x.Operation, x.Effects)
+	p, err := c.page(in.Limit, in.Cursor)
+	if err == nil {
+		err = checkState(in.State)
 	}
-	return listed(c, all, next), err
+	if err != nil {
+		return wire.List[wire.Operation]{}, err
+	}
+	var all []wire.Operation
+	next, behind := "", p.after
+	if !runs.IsOperation(p.after) { // those of steps come behind the others
+		var found []lifecycle.Pending
+		if found, next, err = c.operations(in.State, in.Limit, in.Cursor); err != nil {
+			return wire.List[wire.Operation]{}, err
+		}
+		for _, x := range found {
+			all = append(all, operationOf(c, x.Operation, x.Effects))
+		}
+		behind = ""
+	}
+	if room := p.limit - len(all); room > 0 && (in.State == "" || in.State == "uncertain") {
+		more, last, err := c.stepOperations(behind, room)
+		if err != nil {
+			return wire.List[wire.Operation]{}, err
+		}
+		if all = append(all, more...); len(more) == room {
+			next = last
+		}
+	}
+	return listed(c, all, next), nil
 }
 
 // handlerOf names the handler of an operation, and looks it up once for those that are
@@ -316,6 +348,9 @@ type resolveIn struct {
 }
 
 func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
+	if operation, ok := runs.OperationOf(in.ID); ok {
+		return resolveStep(c, operation, in.Body)
+	}
 	known := make([]lifecycle.Resolution, len(in.Body.Effects))
 	for i, x := range in.Body.Effects {
 		known[i] = lifecycle.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}

@@ -24,6 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/run/calls"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -49,6 +51,10 @@ func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
 	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
+	e.Background(newStepper(s).run)
+	if err := run.Door(calls.With(egress.Policy{Allow: p.o.AllowPrivate}.Guarded())).Start(ctx, e); err != nil {
+		return err
+	}
 	if err := batch.Keep().Start(ctx, e); err != nil {
 		return err
 	}

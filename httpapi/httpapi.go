@@ -33,6 +33,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/tokens"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/run"
 )
 
 // Options says how an API works. The zero value is ready to use.
@@ -103,6 +105,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{})}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
+	run.Keep(engine)                  // and so does who looks after runs
 	a.metrics = newMetrics(a)
 	a.metrics.also(a, o.Metrics, o.Log)
 	a.serveWebhooks(o)
@@ -124,12 +127,15 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.workspaceRoutes()
 	a.walletRoutes()
 	a.batchRoutes()
+	a.definitionRoutes()
+	a.runRoutes()
+	a.approvalRoutes()
 	var err error
 	if a.openapi, err = a.document31(); err != nil { // of our own shapes, it does not fail
 		panic(err)
 	}
-	engine.Sweep("requests", func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, engine) })
-	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) })
+	engine.Sweep("requests", func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, engine) }, wake.Need{Kind: wake.OldRequest})
+	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
 }

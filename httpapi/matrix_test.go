@@ -61,6 +61,15 @@ var exampleBodies = map[string]any{
 	"createWebhook":    wire.NewWebhook{URL: "https://example.com/"},
 	"rotateWebhook":    wire.RotateWebhook{},
 
+	"defineWorkflow": json.RawMessage(`{"name":"nap","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`),
+	"startRun":       wire.StartRun{DefinitionID: "nobodys@1"},
+	"cancelRun":      wire.Command{},
+	"pauseRun":       wire.Command{},
+	"resumeRun":      wire.Command{},
+	"retryRun":       wire.Command{},
+	"signalRun":      wire.Signal{Type: "t"},
+	"decideApproval": wire.Decide{Decision: "approved"},
+
 	"putHandler":        wire.PutHandler{Kind: "worker"},
 	"putLifecycle":      json.RawMessage(jobConfig),
 	"claimTasks":        wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, WaitMs: new(wire.Millis)},
@@ -177,7 +186,7 @@ func TestWhoMayWhat(t *testing.T) {
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
-		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true}
+		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "defineWorkflow": true}
 	for _, r := range d.api.Routes() {
 		want := map[keys.Role]bool{keys.Admin: true}
 		switch {
@@ -267,6 +276,10 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 		us.want(us.ask("POST", "streams/oursstr/events", exampleBodies["appendEvents"], nil), 201, "")
 		var hook wire.CreatedWebhook
 		us.want(us.ask("POST", "webhooks", exampleBodies["createWebhook"], &hook), 201, "")
+		us.want(us.ask("POST", "workflow-definitions", `{"name":"oursdef","version":"1","steps":[{"name":"may","type":"approval","prompt":"?"}]}`, nil), 201, "")
+		ran := us.start("oursdef@1", `{"ours":1}`)
+		var asked wire.List[wire.Approval]
+		us.want(us.ask("GET", "approvals", nil, &asked), 200, "")
 		before := us.everything("oursent", "oursstr", "oursrea")
 		for _, r := range d.api.Routes() {
 			nobodys := ofNobody(r)
@@ -280,6 +293,12 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 					return ours.ID
 				case name == "id" && strings.HasPrefix(r.Path, "webhooks"):
 					return hook.ID
+				case name == "id" && strings.HasPrefix(r.Path, "workflow-runs"):
+					return ran.ID
+				case name == "id" && strings.HasPrefix(r.Path, "workflow-definitions"):
+					return "oursdef@1"
+				case name == "id" && strings.HasPrefix(r.Path, "approvals"):
+					return asked.Items[0].ID
 				case name == "id":
 					return made.Entity.Claim.Operation
 				case name == "token":
@@ -289,7 +308,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				}
 				return nobodys(name)
 			}
-			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" {
+			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "defineWorkflow" {
 				continue // they make one
 			}
 			said := func(values func(string) string) string {
@@ -306,8 +325,8 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				t.Errorf("%s: of another workspace's: %s\nof nobody's: %s", r.ID, a, b)
 			}
 		}
-		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks"} {
-			if text := textOf(them.ask("GET", path, nil, nil)); strings.Contains(text, "ours") || strings.Contains(text, ours.ID) || strings.Contains(text, hook.ID) {
+		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks", "workflow-runs", "workflow-definitions", "approvals"} {
+			if text := textOf(them.ask("GET", path, nil, nil)); strings.Contains(text, "ours") || strings.Contains(text, ours.ID) || strings.Contains(text, hook.ID) || strings.Contains(text, ran.ID) {
 				t.Errorf("%s tells %s", path, text)
 			}
 		}
@@ -323,7 +342,7 @@ func (d *door) everything(entity, stream, reaction string) string {
 	d.t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"lifecycles/invoice/entities", "lifecycles/invoice/entities/" + entity + "/history", "streams/" + stream + "/events",
-		"reactions", "reactions/" + reaction, "reactions/*/streams", "keys", "claims", "operations", "webhooks"} {
+		"reactions", "reactions/" + reaction, "reactions/*/streams", "keys", "claims", "operations", "webhooks", "workflow-runs", "workflow-definitions", "approvals"} {
 		all.WriteString(requestIDs.ReplaceAllString(textOf(d.ask("GET", path, nil, nil)), ""))
 	}
 	return all.String()

@@ -86,6 +86,9 @@ func (c *call) keptInTx() (answer any, err error) {
 			return nil, err
 		}
 	}
+	if c.route.before != nil {
+		c.route.before(c)
+	}
 	r := c.r
 	defer func() { c.r = r }()
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {

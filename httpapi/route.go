@@ -25,8 +25,9 @@ type route struct {
 	status           int         // of success
 	also             int         // another one of success, 0 for none
 	once             once
-	stream           bool // it may answer with a stream of events
-	drawn            bool // it may answer with a picture
+	stream           bool        // it may answer with a stream of events
+	drawn            bool        // it may answer with a picture
+	before           func(*call) // looks up, before a transaction begins, what cannot be looked up in it
 	in               *input
 	out              reflect.Type
 	serve            func(*call) (any, error)

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -33,14 +34,11 @@ const calledAtOnce = 64
 
 type handledKey struct{ workspace, reaction string }
 
-// learnHandled is how often a node looks for reactions that others have put.
-const learnHandled = 5 * time.Second
-
 // learn keeps to what is registered, until ctx ends.
 func (s *servant) learn(ctx context.Context) {
 	woken, end := s.engine.Hub().Wait(handlers.Topic)
 	defer end()
-	tick := time.NewTicker(learnHandled)
+	tick := time.NewTicker(handlers.LearnEvery)
 	defer tick.Stop()
 	for {
 		if err := s.look(ctx); err != nil && ctx.Err() == nil {
@@ -160,33 +158,14 @@ func toldEvent(e events.Event) wire.Event {
 type handled struct {
 	revision int64
 	all      []reactions.Info
+	workers  map[string]runs.Handled // what is known of the handlers that are workers'
 }
 
 // servedBy returns the reactions of the call's workspace that some handlers serve.
 func (c *call) servedBy(names []string) (some []reactions.Info, err error) {
-	e := c.api.engine
-	at, err := e.Place(c.ctx(), store.Read)
+	now, err := c.declared()
 	if err != nil {
 		return nil, err
-	}
-	g, err := e.Registry(c.ctx(), at, true)
-	if err != nil {
-		return nil, err
-	}
-	known, _ := c.api.handled.Load(at.Workspace)
-	now, ok := known.(handled)
-	if !ok || now.revision != g.Revision {
-		now = handled{revision: g.Revision}
-		all, err := reactions.List(c.ctx(), e, "")
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range all {
-			if x.Options.Handler != "" {
-				now.all = append(now.all, x)
-			}
-		}
-		c.api.handled.Store(at.Workspace, now)
 	}
 	for _, x := range now.all {
 		for _, name := range names {
@@ -197,4 +176,72 @@ func (c *call) servedBy(names []string) (some []reactions.Info, err error) {
 		}
 	}
 	return some, nil
+}
+
+// workers returns what is known of some handlers, as far as they are workers'.
+func (c *call) workers(names []string) (map[string]runs.Handled, error) {
+	now, err := c.declared()
+	if err != nil {
+		return nil, err
+	}
+	some := make(map[string]runs.Handled, len(names))
+	for _, name := range names {
+		if h, ok := now.workers[name]; ok {
+			some[name] = h
+		}
+	}
+	return some, nil
+}
+
+// declared is what the call's workspace has declared. It is read again when its registry has
+// changed.
+func (c *call) declared() (handled, error) {
+	e := c.api.engine
+	at, err := e.Place(c.ctx(), store.Read)
+	if err != nil {
+		return handled{}, err
+	}
+	g, err := e.Registry(c.ctx(), at, true)
+	if err != nil {
+		return handled{}, err
+	}
+	known, _ := c.api.handled.Load(at.Workspace)
+	if now, ok := known.(handled); ok && now.revision == g.Revision {
+		return now, nil
+	}
+	now := handled{revision: g.Revision, workers: make(map[string]runs.Handled)}
+	all, err := reactions.List(c.ctx(), e, "")
+	if err != nil {
+		return now, err
+	}
+	for _, x := range all {
+		if x.Options.Handler != "" {
+			now.all = append(now.all, x)
+		}
+	}
+	if err := now.readWorkers(c.ctx(), e); err != nil {
+		return now, err
+	}
+	c.api.handled.Store(at.Workspace, now)
+	return now, nil
+}
+
+// readWorkers reads the handlers of the context's workspace that are workers'.
+func (n handled) readWorkers(ctx context.Context, d holdfast.Doer) error {
+	const page = 500
+	for behind := ""; ; {
+		all, err := handlers.List(ctx, d, behind, page)
+		if err != nil {
+			return err
+		}
+		for _, h := range all {
+			behind = h.Name
+			if h.Kind == "worker" {
+				n.workers[h.Name] = runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}
+			}
+		}
+		if len(all) < page {
+			return nil
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -65,11 +66,11 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		topics = append(topics, store.MarkTopic(x.Name))
 	}
 	for _, name := range b.Handlers {
-		topics = append(topics, batches.Topic(name))
+		topics = append(topics, batches.Topic(name), runs.Topic(name))
 	}
 	err = c.await(wait, topics, func() (bool, error) {
 		// Each kind is first in its turn, so that none starves behind the others.
-		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems}
+		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
 		first := int(c.api.turns.Add(1) % int64(len(takes)))
 		var err error
 		for i := range takes {
@@ -205,6 +206,9 @@ func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
 	if batches.IsTask(in.ID) {
 		return completeItem(c, in)
 	}
+	if isStep(in.ID) {
+		return completeStep(c, in)
+	}
 	e, err := lifecycle.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, in.Body.Output, in.Body.State)
 	return endedTask(e), err
 }
@@ -259,6 +263,9 @@ func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
 		e, err := batches.Fail(c.ctx(), c.api.engine, t, b.Message, batches.Pause(t.Failures+1), b.Invalid || !retryable)
 		return wire.EndedTask{Status: e.State}, err
 	}
+	if isStep(in.ID) {
+		return failStep(c, in)
+	}
 	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable, b.Invalid)
 	return endedTask(e), err
 }
@@ -278,6 +285,9 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 	}
 	if batches.IsTask(in.ID) {
 		return renewItem(c, in, lease)
+	}
+	if isStep(in.ID) {
+		return renewStep(c, in, lease)
 	}
 	if reactions.IsTask(in.ID) {
 		if err := entities.CheckLease(lease); err != nil {
@@ -323,7 +333,10 @@ func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
 		return wire.EffectState{}, err
 	}
 	if reactions.IsTask(in.ID) || batches.IsTask(in.ID) {
-		return wire.EffectState{}, fault.New(fault.Validation, "effects are those of actions: an event or an item is repeated, under the same idempotencyKey, until it is done")
+		return wire.EffectState{}, fault.New(fault.Validation, "effects are those of actions and of steps of runs: an event or an item is repeated, under the same idempotencyKey, until it is done")
+	}
+	if isStep(in.ID) {
+		return journalStepEffect(c, in.ID, b)
 	}
 	x, err := lifecycle.TaskEffect(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Name, b.Ordinal, b.Result, b.NotDone)
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err

@@ -3,7 +3,9 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +65,8 @@ func (b *board) start() {
 		runs.SocketOf(b.engine).Plug(firer{b})
 		b.engine.Background(b.resume)
 		b.engine.Sweep("lifecycles", b.sweep)
-		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) })
+		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) },
+			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(attempts.Kept.Milliseconds(), 10)})
 	})
 }
 
@@ -107,7 +110,7 @@ func (b *board) resume(ctx context.Context) {
 	for _, name := range b.names() {
 		topics = append(topics, entities.Topic(name))
 	}
-	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), Look: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), Needs: b.needs, Look: func(ctx context.Context) (bool, error) {
 		return b.look(ctx, room, &running)
 	}}
 	p.Run(ctx)
@@ -118,13 +121,7 @@ func (b *board) look(ctx context.Context, room chan struct{}, running *sync.Wait
 	if err != nil {
 		return false, err
 	}
-	leases := make(map[string]time.Duration)
-	for _, name := range b.names() {
-		leases[entities.Own(name)] = b.site(name).lease(new(asked))
-	}
-	for _, name := range b.putThrough() {
-		leases[entities.Own(name)] = hold.Lease
-	}
+	leases := b.leases()
 	for _, shard := range shards {
 		n := cap(room) - len(room)
 		if n == 0 {
@@ -144,6 +141,22 @@ func (b *board) look(ctx context.Context, room chan struct{}, running *sync.Wait
 		}
 	}
 	return found, nil
+}
+
+// leases are the queues that this node takes operations of, and for how long.
+func (b *board) leases() map[string]time.Duration {
+	leases := make(map[string]time.Duration)
+	for _, name := range b.names() {
+		leases[entities.Own(name)] = b.site(name).lease(new(asked))
+	}
+	for _, name := range b.putThrough() {
+		leases[entities.Own(name)] = hold.Lease
+	}
+	return leases
+}
+
+func (b *board) needs() []wake.Need {
+	return wake.Needs(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
 }
 
 // take resumes one operation.
@@ -211,15 +224,24 @@ func (b *board) sweep(ctx context.Context) (freed int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	held := wake.Need{Kind: wake.HeldOperation}
+	there, err := wake.Glance(ctx, b.engine, shards, []wake.Need{held})
+	if err != nil {
+		return 0, err
+	}
+	lapsed := shards
+	if !there[held] { // one question for all lifecycles
+		lapsed = nil
+	}
 	for _, name := range b.dueNow() {
-		n, failed := b.site(name).sweep(ctx, shards)
+		n, failed := b.site(name).sweep(ctx, lapsed)
 		if freed, err = freed+n, errors.Join(err, failed); failed == nil {
 			b.mu.Lock()
 			b.swept[name] = clock.Now()
 			b.mu.Unlock()
 		}
 	}
-	n, failed := b.sweepDoor(ctx, shards)
+	n, failed := b.sweepDoor(ctx, lapsed)
 	freed, err = freed+n, errors.Join(err, failed)
 	for _, shard := range shards {
 		err = errors.Join(err, b.strays(ctx, shard))
@@ -227,7 +249,7 @@ func (b *board) sweep(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// sweep frees what crashes left of one lifecycle: one that fails keeps no other from
+// sweep frees what crashes left of one lifecycle on some shards: one that fails keeps no other from
 // being freed.
 func (s *site) sweep(ctx context.Context, shards []int16) (freed int, err error) {
 	for _, shard := range shards {

@@ -77,6 +77,7 @@ func (p *doorPart) Start(_ context.Context, e *holdfast.Engine) error {
 	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
+	handlers.Watch(e)
 	return nil
 }
 
@@ -290,19 +291,18 @@ var doorsVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.R
 		return err
 	})
 
-// How often a node looks for lifecycles that others have put, and how far it looks
-// back: a transaction that began earlier may commit later.
+// How far a node looks back for lifecycles that others have put, in ms: a transaction
+// that began earlier may commit later.
 const (
-	learnEvery = 5 * time.Second
-	lookBack   = 60_000
-	learnPage  = 500
+	lookBack  = 60_000
+	learnPage = 500
 )
 
 // learn finds the lifecycles that were put, on whatever node, until ctx ends: this
 // node resumes their operations, frees what is left of them, and runs their
 // after-effects.
 func (d *door) learn(ctx context.Context) {
-	ticks := time.NewTicker(learnEvery)
+	ticks := time.NewTicker(handlers.LearnEvery)
 	defer ticks.Stop()
 	woken, end := d.board.engine.Hub().Wait(handlers.Topic)
 	defer end()

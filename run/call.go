@@ -47,9 +47,9 @@ func (p *callPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if p.caller == nil {
 		return fault.New(fault.Validation, "run.Calls needs somebody who calls")
 	}
-	k := keeperOf(e)
-	k.start()
-	return k.add(runs.CallHandler, &handler{body: p.call})
+	keeperOf(e).replace(runs.CallHandler, &handler{body: p.call})
+	Keep(e)
+	return nil
 }
 
 func (p *callPart) call(ctx context.Context, l *runs.Live) (runs.Done, error) {

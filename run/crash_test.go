@@ -169,7 +169,7 @@ func (h hand) resolve(l *runs.Live) error {
 			known = append(known, k)
 		}
 	}
-	_, err = run.Desk(h.e).Resolve(h.ctx, h.e, l.Operation(), known, "")
+	_, err = run.Desk(h.e).Resolve(h.ctx, h.e, l.Operation(), known, "", "ann")
 	if fault.CodeOf(err) == fault.Conflict { // the answer was lost, and it is resolved
 		err = nil
 	}

@@ -60,7 +60,11 @@ func Define(name, version string, steps ...Step) *Definition {
 func (d *Definition) Keep(how time.Duration) *Definition {
 	c := *d.def
 	c.Retention = how
-	return &Definition{def: &c, bad: d.bad, handlers: d.handlers}
+	kept := &Definition{def: &c, bad: d.bad, handlers: d.handlers}
+	if how < time.Millisecond && kept.bad == nil {
+		kept.bad = fault.New(fault.Validation, "runs are kept for a millisecond at the least: %s", how)
+	}
+	return kept.checked()
 }
 
 // Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that are
@@ -164,7 +168,7 @@ func Signal(name, signal string, timeout time.Duration, o ...StepOption) Step {
 
 // Approval waits for somebody to [Decide], for so long; 0 is for ever. The step's output is
 // the decision. A rejection goes where [OnReject] says; without it, a condition that follows
-// decides what to do, and if there is none, the step has failed.
+// and looks at the decision says what to do, and if there is none, the step has failed.
 func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step {
 	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
 }

@@ -22,9 +22,20 @@ func Keep(e *holdfast.Engine) {
 
 // bring makes a handler known, unless there is one.
 func (k *keeper) bring(name string, h *handler) {
-	if _, there := k.all()[name]; !there {
+	k.mu.Lock()
+	there := k.handlers[name] != nil
+	k.mu.Unlock()
+	if !there {
 		_ = k.add(name, h) // somebody was first
 	}
+}
+
+// replace makes a handler known, whoever did that before.
+func (k *keeper) replace(name string, h *handler) {
+	k.mu.Lock()
+	delete(k.handlers, name)
+	k.mu.Unlock()
+	_ = k.add(name, h) // there is none
 }
 
 // Door is for the packages of this module, and of no use outside it: it has an engine serve

@@ -289,19 +289,41 @@ func Of(ctx context.Context) (Info, bool) {
 	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: l.Step.Visit, Attempt: l.Step.Attempts, Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
-// Patch changes the run's state when the task is done, by a merge patch (RFC 7396). Outside
-// of a task it is an error.
+// Patch changes the run's state when the task is done, by a merge patch (RFC 7396); the
+// second goes on top of the first. Outside of a task it is an error.
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
 		return outside("a patch")
 	}
 	data, err := json.Marshal(merge)
+	if err == nil && w.patch != nil {
+		data, err = both(w.patch, data)
+	}
 	if err != nil {
 		return fault.New(fault.Validation, "the patch cannot be kept as JSON: %v", err)
 	}
 	w.patch = data
 	return nil
+}
+
+// both is one patch that does what two do, one after the other.
+func both(first, second []byte) ([]byte, error) {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(first, &a) != nil || json.Unmarshal(second, &b) != nil || a == nil || b == nil {
+		return second, nil // one of them is no object, and replaces all
+	}
+	for name, v := range b {
+		if was, ok := a[name]; ok {
+			joined, err := both(was, v)
+			if err != nil {
+				return nil, err
+			}
+			v = joined
+		}
+		a[name] = v
+	}
+	return json.Marshal(a)
 }
 
 // Commit has something written in the transaction that ends the step: it is there exactly
@@ -333,7 +355,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runs.Body {
 		}
 		data, err := json.Marshal(output)
 		if err != nil {
-			return runs.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err))
+			return runs.Done{}, runs.Unheard(holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err)))
 		}
 		return runs.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,11 +48,10 @@ func over(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 // Verifies that a run takes its steps in order, with a condition that loops, a wait, a
 // signal and an approval, and that what each brought is there for the next.
 func TestARunFromStartToEnd(t *testing.T) {
-	var tries atomic.Int32
 	def := run.Define("chase", "1",
-		run.Task("remind", func(ctx context.Context, o order) (map[string]int, error) {
-			n := tries.Add(1)
-			return map[string]int{"n": int(n)}, run.Patch(ctx, map[string]any{"reminded": n})
+		run.Task("remind", func(ctx context.Context, o order) (map[string]int64, error) {
+			info, _ := run.Of(ctx)
+			return map[string]int64{"n": info.Visit}, run.Patch(ctx, map[string]any{"reminded": info.Visit})
 		}, run.Idempotent()),
 		run.If("enough", "state.reminded >= 2", "pause", "remind"),
 		run.Wait("pause", 10*time.Millisecond),
@@ -66,7 +64,6 @@ func TestARunFromStartToEnd(t *testing.T) {
 		}, run.Idempotent(), run.Input(map[string]string{"paid": "=steps.paid.output.cents"})),
 	)
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		tries.Store(0)
 		ctx := t.Context()
 		running(t, hf)
 		r, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
@@ -95,8 +92,8 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
 			t.Errorf("the output is %s, %v", end.Output, err)
 		}
-		if n := tries.Load(); n != 2 {
-			t.Errorf("reminded %d times", n)
+		if steps, err := run.Steps(ctx, hf, r.ID); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
+			t.Errorf("%+v, %v", steps, err)
 		}
 		again, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
 		if err != nil || created || again.ID != r.ID {

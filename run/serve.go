@@ -81,9 +81,16 @@ func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
+// all are the handlers that this node has, with transitions if it has lifecycles.
 func (k *keeper) all() map[string]runs.Handled {
+	fires := runs.SocketOf(k.engine).Firer() != nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if _, there := k.known[runs.TransitionHandler]; there && !fires {
+		known := maps.Clone(k.known)
+		delete(known, runs.TransitionHandler)
+		return known
+	}
 	return k.known
 }
 
@@ -130,10 +137,7 @@ func (p servePart) Start(_ context.Context, e *holdfast.Engine) error {
 			}
 		}
 	}
-	if err := k.add(runs.TransitionHandler, &handler{Handled: runs.Handled{Safety: "idempotent"}, body: k.transition}); err != nil && len(p) == 0 {
-		return err
-	}
-	k.start()
+	Keep(e)
 	return nil
 }
 
@@ -143,11 +147,7 @@ func (k *keeper) transition(ctx context.Context, l *runs.Live) (runs.Done, error
 	if err := json.Unmarshal(l.Step.Input, &f); err != nil {
 		return runs.Done{}, holdfast.NonRetryable(err)
 	}
-	firer := runs.SocketOf(k.engine).Firer()
-	if firer == nil {
-		return runs.Done{}, holdfast.NonRetryable(fault.New(fault.NotFound, "this node has no lifecycles"))
-	}
-	return runs.Transit(ctx, firer, l, f)
+	return runs.Transit(ctx, runs.SocketOf(k.engine).Firer(), l, f)
 }
 
 // Keeping says how long runs are kept beyond their end whose definitions do not say; without

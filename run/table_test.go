@@ -214,7 +214,7 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 					return err
 				},
 				"fail":    func() error { _, err := b.desk().Fail(b.ctx, e, &first, runs.Failure{Message: "x"}); return err },
-				"release": func() error { _, err := b.desk().Release(b.ctx, e, &first, false); return err },
+				"release": func() error { _, err := b.desk().Release(b.ctx, e, &first, false, nil); return err },
 				"renew":   func() error { _, err := runs.Renew(b.ctx, e, &first, time.Minute); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {

@@ -27,7 +27,7 @@ type Handler struct {
 
 // HandlerCall is what a handler over HTTP is sent.
 type HandlerCall struct {
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,batchItem,probe"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,probe"`
 	Handler        string          `json:"handler"`
 	Attempt        int             `json:"attempt"`
 	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation's id: the same for every attempt."`
@@ -40,14 +40,21 @@ type HandlerCall struct {
 	Batch          string          `json:"batch,omitempty"`
 	Item           string          `json:"item,omitempty" doc:"Its key in the batch."`
 	ArtifactPrefix string          `json:"artifactPrefix,omitempty"`
+	Run            string          `json:"run,omitempty"`
+	Step           string          `json:"step,omitempty" doc:"Of the run."`
+	Visit          int64           `json:"visit,omitempty" doc:"The how many-th of this step, from 1 on."`
+	State          json.RawMessage `json:"state,omitempty" doc:"The run's."`
+	RunInput       json.RawMessage `json:"runInput,omitempty" doc:"The run's own input."`
+	Task           string          `json:"task,omitempty" doc:"For a journaled step of a run: effects are journaled at tasks/{task}/effects, under the epoch."`
+	Epoch          int64           `json:"epoch,omitempty"`
 	Token          string          `json:"token,omitempty" doc:"For a journaled action: effects are journaled at claims/{token}/effects."`
 }
 
 // HandlerAnswer is what it answers, with 200: or nothing, with 204. A refusal is 422
 // with a message.
 type HandlerAnswer struct {
-	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, for an action."`
-	Output  json.RawMessage `json:"output,omitempty" doc:"For an action: told to who fired the step."`
+	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, for an action; of the run's state, for a step of a run."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"For an action: told to who fired the step. Of a step or an item it is the output."`
 	Message string          `json:"message,omitempty"`
 	// Happened answers a probe.
 	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call has acted."`

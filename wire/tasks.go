@@ -21,7 +21,7 @@ type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
 	Handler        string          `json:"handler"`
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect,reaction,batchItem,probe"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,probe"`
 	Input          json.RawMessage `json:"input"`
 	Attempt        int             `json:"attempt"`
 	Until          *Time           `json:"until"`
@@ -40,13 +40,19 @@ type TaskContext struct {
 	Batch          string `json:"batch,omitempty"`
 	Item           string `json:"item,omitempty" doc:"Its key in the batch."`
 	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Where an item may put artifacts: they are deleted if it is given up or cancelled."`
+
+	Run   string          `json:"run,omitempty"`
+	Step  string          `json:"step,omitempty" doc:"Of the run."`
+	Visit int64           `json:"visit,omitempty" doc:"The how many-th of this step, from 1 on."`
+	State json.RawMessage `json:"state,omitempty" doc:"The run's."`
+	Input json.RawMessage `json:"input,omitempty" doc:"The run's own: the step's is the task's."`
 }
 
 // CompleteTask ends a task that is done.
 type CompleteTask struct {
 	Epoch  int64           `json:"epoch"`
 	Output json.RawMessage `json:"output,omitempty"`
-	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data."`
+	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, or of the run's state."`
 }
 
 // FailTask ends a task that is not done.
@@ -58,9 +64,9 @@ type FailTask struct {
 }
 
 // EndedTask is what has become of it: the entity as it is then; for an event, the version
-// that was acknowledged or has failed; or the state of an item.
+// that was acknowledged or has failed; the state of an item; or the status of a step.
 type EndedTask struct {
-	Status    string `json:"status" doc:"Of the entity; for an event acked, failed, skipped or blocked; for an item its state."`
+	Status    string `json:"status" doc:"Of the entity; for an event acked, failed, skipped or blocked; for an item its state; for a step of a run its status, or UNCERTAIN where a person has to say what happened."`
 	Version   int64  `json:"version"`
 	NotBefore *Time  `json:"notBefore,omitempty" doc:"When an event that failed is tried again."`
 }

@@ -51,7 +51,7 @@ func (p *Postgres) start(ctx context.Context, schema string) error {
 		"schema", "create", "create.all", "transition", "transition.all",
 		"append", "append.first", "append.all", "inc", "inc.all", "put",
 		"task.add", "task.lease", "task.ack", "task.ack.all", "wallet.put", "wallet.move",
-		"batch.create", "batch.add", "batch.count", "item.take", "item.take.all", "item.settle", "item.settle.all",
+		"batch.create", "batch.add", "batch.count", "item.take", "item.take.all", "item.settle", "item.settle.all", "run.start", "run.step",
 	} {
 		text, err := files.ReadFile("sql/postgres." + name + ".sql")
 		if err != nil {

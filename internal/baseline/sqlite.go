@@ -65,6 +65,18 @@ var liteTexts = map[string]string{
 		due_at = ?7, holder = NULL, until = NULL, updated_at = ?7
 		WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND id = ?4 AND epoch = ?5 AND until > ?7
 		RETURNING version, failures`,
+	"run.start": `INSERT INTO baseline_run
+		(shard, workspace, id, definition, key, status, version, input, state, memo, step, visit, cancel_requested, created_at, started_at, updated_at)
+		VALUES (?1, ?2, ?3, 'five@1', ?4, 'RUNNING', 1, ?5, '{}', '{}', ?6, 1, 0, ?7, ?7, ?7)
+		ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING RETURNING version`,
+	"run.add": `INSERT INTO baseline_step
+		(shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, holder, epoch, until, deaths, timeout, taken_at, begun, uncertain, safety, unknown, created_at, started_at)
+		VALUES (?1, ?2, ?3, ?4, 1, ?5, 'task', ?4, 'RUNNING', ?6, 1, 0, ?7, 1, ?8, 0, 900000, ?9, 0, 0, '', '', ?9, ?9)`,
+	"run.done": `UPDATE baseline_step SET status = 'COMPLETED', output = ?5, holder = NULL, until = NULL, finished_at = ?6
+		WHERE shard = ?1 AND workspace = ?2 AND run = ?3 AND name = ?4 AND visit = 1 AND epoch = 1 AND until > ?6 RETURNING n`,
+	"run.move": `UPDATE baseline_run SET status = CASE WHEN ?4 = '' THEN 'COMPLETED' ELSE 'RUNNING' END, step = CASE WHEN ?4 = '' THEN step ELSE ?4 END,
+		version = version + 2, output = ?5, finished_at = CASE WHEN ?4 = '' THEN ?6 END, updated_at = ?6
+		WHERE shard = ?1 AND workspace = ?2 AND id = ?3 RETURNING version`,
 	"batch.create": `INSERT INTO baseline_batch
 		(shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
 		 items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)

@@ -63,7 +63,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
 	slots := hold.NewSlots(w.Parallel)
-	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Needs: func() []wake.Need { return wake.Needs(wake.Batch, w.Handlers()...) }, Look: func(ctx context.Context) (bool, error) {
 		return w.look(ctx, slots, &bodies)
 	}}
 	p.Run(ctx)

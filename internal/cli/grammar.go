@@ -30,7 +30,7 @@ type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Run a server."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
 	Check   checkCommand   `cmd:"" help:"Hold what is in the database to the invariants."`
-	Lint    lintCommand    `cmd:"" help:"Judge the configs of lifecycles."`
+	Lint    lintCommand    `cmd:"" help:"Judge the configs of lifecycles, and the definitions of workflows."`
 	Diagram diagramCommand `cmd:"" help:"Draw the config of a lifecycle."`
 
 	Keys       keysCommand       `cmd:"" help:"API keys: create, list, show, rotate, revoke."`
@@ -45,6 +45,7 @@ type grammar struct {
 	Events     eventsCommand     `cmd:"" help:"Read the feed over all streams, or follow it."`
 	Reactions  reactionsCommand  `cmd:"" help:"Reactions: list, show, put, delete, streams, unblock, skip, reset."`
 
+	Runs     runsCommand     `cmd:"" help:"Workflows: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
 	Batches  batchesCommand  `cmd:"" help:"Batches of items that cost something: create, add, seal, list, show, items, follow, finalize, cancel."`
 	Wallet   walletCommand   `cmd:"" help:"Wallets of points: list, put, show, credit, ledger, audit."`
 	Webhooks webhooksCommand `cmd:"" help:"URLs that events are sent to: list, create, rotate, delete."`
@@ -65,6 +66,7 @@ type serverFlags struct {
 	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long requests in flight may take after a signal to stop. By default 30s."`
 	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for what a crash left held. By default 10s; a lifecycle's own janitor may say that it is looked at less often."`
 	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim is held that nobody renews, unless its lifecycle or who claims says otherwise. By default 5m."`
+	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"How long a run is kept beyond its end, unless its definition says otherwise. By default 720h, which is 30 days; 0s keeps it for ever."`
 	Artifacts         string        `placeholder:"WHERE" help:"Where items of batches keep artifacts, to be deleted with them: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. By default a folder beside a SQLite file."`
 	SecretKey         string        `placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
 	AllowPrivate      string        `placeholder:"NETWORKS" help:"Networks that handlers and webhooks may be on although they are not public, separated by commas, such as 10.1.0.0/16."`

@@ -5,22 +5,28 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
+	"github.com/goccy/go-yaml"
+
+	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 type lintCommand struct {
-	Files  []string `arg:"" name:"file" help:"The configs, in JSON or YAML."`
+	Files  []string `arg:"" name:"file" help:"The configs and definitions, in JSON or YAML."`
 	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
 
 // Help is shown by kong.
 func (lintCommand) Help() string {
 	return `It reports all that is wrong, one line each, and touches no database. It ends with 0
-if there is nothing but warnings. Handlers are not looked up: a server knows them.
+if there is nothing but warnings. Handlers are not looked up: a server knows them. The
+definition of a workflow is told from the config of a lifecycle by its fields.
 
     holdfast lint lifecycles/*.yaml
+    holdfast lint chase.yaml
     holdfast lint billing.json -o json`
 }
 
@@ -40,7 +46,7 @@ func (c *lintCommand) Run(p *program) error {
 			return err
 		}
 		l := linted{File: file, Violations: []lifecycles.Violation{}, Warnings: []lifecycles.Violation{}}
-		_, violations, warnings := lifecycles.Check(data, nil)
+		violations, warnings := judge(data)
 		l.Violations, l.Warnings = append(l.Violations, violations...), append(l.Warnings, warnings...)
 		all, count = append(all, l), count+len(violations)
 	}
@@ -51,6 +57,39 @@ func (c *lintCommand) Run(p *program) error {
 		return fmt.Errorf("%s to correct", plural(count, "violation"))
 	}
 	return nil
+}
+
+// judge judges a config of a lifecycle, or the definition of a workflow.
+func judge(data []byte) (violations, warnings []lifecycles.Violation) {
+	if isDefinition(data) {
+		_, violations, warnings = definitions.Check(data, definitions.Known{})
+		return violations, warnings
+	}
+	_, violations, warnings = lifecycles.Check(data, nil)
+	return violations, warnings
+}
+
+// The fields that only one of the two has, at the beginning of a line or behind a brace or
+// a comma: a text that cannot be read is told apart by them, too.
+var (
+	ofLifecycles  = regexp.MustCompile(`(?m)(^|[{,])\s*"?(workflow|owning_module|status_types|initial_status|entity_table)"?\s*:`)
+	ofDefinitions = regexp.MustCompile(`(?m)(^|[{,])\s*"?(version|retentionMs|name)"?\s*:`)
+)
+
+// isDefinition tells the definition of a workflow from the config of a lifecycle.
+func isDefinition(data []byte) bool {
+	var fields map[string]any
+	if yaml.Unmarshal(data, &fields) == nil {
+		for _, own := range []string{"workflow", "owning_module", "status_types", "initial_status", "entity_table"} {
+			if _, ok := fields[own]; ok {
+				return false
+			}
+		}
+		_, named := fields["name"]
+		_, versioned := fields["version"]
+		return named || versioned
+	}
+	return !ofLifecycles.Match(data) && ofDefinitions.Match(data)
 }
 
 // readConfig reads a config, and no more of a file than one may have.

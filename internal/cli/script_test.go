@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,14 +9,17 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 )
 
@@ -57,6 +61,8 @@ func TestScripts(t *testing.T) {
 			"signal":   withScene((*scene).signal),
 			"ended":    withScene((*scene).ended),
 			"get":      withScene((*scene).get),
+			"keep":     withScene((*scene).keep),
+			"until":    withScene((*scene).until),
 			"hold":     withScene((*scene).hold),
 			"letgo":    withScene((*scene).letGo),
 			"occupy":   withScene((*scene).occupy),
@@ -158,6 +164,27 @@ func (s *scene) get(ts *testscript.TestScript, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d %s\n", resp.StatusCode, resp.Header.Get("Content-Type"))
 	_, err = io.Copy(ts.Stdout(), resp.Body)
 	ts.Check(err)
+}
+
+// keep NAME REGEXP sets $NAME to what the first group of an expression finds in stdout.
+func (s *scene) keep(ts *testscript.TestScript, args []string) {
+	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) < 2 {
+		ts.Fatalf("stdout has no %q:\n%s", args[1], ts.ReadFile("stdout"))
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+// until REGEXP PROGRAM ARG… runs a program until its stdout has what an expression finds.
+func (s *scene) until(ts *testscript.TestScript, args []string) {
+	want := regexp.MustCompile("(?m)" + args[0])
+	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(context.Background(), 20*time.Millisecond) {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("it never said %q:\n%s", args[0], ts.ReadFile("stdout"))
 }
 
 // hold URL begins a request and keeps its body back: it is in flight.

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -38,7 +39,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	}
 	if c.Demo {
 		d := newDemo(p, c.databaseFlags)
-		s.parts, s.sweepEvery = append(s.parts, d.shop, d.scans), demoSweep
+		s.parts, s.sweepEvery = append(s.parts, d.shop, d.scans, run.Serve(d.chase)), demoSweep
 		s.story = func(ctx context.Context, _ *holdfast.Engine) error { return d.tell(ctx) }
 	}
 	return s.run(ctx)
@@ -101,6 +102,9 @@ func (s server) run(ctx context.Context) error {
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
 		return misuse("--janitor-every and --janitor-stuck-after are not negative")
 	}
+	if s.KeepRuns < 0 {
+		return misuse("--keep-runs is negative")
+	}
 	if err := s.options(); err != nil {
 		return err
 	}
@@ -125,6 +129,9 @@ func (s server) run(ctx context.Context) error {
 	}
 	if store != nil {
 		s.parts = append(s.parts, batch.Artifacts(store))
+	}
+	if s.KeepRuns > 0 {
+		s.parts = append(s.parts, run.Keeping(s.KeepRuns))
 	}
 	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), StuckAfter: s.JanitorStuckAfter},
 		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)

@@ -141,3 +141,13 @@ func (d *Definition) Handlers() (names []string) {
 
 // Violation is a rule that a definition breaks, or, as a warning, comes near to breaking.
 type Violation = tree.Violation
+
+// LooksAt says whether a step is a condition that looks at another.
+func (d *Definition) LooksAt(step, other string) bool {
+	i := d.Find(step)
+	if i < 0 || d.Steps[i].Type != Condition {
+		return false
+	}
+	e, err := Compile(d.Steps[i].If)
+	return err == nil && e.Mentions(other)
+}

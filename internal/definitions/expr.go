@@ -143,6 +143,9 @@ func newConfig() *conf.Config {
 	return c
 }
 
+// Mentions says whether the expression may look at a step.
+func (e *Expr) Mentions(step string) bool { return e.all || e.mentions[step] }
+
 // Eval works an expression out. A mistake is a [fault.Validation].
 func (e *Expr) Eval(env Env) (json.RawMessage, error) {
 	v, err := e.value(newScope(env))

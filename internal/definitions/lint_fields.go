@@ -210,9 +210,8 @@ func (l *linter) approval(i int, s *Step) {
 	if s.OnReject != "" || l.partial() {
 		return
 	}
-	next, ok := l.index[l.d.After(i)]
-	if !ok || l.d.Steps[next].Type != Condition {
-		l.warn("W3", tree.Item("/steps", i), "nobody looks at it if %s is rejected, and the run fails then: add onReject, or a condition behind it", tree.Show(s.Name))
+	if !l.d.LooksAt(l.d.After(i), s.Name) {
+		l.warn("W3", tree.Item("/steps", i), "nobody looks at it if %s is rejected, and the run fails then: add onReject, or a condition behind it that looks at its output", tree.Show(s.Name))
 	}
 }
 

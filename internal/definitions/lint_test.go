@@ -130,7 +130,8 @@ func TestWarnings(t *testing.T) {
 		{"W2 /steps/0/handler", definition("name: a, type: task, handler: Vague, safety: opaque"), definition("name: a, type: task, handler: Vague")},
 		{"W2 /steps/0", definition("name: h, type: http, url: 'http://a', method: PUT"), definition("name: h, type: http, url: 'http://a', method: POST")},
 		{"W2 /steps/0", definition("name: h, type: http, url: 'http://a', method: PATCH, safety: idempotent"), definition("name: h, type: http, url: 'http://a', method: PATCH")},
-		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: 'true'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", charge)},
+		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: steps.a.output.decision == 'approved'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", charge)},
+		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5, onReject: end", "name: c, type: condition, if: 'true'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: 'true'")},
 		{"W4 /steps/0/input", definition(charge, mail+", input: =steps.charge.output"), definition(mail+", input: =steps.charge.output", charge)},
 		{"W4 /steps/0/if", definition("name: c, type: condition, if: steps.charge.visit > 1, then: end", charge+", next: c"), definition("name: c, type: condition, if: steps.c.visit > 1", charge)},
 	} {

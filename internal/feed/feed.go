@@ -152,7 +152,8 @@ func (s *Sequencer) Run(ctx context.Context) {
 	if s.Batch == (Batch{}) {
 		s.Batch = DefaultBatch
 	}
-	p := wake.Poller{Hub: s.Hub, Topics: []string{store.MarkTopic(Reaction)}, Look: s.look, Log: s.Log}
+	p := wake.Poller{Hub: s.Hub, Topics: []string{store.MarkTopic(Reaction)}, Look: s.look, Log: s.Log,
+		Needs: func() []wake.Need { return wake.Needs(wake.Reaction, Reaction) }}
 	p.Run(ctx)
 }
 

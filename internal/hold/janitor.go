@@ -3,18 +3,23 @@ package hold
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 // Sweep frees what a crash left held, and says how many things it freed. It may
 // be called by several janitors at once.
 type Sweep struct {
 	Name string
-	Run  func(context.Context) (freed int, err error)
+	// Needs are what it looks for: it is left out while there is nothing of
+	// that. With none it is always run.
+	Needs []wake.Need
+	Run   func(context.Context) (freed int, err error)
 }
 
 // Janitor sweeps again and again. A sweep that fails is tried again at the next
@@ -23,6 +28,9 @@ type Janitor struct {
 	Every  time.Duration
 	Sweeps []Sweep
 	Log    *slog.Logger
+	// Glance says for which of the sweeps' needs there is something; nil is for
+	// all. Most rounds find nothing, and ask no more than this.
+	Glance func(context.Context, []wake.Need) (map[wake.Need]bool, error)
 
 	last atomic.Int64 // when a round was last finished without an error
 	stop context.CancelFunc
@@ -49,7 +57,11 @@ func (j *Janitor) Stop() {
 // Round sweeps everything once. Tests call it instead of Start.
 func (j *Janitor) Round(ctx context.Context) {
 	healthy := true
+	there := j.glance(ctx)
 	for _, s := range j.Sweeps {
+		if !there(s) {
+			continue
+		}
 		freed, err := s.Run(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -61,6 +73,25 @@ func (j *Janitor) Round(ctx context.Context) {
 	}
 	if healthy {
 		j.last.Store(clock.Now().UnixNano())
+	}
+}
+
+// glance says which sweeps there is something for: all, where it is not known.
+func (j *Janitor) glance(ctx context.Context) func(Sweep) bool {
+	all := func(Sweep) bool { return true }
+	var needs []wake.Need
+	for _, s := range j.Sweeps {
+		needs = append(needs, s.Needs...)
+	}
+	if j.Glance == nil || len(needs) == 0 {
+		return all
+	}
+	due, err := j.Glance(ctx, needs)
+	if err != nil { // the sweeps tell
+		return all
+	}
+	return func(s Sweep) bool {
+		return len(s.Needs) == 0 || slices.ContainsFunc(s.Needs, func(n wake.Need) bool { return due[n] })
 	}
 }
 

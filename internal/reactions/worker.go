@@ -266,7 +266,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) poll(ctx context.Context, work chan<- *Lease) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, Look: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, Needs: w.needs, Look: func(ctx context.Context) (bool, error) {
 		if w.outdated() {
 			end()
 			return false, nil
@@ -378,6 +378,12 @@ func (w *Worker) wanted() (names []string, wanted []Wanted) {
 	})
 	slices.Sort(names)
 	return slices.Compact(names), wanted
+}
+
+// needs are the reactions that are served and have room.
+func (w *Worker) needs() []wake.Need {
+	names, _ := w.wanted()
+	return wake.Needs(wake.Reaction, names...)
 }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }

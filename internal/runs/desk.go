@@ -181,6 +181,9 @@ func (k *Desk) start(ctx context.Context, d store.Doer, s Start, l Live, c *cour
 			return c.after(&l, got.moved), true, nil
 		case got.run != "":
 			was, err := load(ctx, d, l.place(), loadArgs{run: got.run})
+			if fault.CodeOf(err) == fault.NotFound {
+				continue // its time was over
+			}
 			if err != nil {
 				return was, false, err
 			}
@@ -386,13 +389,20 @@ type Failure struct {
 // for a person.
 func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live, error) {
 	f.Message = hold.Plain(f.Message)
+	if f.Told && l.Step.Attempts > 1 { // what it says is no word on an attempt before it
+		doubtful, err := l.Doubtful(ctx, d)
+		if err != nil {
+			return *l, err
+		}
+		f.Told = !doubtful
+	}
 	next, err := k.holding(ctx, d, l, "", 0, func(c *course) error {
 		c.how, c.plan.Results = "held", f.Results
 		if f.Told {
 			c.plan.Results = Ended{Results: f.Results}.results(&c.step, effects.NotDone)
 		}
 		unknown := false
-		if c.last(f.Final) && c.step.Begun > 0 {
+		if c.last(f.Final) {
 			var err error
 			if unknown, err = l.unknown(ctx, d, c.plan.Results); err != nil {
 				return err
@@ -424,18 +434,20 @@ func (k *Desk) Park(ctx context.Context, d store.Doer, l *Live, message string, 
 }
 
 // Pass has a step wait a while for something elsewhere.
-func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Duration) (Live, error) {
+func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Duration, results []Result) (Live, error) {
 	return k.holding(ctx, d, l, "", 0, func(c *course) error {
+		c.plan.Results = results
 		c.pass(delay)
 		return nil
 	})
 }
 
 // Release gives a step back untouched; notDone says of an opaque body that it has not begun.
-func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool) (Live, error) {
+func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool, results []Result) (Live, error) {
 	return k.holding(ctx, d, l, "", 0, func(c *course) error {
+		c.plan.Results = results
 		if notDone {
-			c.plan.Results = Ended{}.results(&c.step, effects.NotDone)
+			c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
 			if c.step.Safety == opaque {
 				c.step.Begun--
 			}
@@ -478,7 +490,16 @@ func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, versi
 		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
 			return l.Run, nil // it is noted
 		}
-		next, err := k.try(ctx, d, &l, "", 0, func(c *course) error { return c.command(name) })
+		next, err := k.try(ctx, d, &l, "", 0, func(c *course) error {
+			open := false
+			if name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
+				var err error
+				if open, err = l.unknown(ctx, d, nil); err != nil {
+					return err
+				}
+			}
+			return c.command(name, open)
+		})
 		if errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost {
 			continue
 		}

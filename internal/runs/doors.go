@@ -13,8 +13,8 @@ import (
 
 // What the doors need to know of steps that are done elsewhere.
 
-// HeldTask is [TaskOf], and says whether the step is in somebody's hands under that very
-// epoch. What is not cannot be ended: only whoever ended it can be told so again.
+// HeldTask is the step that a task is, in the context's workspace, as it stands, and says
+// whether it is in somebody's hands under that very epoch. What is not cannot be ended: only whoever ended it can be told so again.
 func HeldTask(ctx context.Context, d store.Doer, id string, epoch int64) (l Live, held bool, err error) {
 	parts, ok := hold.Parts(taskPrefix, id, 3)
 	var visit int64

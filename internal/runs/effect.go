@@ -101,6 +101,14 @@ var (
 			*all = append(*all, x)
 			return err
 		})
+	lockVerb = store.NewVerb(store.Decl{Name: "runs.lock", Repeat: true},
+		func(id string) []string { return []string{row(id)} },
+		func(id string, args *store.Args) { args.Text(id) },
+		func(there *bool, r store.Row) error {
+			var one int64
+			*there = r.Applied()
+			return r.Scan(&one)
+		})
 	pointVerb = store.NewVerb(store.Decl{Name: "runs.point", Repeat: true},
 		func(a pointArgs) []string { return []string{row(a.run)} },
 		func(a pointArgs, args *store.Args) {
@@ -194,7 +202,7 @@ type Known struct {
 // Resolve ends the doubt about a step that waits for a person. Without an outcome, the step
 // goes on under its handler, unless it was an opaque body that is known to have happened:
 // then that was it.
-func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome string) (Live, error) {
+func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (Live, error) {
 	l, err := byOperation(ctx, e, operation)
 	if err != nil {
 		return l, err
@@ -203,6 +211,9 @@ func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Kn
 		return l, fault.New(fault.Validation, "the outcome of a step is success or failure: %q", outcome).With("pointer", "/outcome")
 	}
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := lockVerb.DoAt(ctx, tx, l.place(), l.Run.ID); err != nil { // as everybody else has it before the step
+			return err
+		}
 		now, err := load(ctx, tx, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
 		if err != nil {
 			return err
@@ -210,13 +221,13 @@ func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Kn
 		if !now.Step.Uncertain {
 			return fault.New(fault.Conflict, "the operation %s is not uncertain", operation)
 		}
-		l, err = k.resolve(ctx, tx, &now, all, outcome)
+		l, err = k.resolve(ctx, tx, &now, all, outcome, by)
 		return err
 	})
 	return l, err
 }
 
-func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, outcome string) (Live, error) {
+func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, outcome, by string) (Live, error) {
 	for _, x := range all {
 		if err := l.close(ctx, tx, x); err != nil {
 			return *l, err
@@ -239,12 +250,12 @@ func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, 
 			outcome, output = "success", x.Result
 		}
 	}
-	return k.settle(ctx, tx, &now, outcome, output)
+	return k.settle(ctx, tx, &now, outcome, by, output)
 }
 
-func (k *Desk) settle(ctx context.Context, tx *store.Tx, l *Live, outcome string, output json.RawMessage) (Live, error) {
+func (k *Desk) settle(ctx context.Context, tx *store.Tx, l *Live, outcome, by string, output json.RawMessage) (Live, error) {
 	next, err := k.try(ctx, tx, l, "", 0, func(c *course) error {
-		c.settled(outcome, output)
+		c.settled(outcome, by, output)
 		return nil
 	})
 	if errors.Is(err, errAgain) {

@@ -53,9 +53,15 @@ func SocketOf(e interface {
 // lookAgain is when the fate of an operation is asked for again that goes on elsewhere.
 const lookAgain = time.Second
 
+// lookElsewhere is when a transition is given up again by a node that has not its lifecycle.
+const lookElsewhere = 5 * time.Second
+
 // Transit does a transition: it fires once, under the step's hold, and then asks what
 // became of it.
 func Transit(ctx context.Context, firer Firer, l *Live, f Fire) (Done, error) {
+	if _, here := firer.Steps(ctx, f.Lifecycle); !here { // another node has it, or will
+		return Done{}, Pass(lookElsewhere)
+	}
 	if l.Step.Fired != "" {
 		return fated(ctx, firer, l, f)
 	}

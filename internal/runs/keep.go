@@ -223,33 +223,6 @@ func (l *Live) TaskID() string { return hold.ID(taskPrefix, l.Run.ID, l.Step.Nam
 // IsTask says whether an id is one of a step's task.
 func IsTask(id string) bool { return strings.HasPrefix(id, taskPrefix) }
 
-// TaskOf is the step that a task is, in the context's workspace, as it stands, under an
-// epoch: where that is not its own any more, it is only good for being refused.
-func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Live, error) {
-	parts, ok := hold.Parts(taskPrefix, id, 3)
-	var visit int64
-	if ok {
-		var err error
-		visit, err = strconv.ParseInt(parts[2], 10, 64)
-		ok = err == nil
-	}
-	if !ok {
-		return Live{}, fault.New(fault.NotFound, "there is no task %q", id)
-	}
-	at, err := d.Place(ctx, store.Read)
-	if err != nil {
-		return Live{}, err
-	}
-	l, err := load(ctx, d, at, loadArgs{parts[0], parts[1], visit})
-	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.NotFound, "there is no task %q", id)
-	}
-	if l.Step.Epoch != epoch { // it is another's, or nobody's
-		l.Step.Epoch, l.Step.Holder = epoch, ""
-	}
-	return l, err
-}
-
 // Probes says whether the step is to be asked whether it has acted, rather than to act: an
 // earlier attempt of an opaque body may have.
 func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {

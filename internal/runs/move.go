@@ -207,6 +207,9 @@ func (c *course) after(l *Live, m moved) Live {
 		next.taken = true
 	case c.plan.Touch != nil && c.plan.Touch.Hold == "take":
 		next.Step.Epoch++
+		if c.plan.Body != nil {
+			next.Step.Begun++
+		}
 		next.Step.Attempts, next.Step.Until = c.plan.Touch.Attempts, m.until
 		next.taken = true
 	}

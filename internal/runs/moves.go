@@ -97,14 +97,10 @@ func (c *course) pass(delay time.Duration) {
 		c.stopped("stepReleased")
 		return
 	}
-	when := "in"
-	if c.run.Status == Paused {
-		when = "parkin"
-	} else {
+	if c.soon(delay); c.run.Status != Paused {
 		c.to(Waiting)
-		c.soon(delay)
 	}
-	c.touch(Waiting, func(t *touch) { t.When, t.Ms = when, *ms(delay); t.Attempts-- })
+	c.touch(Waiting, func(t *touch) { t.When, t.Ms = c.soonest(), *ms(delay); t.Attempts-- })
 	c.tellStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"lookInMs": *ms(delay)})
 }
 
@@ -118,7 +114,7 @@ func (c *course) stopped(why string) {
 // release gives the step back untouched.
 func (c *course) release() {
 	c.how = "held"
-	if c.run.CancelRequested && c.step.Begun == 0 {
+	if c.run.CancelRequested && c.step.Begun == 0 && c.step.Fired == "" {
 		c.stopped("stepReleased")
 		return
 	}
@@ -129,7 +125,7 @@ func (c *course) release() {
 
 // soonest is when the next may take the step: at once, unless the run is paused.
 func (c *course) soonest() string {
-	if c.run.Status == Paused {
+	if c.run.Status == Paused && !c.run.CancelRequested {
 		return "parkin"
 	}
 	return "in"
@@ -145,7 +141,7 @@ func (c *course) died() {
 	switch {
 	case parked:
 		c.park(message)
-	case c.run.CancelRequested:
+	case c.run.CancelRequested && c.step.Fired == "":
 		c.stopped("stepDied")
 	case c.step.Deaths >= hold.MaxDeaths:
 		c.lost(fmt.Sprintf("%d holders died of it: %s", c.step.Deaths, message), "")
@@ -199,13 +195,15 @@ func (c *course) judged(v verdict, s *definitions.Step, next string) {
 	}
 	output, _ := json.Marshal(out) // of what was read, it does not fail
 	if v.status == "rejected" {
-		i := c.def.Find(next)
 		switch {
 		case s.OnReject != "":
 			next = s.OnReject
-		case i < 0 || c.def.Steps[i].Type != definitions.Condition:
-			c.plan.Touch = nil
-			c.lost("rejected by "+v.actor, "")
+		case !c.def.LooksAt(next, s.Name):
+			message := "rejected by " + v.actor
+			if t := s.OnFailure; t != "" { // what looks at it there is to see it
+				c.remember(s.Name, Failed, c.step.Visit, output, message)
+			}
+			c.lost(message, "")
 			c.plan.Touch.Output = output
 			return
 		}
@@ -222,7 +220,7 @@ const (
 )
 
 // command does one of the commands, or says why not.
-func (c *course) command(name string) error {
+func (c *course) command(name string, open bool) error {
 	into := map[string]string{Pause: Paused, Resume: Running, Cancel: Cancelled, Retry: Running}[name]
 	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
 		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]
@@ -236,7 +234,7 @@ func (c *course) command(name string) error {
 	case Resume:
 		c.resume()
 	case Cancel:
-		c.cancel()
+		c.cancel(open)
 	case Retry:
 		c.retry()
 	}
@@ -272,10 +270,25 @@ func (c *course) resume() {
 
 // cancel ends a run that nobody works for; otherwise it is noted, and whoever works for it
 // is told, and ends it.
-func (c *course) cancel() {
-	if c.step.Holder != "" || c.step.Uncertain || c.step.Fired != "" && c.step.Status != Completed && c.step.Status != Failed {
+func (c *course) cancel(open bool) {
+	live := c.step.Status == Pending || c.step.Status == Running || c.step.Status == Waiting
+	switch {
+	case c.step.Holder != "" || c.step.Uncertain:
 		c.run.CancelRequested = true
 		c.tell("cancelRequested", nil)
+		return
+	case live && open: // an effect may have happened: a person says so, and then it is over
+		c.run.CancelRequested = true
+		c.awake()
+		c.tell("cancelRequested", nil)
+		c.park("it was cancelled, and nobody knows what became of an effect that was begun")
+		return
+	case live && c.step.Fired != "": // what it fired goes on: the run is over when that is
+		if c.run.CancelRequested = true; c.run.Status == Paused {
+			c.touch(c.step.Status, func(t *touch) { t.When = "unpark" })
+		}
+		c.tell("cancelRequested", nil)
+		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 		return
 	}
 	switch c.step.Status {
@@ -305,17 +318,17 @@ func (c *course) retry() {
 }
 
 // settled ends an uncertain step by what a person says.
-func (c *course) settled(outcome string, output json.RawMessage) {
+func (c *course) settled(outcome, by string, output json.RawMessage) {
+	c.tellStep("stepResolved", c.step.Name, c.step.Visit, map[string]any{"by": by, "outcome": outcome})
 	switch {
 	case outcome == "success":
 		_ = c.completed(output, nil, following(c.def, c.step.Name))
 	case outcome == "failure":
 		c.lost("it has not happened, says who resolved it", "")
 	case c.run.CancelRequested:
-		c.stopped("stepResolved")
+		c.stopped("stepCancelled")
 	default:
 		c.touch(Running, func(t *touch) { t.When = c.soonest() })
-		c.tellStep("stepResolved", c.step.Name, c.step.Visit, nil)
 		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 	}
 }

@@ -26,6 +26,8 @@ type plan struct {
 	Results []Result  `json:"results,omitempty"`
 	Body    *body     `json:"body,omitempty"`
 	Events  []event   `json:"events"`
+	// Plain says that it has nothing to do with effects, signals and approvals.
+	Plain bool `json:"plain"`
 }
 
 type planRun struct {
@@ -240,6 +242,9 @@ func (c *course) remember(name, status string, visit int64, output json.RawMessa
 	}
 	if c.memo.Steps == nil {
 		c.memo.Steps = make(map[string]knownStep)
+	}
+	if was, ok := c.memo.Steps[name]; ok && was.Visit == visit && output == nil {
+		output = was.Output
 	}
 	c.memo.Steps[name] = knownStep{status, visit, output, failure}
 }
@@ -552,6 +557,10 @@ func (c *course) work(s *definitions.Step, a *addStep) (err error) {
 
 const opaque = "opaque"
 
+// grace is how much longer a hold lasts than its body may take: a body that was told to stop
+// can still say so.
+const grace = 5 * time.Second
+
 // of is what holds of a handler in a step: the step may say otherwise.
 func (h Handled) of(s *definitions.Step) Handled {
 	switch s.Type {
@@ -563,7 +572,7 @@ func (h Handled) of(s *definitions.Step) Handled {
 	h.Safety, h.Unknown = either(s.Safety, h.Safety), either(s.OnUnknown, either(h.Unknown, "hold"))
 	for _, d := range []time.Duration{s.Timeout, h.Timeout, hold.Timeout} {
 		if d > 0 {
-			h.Timeout = d
+			h.Timeout = d + grace
 			break
 		}
 	}
@@ -689,6 +698,11 @@ func (c *course) sealed() (string, error) {
 		return "", err
 	}
 	p.Run.Memo = memo
+	if p.Events == nil {
+		p.Events = []event{}
+	}
+	p.Plain = p.Ask == nil && !p.Lapse && p.Signal == "" && len(p.Results) == 0 && p.Body == nil &&
+		!slices.ContainsFunc(p.Add, func(a addStep) bool { return a.Signal != nil })
 	text, err := json.Marshal(p)
 	return string(text), err
 }

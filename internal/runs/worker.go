@@ -71,13 +71,27 @@ func (w *Worker) init() {
 	w.once.Do(func() { w.slots = hold.NewSlots(w.Parallel) })
 }
 
-// Run works until ctx ends, and then waits for the bodies that run.
+// Run works until ctx ends, and then waits for the bodies that run. What is due at the
+// engine's own steps needs no room: it is looked for apart, and does not wait for bodies.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	w.runs(ctx)
 	defer w.bodies.Wait()
 	defer w.runs(nil)
-	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.look, Needs: w.needs}
+	var ticking sync.WaitGroup
+	defer ticking.Wait()
+	if w.Ticks {
+		p := wake.Poller{Hub: w.Hub, Topics: []string{Topic("")}, Log: w.Log, Look: w.each(w.tick), Needs: func() []wake.Need { return []wake.Need{{Kind: wake.Step}} }}
+		ticking.Go(func() { p.Run(ctx) })
+	}
+	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.each(func(ctx context.Context, at store.Place) (bool, error) {
+		return w.take(ctx, at, func(l Live) {
+			w.bodies.Go(func() {
+				defer w.slots.Free(1)
+				w.Serve(ctx, l)
+			})
+		})
+	}), Needs: func() []wake.Need { return wake.Needs(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...) }}
 	p.Run(ctx)
 }
 
@@ -95,55 +109,55 @@ func (w *Worker) running() bool {
 	return w.stop != nil
 }
 
-// needs are the steps that it looks for.
-func (w *Worker) needs() []wake.Need {
-	all := wake.Needs(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...)
-	if w.Ticks {
-		all = append(all, wake.Need{Kind: wake.Step})
-	}
-	return all
-}
-
-// look does what is due at the engine's own steps, takes what there is room for, and starts
-// a body for each step.
-func (w *Worker) look(ctx context.Context) (found bool, err error) {
-	shards, err := w.Engine.Shards(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, shard := range shards {
-		some, err := w.lookAt(ctx, store.Place{Shard: shard}, func(l Live) {
-			w.bodies.Go(func() {
-				defer w.slots.Free(1)
-				w.Serve(ctx, l)
-			})
-		})
-		found = found || some
+// each looks at all shards.
+func (w *Worker) each(look func(context.Context, store.Place) (bool, error)) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (found bool, err error) {
+		shards, err := w.Engine.Shards(ctx)
 		if err != nil {
-			return found, err
+			return false, err
 		}
+		for _, shard := range shards {
+			some, err := look(ctx, store.Place{Shard: shard})
+			found = found || some
+			if err != nil {
+				return found, err
+			}
+		}
+		return found, nil
 	}
-	return found, nil
 }
 
 // fewSteps is how many steps one look considers.
 const fewSteps = 100
 
-func (w *Worker) lookAt(ctx context.Context, at store.Place, serve func(Live)) (found bool, err error) {
+// tick does what is due at the engine's own steps.
+func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err error) {
+	ready, err := Ready(ctx, w.Engine, at, []string{""}, "", fewSteps)
+	var failed error
+	for i := range ready {
+		mine, serve, free := w.Eager()
+		next, moved, err := w.Desk.Tick(ctx, w.Engine, &ready[i], w.Name, w.lease(), mine)
+		if failed = errors.Join(failed, err); moved && next.taken {
+			serve(&next)
+		}
+		free()
+		found = found || moved // one that cannot be moved must not hold up the others
+	}
+	return found, errors.Join(err, failed)
+}
+
+// take takes what there is room for, and has a body run for each step.
+func (w *Worker) take(ctx context.Context, at store.Place, serve func(Live)) (found bool, err error) {
+	handlers := w.Handlers()
+	if len(handlers) == 0 {
+		return false, nil
+	}
 	room, err := w.slots.Reserve(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { w.slots.Free(room) }()
-	handlers := w.Handlers()
-	names := slices.Collect(maps.Keys(handlers))
-	if w.Ticks {
-		names = append(names, "")
-	}
-	if len(names) == 0 {
-		return false, nil
-	}
-	ready, err := Ready(ctx, w.Engine, at, names, w.Kind, fewSteps)
+	ready, err := Ready(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps)
 	if err != nil {
 		return false, err
 	}
@@ -155,12 +169,15 @@ func (w *Worker) lookAt(ctx context.Context, at store.Place, serve func(Live)) (
 	defer cancel()
 	var failed error
 	for i := range ready {
-		next, moved, err := w.begin(in, &ready[i], handlers, room > 0)
-		failed = errors.Join(failed, err) // one that cannot be moved must not hold up the others
-		found = found || moved
-		if !moved || !next.taken {
+		if room == 0 || ctx.Err() != nil {
+			break
+		}
+		next, taken, err := w.Desk.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Name, w.lease())
+		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
+		if !taken {
 			continue
 		}
+		found = true
 		room--
 		serve(next)
 	}
@@ -171,24 +188,16 @@ func (w *Worker) lookAt(ctx context.Context, at store.Place, serve func(Live)) (
 // before it returns. It is for tests, which step by hand what loops do.
 func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err error) {
 	w.init()
-	return w.lookAt(ctx, at, func(l Live) {
+	if w.Ticks {
+		if found, err = w.tick(ctx, at); err != nil {
+			return found, err
+		}
+	}
+	taken, err := w.take(ctx, at, func(l Live) {
 		defer w.slots.Free(1)
 		w.Serve(ctx, l)
 	})
-}
-
-// begin does what is due at a step, or takes it if there is room.
-func (w *Worker) begin(ctx context.Context, l *Live, handlers map[string]Handled, room bool) (Live, bool, error) {
-	if l.Step.Handler == "" {
-		return w.Desk.Tick(ctx, w.Engine, l, w.Name, w.lease(), func(handler string) (Handled, bool) {
-			h, ok := handlers[handler]
-			return h, ok && room && w.running()
-		})
-	}
-	if !room {
-		return *l, false, nil
-	}
-	return w.Desk.Take(ctx, w.Engine, l, handlers[l.Step.Handler], w.Name, w.lease())
+	return found || taken, err
 }
 
 func (w *Worker) lease() time.Duration {
@@ -262,7 +271,7 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	var told atomic.Bool // the body was, that it is not wanted any more
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
-	k := hold.Keeper{Lease: w.lease(), Timeout: l.Step.Timeout, Renew: func(ctx context.Context) error {
+	k := hold.Keeper{Lease: w.lease(), Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
 			told.Store(true)
@@ -276,7 +285,7 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	body := k.Start(wanted)
 	done, err := w.body(effects.With(body, j), &l)
 	if err != nil && errors.Is(context.Cause(body), hold.ErrTimeout) {
-		err = &unheard{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout, err)}
+		err = &unheard{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout-grace, err)}
 	}
 	stopping := ctx.Err() != nil
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
@@ -323,7 +332,7 @@ func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, 
 			errors.Is(err, context.Canceled) { // it is not recorded: the hold runs out
 			return next, err
 		}
-		failure = fmt.Errorf("what it did cannot be kept: %w", err)
+		failure = Unheard(fmt.Errorf("what it did cannot be kept: %w", err)) // it has done it
 	}
 	return w.failed(ctx, l, failure, j, stopping)
 }
@@ -331,19 +340,29 @@ func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, 
 func (w *Worker) failed(ctx context.Context, l *Live, failure error, j *effects.Journal, stopping bool) (Live, error) {
 	results, _, doubt := restOf(j)
 	if pass, ok := errors.AsType[passing](failure); ok {
-		return w.Desk.Pass(ctx, w.Engine, l, pass.delay)
+		return w.Desk.Pass(ctx, w.Engine, l, pass.delay, results)
 	}
 	_, untold := errors.AsType[*unheard](failure)
 	untold = untold && l.Step.Safety == opaque
-	hidden := untold && l.Step.Unknown == "hold"
-	switch {
-	case doubt, hidden:
+	if doubt || untold && l.Step.Unknown == "hold" {
 		return w.Desk.Park(ctx, w.Engine, l, failure.Error(), results)
-	case stopping && errors.Is(failure, context.Canceled) && l.Step.Safety != opaque:
-		return w.Desk.Release(ctx, w.Engine, l, false)
+	}
+	if stopping && !untold && errors.Is(failure, context.Canceled) {
+		doubtful, err := l.Doubtful(ctx, w.Engine)
+		if err != nil || !doubtful {
+			return w.released(ctx, l, results, err)
+		}
 	}
 	_, over := errors.AsType[*unfired](failure)
 	return w.Desk.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Told: !untold, Unfired: over, Results: results})
+}
+
+// released gives a step back whose body gave up because the worker stops: it has not failed.
+func (w *Worker) released(ctx context.Context, l *Live, results []Result, err error) (Live, error) {
+	if err != nil {
+		return *l, err
+	}
+	return w.Desk.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 }
 
 // restOf are the results of effects that are not noted yet.
@@ -374,7 +393,7 @@ func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Jour
 		// What the program writes may be an entity or a stream, which everybody else has
 		// before the run.
 		for _, f := range done.Commits {
-			if err := f(ctx, tx); err != nil {
+			if err := careful(ctx, tx, f); err != nil {
 				return err
 			}
 		}
@@ -385,6 +404,16 @@ func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Jour
 		return err
 	})
 	return next, err
+}
+
+// careful runs what the program wants written; a panic is an error.
+func careful(ctx context.Context, tx *store.Tx, f Commit) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("what was to be written panicked: %v", p)
+		}
+	}()
+	return f(ctx, tx)
 }
 
 // body runs the user's code; a panic is a failure of which nobody knows what was done.

@@ -179,5 +179,15 @@ func Raise(ctx context.Context, tx *Tx) (revision int64, err error) {
 	return raiseVerb.Do(ctx, tx, struct{}{})
 }
 
+var totalVerb = NewVerb(Decl{Name: "registry.total", Lane: Read}, nil,
+	func(struct{}, *Args) {},
+	func(total *int64, row Row) error { return row.Scan(total) })
+
+// Declared is a number that is another when something was declared, in whatever
+// workspace: the sum of all revisions.
+func Declared(ctx context.Context, d Doer) (int64, error) {
+	return totalVerb.DoAt(ctx, d, Place{}, struct{}{})
+}
+
 // MarkTopic is what the workers of a reaction are woken by.
 func MarkTopic(reaction string) string { return "reaction/" + reaction }

@@ -47,7 +47,7 @@ func (w *Worker) Run(ctx context.Context) {
 	for _, q := range w.Queues {
 		topics = append(topics, Topic(q))
 	}
-	p := wake.Poller{Hub: w.Hub, Topics: topics, Log: w.Log, Look: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: topics, Log: w.Log, Needs: func() []wake.Need { return wake.Needs(wake.Task, w.Queues...) }, Look: func(ctx context.Context) (bool, error) {
 		return w.look(ctx, slots, &bodies)
 	}}
 	p.Run(ctx)

@@ -15,10 +15,14 @@ type Hub struct {
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}
 	relay   func(topics []string)
+	pulse   bool // somebody glances for those who rest
+	resting map[*rest]bool
 }
 
 // NewHub returns a hub that nobody waits at.
-func NewHub() *Hub { return &Hub{waiters: make(map[string][]chan struct{})} }
+func NewHub() *Hub {
+	return &Hub{waiters: make(map[string][]chan struct{}), resting: make(map[*rest]bool)}
+}
 
 // Wake wakes the waiters of the topics, here and, through the relay, on other
 // nodes. It does not wait.
@@ -31,6 +35,9 @@ func (h *Hub) Wake(topics []string) {
 		relay(topics)
 	}
 }
+
+// WakeHere wakes the waiters of the topics in this process alone.
+func (h *Hub) WakeHere(topics ...string) { h.local(topics) }
 
 func (h *Hub) local(topics []string) {
 	h.mu.Lock()

@@ -9,10 +9,13 @@ import (
 )
 
 // Intervals of a poller. One that finds nothing asks less and less often, down
-// to once a second; a wake-up makes it ask at once.
+// to once a second and a half, with jitter; a wake-up makes it ask at once. One whose
+// needs a [Pulse] knows leaves the looking to that when it has come so far, and looks
+// by itself once a minute.
 const (
-	eager = 25 * time.Millisecond
-	idle  = time.Second
+	eager  = 25 * time.Millisecond
+	idle   = time.Second
+	seldom = time.Minute
 )
 
 // Poller looks for something to do, again and again.
@@ -22,8 +25,12 @@ type Poller struct {
 	// Look looks once and says whether there was something. While there is,
 	// it is called again without a pause.
 	Look func(context.Context) (found bool, err error)
-	Log  *slog.Logger
-	// Idle is the longest pause; 0 is two seconds.
+	// Needs are what it looks for, as they are now, if a [Pulse] can tell that
+	// there is some. It is called from another goroutine. With nil, or without
+	// a pulse, the poller looks by itself.
+	Needs func() []Need
+	Log   *slog.Logger
+	// Idle is the longest pause of one that looks by itself; 0 is two seconds.
 	Idle time.Duration
 }
 
@@ -45,7 +52,7 @@ func (p *Poller) Run(ctx context.Context) {
 			pause = eager
 			continue
 		}
-		if p.rest(ctx, woken, clock.Jitter(pause)) {
+		if p.rest(ctx, woken, pause, pause >= longest) {
 			pause = eager
 		} else {
 			pause = min(2*pause, longest)
@@ -53,13 +60,23 @@ func (p *Poller) Run(ctx context.Context) {
 	}
 }
 
-// rest waits, and says whether it was woken.
-func (p *Poller) rest(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// rest waits, and says whether it was woken. A glance that saw something is no
+// wake-up: if the look that follows finds nothing, the rest goes on.
+func (p *Poller) rest(ctx context.Context, woken <-chan struct{}, d time.Duration, long bool) bool {
+	var due chan struct{}
+	if long && p.Needs != nil {
+		r := &rest{needs: p.Needs, due: make(chan struct{}, 1)}
+		if end, ok := p.Hub.lieDown(r); ok {
+			defer end()
+			due, d = r.due, seldom
+		}
+	}
+	timer := time.NewTimer(clock.Jitter(d))
 	defer timer.Stop()
 	select {
 	case <-woken:
 		return true
+	case <-due:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -4,7 +4,7 @@
 -- effects than the journal has; and the last of the page.
 -- after: $1 shard, $2 workspace, $3 run; $4 page
 WITH page AS MATERIALIZED (
-    SELECT x.shard, x.workspace, x.id, x.status, x.version, x.step, x.visit
+    SELECT x.shard, x.workspace, x.id, x.status, x.version, x.step, x.visit, x.cancel_requested
       FROM {schema}.run x
      WHERE (x.shard, x.workspace, x.id) > ($1::smallint, $2::text, $3::text)
      ORDER BY x.shard, x.workspace, x.id
@@ -47,7 +47,7 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
                     WHEN coalesce(s.here, 0) <> 1 OR s.elsewhere > 0 THEN 'steps'
                     WHEN p.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND (s.live > 0 OR s.awake > 0 OR coalesce(a.pending, 0) > 0) THEN 'end'
                     WHEN p.status IN ('PENDING', 'RUNNING', 'WAITING') AND (s.live <> 1 OR s.stuck > 0) THEN 'stuck'
-                    WHEN p.status = 'PAUSED' AND s.due > 0 THEN 'paused'
+                    WHEN p.status = 'PAUSED' AND (NOT p.cancel_requested AND s.due > 0 OR p.cancel_requested AND s.stuck > 0) THEN 'paused'
                     WHEN s.unlike > 0 THEN 'effects'
                     ELSE '' END AS wrong
           FROM page p

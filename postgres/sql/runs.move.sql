@@ -89,7 +89,8 @@ WITH m AS (
            CASE WHEN x.held THEN t.now + least(ok.lease, (x.v ->> 'timeout')::bigint) * interval '1 ms' END, 0,
            (x.v ->> 'timeout')::bigint, CASE WHEN x.held THEN t.now END,
            CASE WHEN EXISTS (SELECT 1 FROM {schema}.signal g
-                              WHERE g.shard = ok.shard AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal' AND g.taken IS NULL) THEN t.now
+                              WHERE g.shard = ok.shard AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal' AND g.taken IS NULL
+                                AND g.id <> coalesce(ok.plan ->> 'signal', '')) THEN t.now
                 WHEN x.v ->> 'at' IS NOT NULL THEN to_timestamp((x.v ->> 'at')::numeric / 1000)
                 ELSE t.now + (x.v ->> 'due')::bigint * interval '1 ms' END,
            t.now + (x.v ->> 'wait')::bigint * interval '1 ms', (x.v ->> 'begun')::bigint, false, x.v ->> 'safety', x.v ->> 'unknown', x.v ->> 'signal', t.now,

@@ -58,7 +58,8 @@ SELECT ?1, ?2, ?4, x.value ->> 'name', x.value ->> 'visit', x.value ->> 'n', x.v
        CASE WHEN x.value ->> 'held' THEN r.updated_at + min(?11, x.value ->> 'timeout') END, 0,
        x.value ->> 'timeout', CASE WHEN x.value ->> 'held' THEN r.updated_at END,
        CASE WHEN EXISTS (SELECT 1 FROM holdfast_signal AS g
-                          WHERE g.shard = ?1 AND g.workspace = ?2 AND g.run = ?4 AND g.type = x.value ->> 'signal' AND g.taken IS NULL) THEN r.updated_at
+                          WHERE g.shard = ?1 AND g.workspace = ?2 AND g.run = ?4 AND g.type = x.value ->> 'signal' AND g.taken IS NULL
+                            AND g.id <> coalesce(?12 ->> '$.signal', '')) THEN r.updated_at
             ELSE coalesce(x.value ->> 'at', r.updated_at + (x.value ->> 'due')) END,
        r.updated_at + (x.value ->> 'wait'), x.value ->> 'begun', 0, x.value ->> 'safety', x.value ->> 'unknown', x.value ->> 'signal', r.updated_at,
        CASE WHEN x.value ->> 'status' <> 'PENDING' THEN r.updated_at END, CASE WHEN x.value ->> 'over' THEN r.updated_at END

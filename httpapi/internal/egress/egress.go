@@ -173,6 +173,35 @@ func (p Policy) Client() *http.Client {
 	}
 }
 
+// Guarded is [Policy.Client] for who calls without [Do]: a call that must not be made is
+// refused by the client itself, before anything is sent, and the error is final.
+func (p Policy) Guarded() *http.Client {
+	c := p.Client()
+	c.Transport = guard{p, c.Transport}
+	return c
+}
+
+type guard struct {
+	policy Policy
+	next   http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, err := g.policy.CheckURL(r.URL.String())
+	var resp *http.Response
+	if err == nil {
+		if resp, err = g.next.RoundTrip(r); !errors.Is(err, errRefused) {
+			return resp, err
+		}
+		err = refuse("the URL's host has an address that is not public").Wrap(err)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return nil, fault.NonRetryable(err)
+}
+
 // Answer is what was answered, cut off at a limit.
 type Answer struct {
 	Status int

@@ -18,15 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 )
 
 const (
-	// learnEvery is how often a node looks for webhooks that others made, if
-	// nobody told it.
-	learnEvery = 5 * time.Second
 	// parallel is how many messages a node sends at once, to all webhooks.
 	parallel = 64
 	// bodyWithin is longer than a call may take, so that one that takes too long
@@ -50,6 +48,7 @@ type Service struct {
 
 // New makes a service.
 func New(engine *holdfast.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
+	handlers.Watch(engine)
 	return &Service{Client: policy.Client(), engine: engine, box: box, policy: policy, log: log, served: make(map[string]string),
 		worker: &reactions.Worker{Engine: engine, Hub: engine.Hub(), Log: log, Name: engine.Node(), Parallel: parallel, Idle: true}}
 }
@@ -61,9 +60,9 @@ func (s *Service) Run(ctx context.Context) {
 	defer s.Client.CloseIdleConnections()
 	defer working.Wait()
 	working.Go(func() { s.worker.Run(ctx) })
-	woken, end := s.engine.Hub().Wait(webhooks.Topic)
+	woken, end := s.engine.Hub().Wait(webhooks.Topic, handlers.Topic)
 	defer end()
-	tick := time.NewTicker(learnEvery)
+	tick := time.NewTicker(handlers.LearnEvery)
 	defer tick.Stop()
 	for {
 		if err := s.learn(ctx); err != nil && ctx.Err() == nil {

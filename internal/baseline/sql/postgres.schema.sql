@@ -215,3 +215,71 @@ CREATE TABLE {schema}.item (
 CREATE INDEX item_waiting ON {schema}.item (shard, workspace, batch, due_at) WHERE state = 'waiting';
 CREATE INDEX item_held ON {schema}.item (shard, workspace, batch, until) WHERE holder IS NOT NULL;
 CREATE INDEX item_sweep ON {schema}.item (shard, sweep_at) WHERE sweep_at IS NOT NULL;
+
+CREATE TABLE {schema}.run (
+    shard            smallint NOT NULL,
+    workspace        text COLLATE "C" NOT NULL,
+    id               text COLLATE "C" NOT NULL,
+    definition       text COLLATE "C" NOT NULL,
+    key              text COLLATE "C",
+    status           text COLLATE "C" NOT NULL,
+    version          bigint NOT NULL,
+    input            json NOT NULL,
+    state            json NOT NULL,
+    memo             json NOT NULL,
+    output           json,
+    error            text,
+    step             text COLLATE "C" NOT NULL,
+    visit            bigint NOT NULL,
+    cancel_requested boolean NOT NULL,
+    created_at       timestamptz NOT NULL,
+    started_at       timestamptz,
+    finished_at      timestamptz,
+    prune_at         timestamptz,
+    updated_at       timestamptz NOT NULL,
+    PRIMARY KEY (shard, workspace, id)
+) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX run_key ON {schema}.run (shard, workspace, key) WHERE key IS NOT NULL;
+CREATE INDEX run_live ON {schema}.run (shard, workspace, status, id) WHERE status NOT IN ('COMPLETED', 'CANCELLED');
+
+CREATE TABLE {schema}.step (
+    shard            smallint NOT NULL,
+    workspace        text COLLATE "C" NOT NULL,
+    run              text COLLATE "C" NOT NULL,
+    name             text COLLATE "C" NOT NULL,
+    visit            bigint NOT NULL,
+    n                bigint NOT NULL,
+    type             text COLLATE "C" NOT NULL,
+    handler          text COLLATE "C" NOT NULL,
+    status           text COLLATE "C" NOT NULL,
+    input            json NOT NULL,
+    output           json,
+    error            text,
+    next             text COLLATE "C",
+    attempts         bigint NOT NULL,
+    failures         bigint NOT NULL,
+    holder           text,
+    epoch            bigint NOT NULL,
+    until            timestamptz,
+    deaths           bigint NOT NULL,
+    timeout          bigint NOT NULL, -- in ms
+    taken_at         timestamptz,
+    due_at           timestamptz,
+    later            timestamptz,
+    deadline         timestamptz,
+    begun            bigint NOT NULL,
+    uncertain        boolean NOT NULL,
+    safety           text COLLATE "C" NOT NULL,
+    unknown          text COLLATE "C" NOT NULL,
+    signal           text COLLATE "C",
+    fired            text COLLATE "C",
+    created_at       timestamptz NOT NULL,
+    started_at       timestamptz,
+    finished_at      timestamptz,
+    PRIMARY KEY (shard, workspace, run, name, visit)
+) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX step_n ON {schema}.step (shard, workspace, run, n);
+CREATE INDEX step_due ON {schema}.step (shard, handler, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX step_held ON {schema}.step (shard, until) WHERE holder IS NOT NULL;

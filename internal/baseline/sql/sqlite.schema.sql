@@ -220,3 +220,75 @@ CREATE TABLE IF NOT EXISTS baseline_item (
 CREATE INDEX IF NOT EXISTS baseline_item_waiting ON baseline_item (shard, workspace, batch, due_at) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS baseline_item_held ON baseline_item (shard, workspace, batch, until) WHERE holder IS NOT NULL;
 CREATE INDEX IF NOT EXISTS baseline_item_sweep ON baseline_item (shard, sweep_at) WHERE sweep_at IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS baseline_run (
+    shard            INTEGER NOT NULL,
+    workspace        TEXT    NOT NULL,
+    id               TEXT    NOT NULL,
+    definition       TEXT    NOT NULL,
+    key              TEXT,
+    status           TEXT    NOT NULL CHECK (status IN ('PENDING', 'RUNNING', 'WAITING', 'PAUSED', 'COMPLETED', 'FAILED', 'CANCELLED')),
+    version          INTEGER NOT NULL CHECK (version >= 0),
+    input            TEXT    NOT NULL,
+    state            TEXT    NOT NULL,
+    memo             TEXT    NOT NULL,
+    output           TEXT,
+    error            TEXT,
+    step             TEXT    NOT NULL,
+    visit            INTEGER NOT NULL CHECK (visit > 0),
+    cancel_requested INTEGER NOT NULL CHECK (cancel_requested IN (0, 1)),
+    created_at       INTEGER NOT NULL,
+    started_at       INTEGER,
+    finished_at      INTEGER CHECK ((finished_at IS NOT NULL) = (status IN ('COMPLETED', 'FAILED', 'CANCELLED'))),
+    prune_at         INTEGER CHECK (prune_at IS NULL OR finished_at IS NOT NULL),
+    updated_at       INTEGER NOT NULL,
+    PRIMARY KEY (shard, workspace, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX IF NOT EXISTS baseline_run_key ON baseline_run (shard, workspace, key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS baseline_run_live ON baseline_run (shard, workspace, status, id) WHERE status NOT IN ('COMPLETED', 'CANCELLED');
+
+CREATE TABLE IF NOT EXISTS baseline_step (
+    shard       INTEGER NOT NULL,
+    workspace   TEXT    NOT NULL,
+    run         TEXT    NOT NULL,
+    name        TEXT    NOT NULL,
+    visit       INTEGER NOT NULL CHECK (visit > 0),
+    n           INTEGER NOT NULL CHECK (n > 0),
+    type        TEXT    NOT NULL,
+    handler     TEXT    NOT NULL,
+    status      TEXT    NOT NULL CHECK (status IN ('PENDING', 'RUNNING', 'WAITING', 'COMPLETED', 'FAILED', 'SKIPPED', 'CANCELLED')),
+    input       TEXT    NOT NULL,
+    output      TEXT,
+    error       TEXT,
+    next        TEXT,
+    attempts    INTEGER NOT NULL CHECK (attempts >= 0),
+    failures    INTEGER NOT NULL CHECK (failures >= 0),
+    holder      TEXT,
+    epoch       INTEGER NOT NULL CHECK (epoch >= 0),
+    until       INTEGER,
+    deaths      INTEGER NOT NULL CHECK (deaths >= 0),
+    timeout     INTEGER NOT NULL CHECK (timeout > 0), -- in ms
+    taken_at    INTEGER,
+    due_at      INTEGER,
+    later       INTEGER,
+    deadline    INTEGER,
+    begun       INTEGER NOT NULL CHECK (begun >= 0),
+    uncertain   INTEGER NOT NULL CHECK (uncertain IN (0, 1)),
+    safety      TEXT    NOT NULL,
+    unknown     TEXT    NOT NULL,
+    signal      TEXT,
+    fired       TEXT,
+    created_at  INTEGER NOT NULL,
+    started_at  INTEGER,
+    finished_at INTEGER CHECK ((finished_at IS NOT NULL) = (status IN ('COMPLETED', 'FAILED', 'SKIPPED', 'CANCELLED'))),
+    PRIMARY KEY (shard, workspace, run, name, visit),
+    CHECK ((holder IS NULL) = (until IS NULL)),
+    CHECK (holder IS NULL OR status = 'RUNNING' AND due_at IS NULL AND uncertain = 0),
+    CHECK (uncertain = 0 OR status = 'RUNNING' AND due_at IS NULL),
+    CHECK (due_at IS NULL OR status IN ('PENDING', 'RUNNING', 'WAITING'))
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX IF NOT EXISTS baseline_step_n ON baseline_step (shard, workspace, run, n);
+CREATE INDEX IF NOT EXISTS baseline_step_due ON baseline_step (shard, handler, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS baseline_step_held ON baseline_step (shard, until) WHERE holder IS NOT NULL;

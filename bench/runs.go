@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/runs"
+)
+
+// runner is a system with runs of five plain steps.
+type runner interface {
+	// takeRun starts a run under a key, and takes it to its end.
+	takeRun(ctx context.Context, key string) error
+}
+
+var runSteps = []string{"s1", "s2", "s3", "s4", "s5"}
+
+func startRuns(s system) unit {
+	r, ok := s.(runner)
+	if !ok {
+		return nil
+	}
+	var made atomic.Int64
+	return single(func(ctx context.Context, client, _ int) error {
+		return r.takeRun(ctx, fmt.Sprintf("k-%d-%d", client, made.Add(1)))
+	})
+}
+
+// fiveSteps is the definition, and the desk that its runs are moved at.
+var fiveSteps, fiveDesk = func() (*definitions.Definition, *runs.Desk) {
+	d := &definitions.Definition{Name: "five", Version: "1"}
+	for _, name := range runSteps {
+		d.Steps = append(d.Steps, definitions.Step{Name: name, Type: definitions.Task, Handler: name, Safety: "idempotent"})
+	}
+	return d, new(runs.Desk)
+}()
+
+func everyone(string) (runs.Handled, bool) { return runs.Handled{Safety: "idempotent"}, true }
+
+func (e engine) takeRun(ctx context.Context, key string) error {
+	if err := fiveDesk.Ensure(ctx, e.hf, fiveSteps); err != nil {
+		return err
+	}
+	l, created, err := fiveDesk.Start(ctx, e.hf, runs.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Mine: everyone})
+	if err == nil && !created {
+		err = errors.New("there was a run under the key")
+	}
+	for err == nil && l.Taken() {
+		l, err = fiveDesk.Complete(ctx, e.hf, &l, runs.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Mine: everyone})
+	}
+	if err == nil && l.Run.Status != runs.Completed {
+		err = fmt.Errorf("the run is %s", l.Run.Status)
+	}
+	return err
+}
+
+func (h hand) takeRun(ctx context.Context, key string) error {
+	r, ok := h.System.(baseline.Runner)
+	if !ok {
+		return errNoMore
+	}
+	id := "run_" + key
+	err := r.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: runSteps[0], Holder: holder, Lease: itemLease})
+	for i := 0; err == nil && i < len(runSteps); i++ {
+		next := ""
+		if i+1 < len(runSteps) {
+			next = runSteps[i+1]
+		}
+		err = r.FinishStep(ctx, baseline.FinishStep{Run: id, Step: runSteps[i], Output: output, Next: next, Holder: holder, Lease: itemLease})
+	}
+	return err
+}

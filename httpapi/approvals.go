@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) approvalRoutes() {
+	add(a, route{method: http.MethodGet, path: "approvals", id: "listApprovals", tag: "approvals", summary: "List what is to be decided, or was.", roles: readers}, listApprovals)
+	add(a, route{method: http.MethodGet, path: "approvals/{id}", id: "getApproval", tag: "approvals", summary: "Show an approval.", roles: readers}, getApproval)
+	add(a, route{method: http.MethodPost, path: "approvals/{id}/decide", id: "decideApproval", tag: "approvals", summary: "Decide an approval. The first decision counts.",
+		roles: operators, once: inTx}, decideApproval)
+}
+
+func approvalOf(a runs.Approval) wire.Approval {
+	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: filled(a.Actor), Label: filled(a.Label),
+		Content: docOr(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
+	if w.Requesters == nil {
+		w.Requesters = []string{}
+	}
+	return w
+}
+
+type listApprovalsIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+	Status string `query:"status" doc:"Only those of this status, such as pending."`
+	RunID  string `query:"runId" doc:"Only those of this run."`
+}
+
+func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Approval]{}, err
+	}
+	found, err := runs.Approvals(c.ctx(), c.doer(), in.Status, in.RunID, p.after, p.limit)
+	all := make([]wire.Approval, 0, len(found))
+	next := ""
+	for _, a := range found {
+		if in.Status == "" || a.Status == in.Status { // one whose time is over is not pending any more, marked or not
+			all = append(all, approvalOf(a))
+		}
+		if len(found) == p.limit {
+			next = a.ID
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type approvalIn struct {
+	ID string `path:"id"`
+}
+
+func getApproval(c *call, in *approvalIn) (wire.Approval, error) {
+	a, err := runs.GetApproval(c.ctx(), c.doer(), in.ID)
+	return approvalOf(a), err
+}
+
+type decideIn struct {
+	ID   string `path:"id"`
+	Body wire.Decide
+}
+
+// decideApproval decides an approval, for one of those that it may be decided for. Who
+// decides is whose key it is; where nobody has one, who they say they are.
+func decideApproval(c *call, in *decideIn) (wire.Approval, error) {
+	b := in.Body
+	d := runs.Decision{Decision: b.Decision, Actor: c.actor(), Label: b.By, Content: b.Content, May: func(requesters []string) error {
+		if len(requesters) == 0 || slices.ContainsFunc(requesters, c.key.Speaks) {
+			return nil
+		}
+		return fault.New(fault.Forbidden, "the API key may speak for none of the requesters that may decide this: %q", requesters).With("requesters", requesters)
+	}}
+	if c.api.open && b.By != "" {
+		d.Actor, d.Label = b.By, ""
+	}
+	a, err := runs.Decide(c.ctx(), c.doer(), in.ID, d)
+	return approvalOf(a), err
+}

@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) definitionRoutes() {
+	add(a, route{method: http.MethodPost, path: "workflow-definitions", id: "defineWorkflow", tag: "runs", summary: "Keep a definition, or judge it (dryRun).",
+		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: inTx, before: lookUpLifecycles}, defineWorkflow)
+	add(a, route{method: http.MethodGet, path: "workflow-definitions", id: "listDefinitions", tag: "runs", summary: "List the definitions of the workspace.", roles: readers}, listDefinitions)
+	add(a, route{method: http.MethodGet, path: "workflow-definitions/{id}", id: "getDefinition", tag: "runs", summary: "Show a definition.", roles: readers}, getDefinition)
+}
+
+// definitionOf is a definition as it is kept.
+func definitionOf(k runs.Kept) (wire.Definition, error) {
+	var d wire.Definition
+	err := json.Unmarshal(k.Body, &d)
+	d.ID, d.CreatedAt = k.ID, wire.At(k.CreatedAt)
+	return d, err
+}
+
+type defineIn struct {
+	DryRun bool `query:"dryRun" doc:"Judge it, and keep nothing."`
+	Body   document
+}
+
+func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
+	var none wire.DefinedWorkflow
+	if !in.Body.yaml {
+		if err := strict.Object(in.Body.text); err != nil {
+			return none, err
+		}
+	}
+	def, warnings, err := c.judged(in.Body.text, in.DryRun)
+	if err != nil {
+		return none, err
+	}
+	kept := runs.Kept{ID: def.ID(), Body: def.JSON()}
+	fresh := false
+	if !in.DryRun {
+		if fresh, err = runs.Define(c.ctx(), c.doer(), def); err == nil {
+			kept, err = runs.Definition(c.ctx(), c.doer(), def.ID())
+		}
+		if err != nil {
+			return none, err
+		}
+		c.w.Header().Set("Location", base+"workflow-definitions/"+url.PathEscape(kept.ID))
+	}
+	if !fresh {
+		c.status = http.StatusOK
+	}
+	out := wire.DefinedWorkflow{Warnings: warnings}
+	out.Definition, err = definitionOf(kept)
+	return out, err
+}
+
+// judged reads a definition, and holds it to every rule. Its error tells every violation.
+func (c *call) judged(text []byte, dryRun bool) (*definitions.Definition, []fault.Violation, error) {
+	def, violations := definitions.Parse(text)
+	if def == nil {
+		return nil, nil, badDefinition(violations)
+	}
+	for i := range def.Steps {
+		if as := def.Steps[i].Requester; as != "" && !c.key.Speaks(as) { // its runs will, whoever starts them
+			return nil, nil, c.speaks(as)
+		}
+	}
+	known, undeclared, err := c.handlersOf(def, dryRun || len(violations) > 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	more, found := def.Lint(definitions.Known{Handlers: known, Lifecycles: c.lifecyclesOf(def)})
+	if violations = append(violations, more...); len(violations) > 0 {
+		return nil, nil, badDefinition(violations)
+	}
+	warnings := []fault.Violation{}
+	for _, name := range undeclared {
+		warnings = append(warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" was not declared, and is taken for one of workers"})
+	}
+	return def, append(warnings, told(found)...), nil
+}
+
+// told are violations as they are told.
+func told(all []definitions.Violation) []fault.Violation {
+	out := make([]fault.Violation, len(all))
+	for i, v := range all {
+		out[i] = fault.Violation{Rule: v.Rule, Path: v.Path, Line: v.Line, Message: v.Message}
+	}
+	return out
+}
+
+func badDefinition(all []definitions.Violation) error {
+	lines := make([]string, len(all))
+	for i, v := range all {
+		lines[i] = fmt.Sprintf("%s %s: %s", v.Rule, v.Path, v.Message)
+		if v.Line > 0 {
+			lines[i] = fmt.Sprintf("line %d: %s", v.Line, lines[i])
+		}
+	}
+	err := fault.New(fault.Validation, "the definition is refused: %s", strings.Join(lines, "; "))
+	err.Violations = told(all)
+	return err
+}
+
+// handlersOf returns what is known of the handlers that a definition names: the program's,
+// and those that are declared. In dev, one that nobody has declared is declared as one of
+// workers; with dry, it is only taken for one.
+func (c *call) handlersOf(def *definitions.Definition, dry bool) (known map[string]definitions.Handler, undeclared []string, err error) {
+	known = make(map[string]definitions.Handler)
+	own := run.Handled(c.api.engine)
+	for _, name := range def.Handlers() {
+		if h, ok := own[name]; ok {
+			known[name] = definitions.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}
+			continue
+		}
+		if strict.Text("handler", name, maxParameter) != nil { // the linter says why
+			continue
+		}
+		h, err := handlers.Get(c.ctx(), c.doer(), name)
+		if fault.CodeOf(err) == fault.NotFound {
+			if !c.api.declares {
+				continue
+			}
+			undeclared, err = append(undeclared, name), nil
+			if h = (handlers.Handler{Kind: "worker"}); !dry {
+				h, err = c.declareOne(name)
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		known[name] = definitions.Handler{Kind: h.Kind, Safety: h.Safety, Timeout: h.Timeout}
+	}
+	return known, undeclared, nil
+}
+
+// lifecyclesOf is who knows the lifecycles that a definition names; nil if nobody does. They
+// are looked up outside of a transaction.
+func (c *call) lifecyclesOf(def *definitions.Definition) func(string) (map[string]bool, bool) {
+	firer := runs.SocketOf(c.api.engine).Firer()
+	if firer == nil {
+		return nil
+	}
+	if c.steps == nil {
+		c.steps = make(map[string]map[string]bool)
+		for i := range def.Steps {
+			name := def.Steps[i].Lifecycle
+			if name == "" {
+				continue
+			}
+			if keys, ok := firer.Steps(c.ctx(), name); ok {
+				c.steps[name] = keys
+			}
+		}
+	}
+	return func(name string) (map[string]bool, bool) {
+		keys, ok := c.steps[name]
+		return keys, ok
+	}
+}
+
+// lookUpLifecycles looks up what a definition names before its transaction begins.
+func lookUpLifecycles(c *call) {
+	if def, _ := definitions.Parse(c.body); def != nil {
+		c.lifecyclesOf(def)
+	}
+}
+
+type listDefinitionsIn struct {
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listDefinitions(c *call, in *listDefinitionsIn) (wire.List[wire.Definition], error) {
+	var none wire.List[wire.Definition]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	found, err := runs.Definitions(c.ctx(), c.doer(), p.after, p.limit)
+	if err != nil {
+		return none, err
+	}
+	all := make([]wire.Definition, len(found))
+	next := ""
+	for i, k := range found {
+		var bad error
+		all[i], bad = definitionOf(k)
+		err = errors.Join(err, bad)
+		if len(found) == p.limit {
+			next = k.ID
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type getDefinitionIn struct {
+	ID string `path:"id" doc:"name@version"`
+}
+
+func getDefinition(c *call, in *getDefinitionIn) (wire.Definition, error) {
+	k, err := runs.Definition(c.ctx(), c.doer(), in.ID)
+	if err != nil {
+		return wire.Definition{}, err
+	}
+	return definitionOf(k)
+}

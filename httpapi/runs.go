@@ -1,0 +1,295 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) runRoutes() {
+	const one = "workflow-runs/{id}"
+	add(a, route{method: http.MethodPost, path: "workflow-runs", id: "startRun", tag: "runs", summary: "Start a run, or find the one that was started under the key.",
+		roles: operators, status: http.StatusCreated, also: http.StatusOK, once: inTx}, startRun)
+	add(a, route{method: http.MethodGet, path: "workflow-runs", id: "listRuns", tag: "runs", summary: "List the runs of the workspace, the newest first.", roles: readers}, listRuns)
+	add(a, route{method: http.MethodGet, path: one, id: "getRun", tag: "runs", summary: "Show a run.", roles: readers}, getRun)
+	add(a, route{method: http.MethodGet, path: one + "/steps", id: "listSteps", tag: "runs", summary: "List the visits of a run's steps, in their order.", roles: readers}, listSteps)
+	add(a, route{method: http.MethodGet, path: one + "/events", id: "readRunEvents", tag: "runs", summary: "Read what happened to a run, or follow it to its end.", roles: readers, stream: true}, readRunEvents)
+	add(a, route{method: http.MethodPost, path: one + "/cancel", id: "cancelRun", tag: "runs", summary: "Cancel a run: at once, or when who works on a step of it has ended.",
+		roles: operators, also: http.StatusAccepted, once: inTx}, cancelRun)
+	add(a, route{method: http.MethodPost, path: one + "/pause", id: "pauseRun", tag: "runs", summary: "Have a run begin no further step.", roles: operators, once: inTx}, commanded(runs.Pause))
+	add(a, route{method: http.MethodPost, path: one + "/resume", id: "resumeRun", tag: "runs", summary: "Have a run go on that was paused.", roles: operators, once: inTx}, commanded(runs.Resume))
+	add(a, route{method: http.MethodPost, path: one + "/retry", id: "retryRun", tag: "runs", summary: "Have a run go on that has failed, at the step at which it did.", roles: operators, once: inTx}, commanded(runs.Retry))
+	add(a, route{method: http.MethodPost, path: one + "/signals", id: "signalRun", tag: "runs", summary: "Tell a run something. It is kept until the run looks.",
+		roles: operators, status: http.StatusAccepted, once: inTx}, signalRun)
+}
+
+func runOf(r runs.Run) wire.Run {
+	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
+		Input: docOr(r.Input), State: docOr(r.State), Output: docOr(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
+		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
+	if r.Status == runs.Completed {
+		w.CurrentStepName = nil
+	}
+	return w
+}
+
+// filled is a text, or nil if it is empty.
+func filled(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// docOr is a document, or null if there is none.
+func docOr(doc []byte) raw {
+	if len(doc) == 0 {
+		return raw("null")
+	}
+	return doc
+}
+
+// since1970 is a time, or nil where the database has none.
+func since1970(t time.Time) *wire.Time {
+	if t.Unix() <= 0 {
+		return nil
+	}
+	return wire.At(t)
+}
+
+type startRunIn struct{ Body wire.StartRun }
+
+func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
+	b := in.Body
+	s := runs.Start{Definition: b.DefinitionID, Input: b.Input}
+	if b.DefinitionID == "" {
+		return wire.StartedRun{}, fault.New(fault.Validation, "definitionId says what to run").With("pointer", "/definitionId")
+	}
+	if len(b.Input) > 0 {
+		if err := strict.Object(b.Input); err != nil {
+			return wire.StartedRun{}, within(err, "/input")
+		}
+	}
+	if b.IdempotencyKey != nil {
+		s.Key = *b.IdempotencyKey
+		if err := runs.CheckKey(s.Key); err != nil {
+			return wire.StartedRun{}, within(err, "/idempotencyKey")
+		}
+	}
+	l, created, err := run.StartOn(c.ctx(), c.doer(), run.Desk(c.api.engine), s)
+	if err != nil {
+		return wire.StartedRun{}, err
+	}
+	now := l.Run
+	if created { // its times are the database's
+		if now, err = runs.Get(c.ctx(), c.doer(), now.ID); err != nil {
+			return wire.StartedRun{}, err
+		}
+	} else {
+		c.status = http.StatusOK
+	}
+	c.w.Header().Set("Location", base+"workflow-runs/"+url.PathEscape(now.ID))
+	return wire.StartedRun{Run: runOf(now), Created: created}, nil
+}
+
+type listRunsIn struct {
+	Limit        *int   `query:"limit"`
+	Cursor       string `query:"cursor"`
+	Status       string `query:"status" doc:"Only those of this status."`
+	DefinitionID string `query:"definitionId" doc:"Only those of this definition."`
+}
+
+func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return wire.List[wire.Run]{}, err
+	}
+	found, err := runs.List(c.ctx(), c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, p.after, p.limit)
+	all := make([]wire.Run, len(found))
+	next := ""
+	for i, r := range found {
+		all[i] = runOf(r)
+		if len(found) == p.limit {
+			next = r.ID
+		}
+	}
+	return listed(c, all, next), err
+}
+
+type runIn struct {
+	ID string `path:"id"`
+}
+
+func getRun(c *call, in *runIn) (wire.Run, error) {
+	r, err := runs.Get(c.ctx(), c.doer(), in.ID)
+	return runOf(r), err
+}
+
+type listStepsIn struct {
+	ID     string `path:"id"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor"`
+}
+
+func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
+	var none wire.List[wire.RunStep]
+	p, err := c.page(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	after := int64(0)
+	if p.after != "" {
+		if after, err = versionOf(p.after); err != nil {
+			return none, err
+		}
+	}
+	found, err := runs.Steps(c.ctx(), c.doer(), in.ID, after, p.limit)
+	all := make([]wire.RunStep, len(found))
+	next := ""
+	for i, s := range found {
+		all[i] = stepOf(s)
+		if len(found) == p.limit {
+			next = strconv.FormatInt(s.N, 10)
+		}
+	}
+	return listed(c, all, next), err
+}
+
+func stepOf(s runs.Step) wire.RunStep {
+	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths,
+		Uncertain: s.Uncertain, Input: docOr(s.Input), Output: docOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
+		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
+}
+
+type commandIn struct {
+	ID   string       `path:"id"`
+	Body wire.Command `optional:"true"`
+}
+
+// commanded does one of the commands.
+func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
+	return func(c *call, in *commandIn) (wire.Run, error) {
+		r, err := run.Desk(c.api.engine).Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		if err == nil { // its times are the database's
+			r, err = runs.Get(c.ctx(), c.doer(), in.ID)
+		}
+		return runOf(r), err
+	}
+}
+
+// cancelRun cancels a run. While somebody works on a step of it, that is only noted.
+func cancelRun(c *call, in *commandIn) (wire.Run, error) {
+	r, err := commanded(runs.Cancel)(c, in)
+	if err == nil && !runs.Over(r.Status) {
+		c.status = http.StatusAccepted
+	}
+	return r, err
+}
+
+type signalIn struct {
+	ID   string `path:"id"`
+	Body wire.Signal
+}
+
+func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
+	b := in.Body
+	s := runs.Signal{Run: in.ID, ID: store.NewID().String(), Type: b.Type, Payload: b.Payload}
+	if b.ID != nil {
+		s.ID = *b.ID
+		if err := strict.Text("id", s.ID, events.MaxName); err != nil {
+			return wire.Signalled{}, within(err, "/id")
+		}
+	}
+	fresh, err := runs.Send(c.ctx(), c.doer(), s)
+	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
+}
+
+type runEventsIn struct {
+	ID     string `path:"id"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
+}
+
+// readRunEvents reads what happened to a run, page by page, or, as a stream of events, from
+// its first on, and to its end.
+func readRunEvents(c *call, in *runEventsIn) (wire.List[wire.Event], error) {
+	var none wire.List[wire.Event]
+	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	from := int64(0)
+	if p.after != "" {
+		if from, err = versionOf(p.after); err != nil {
+			return none, err
+		}
+		from++
+	}
+	if _, err := runs.Get(c.ctx(), c.doer(), in.ID); err != nil {
+		return none, err
+	}
+	if live {
+		return none, c.send(func(ctx context.Context, give func(message) error) error {
+			return c.followRun(ctx, in.ID, from, give)
+		})
+	}
+	return c.toldPage(runs.Stream(in.ID), from, p.limit)
+}
+
+// toldPage is a page of a history.
+func (c *call) toldPage(stream string, from int64, limit int) (wire.List[wire.Event], error) {
+	found, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: stream, From: from, Limit: limit})
+	all := make([]wire.Event, len(found))
+	next := ""
+	for i, e := range found {
+		all[i] = toldEvent(e)
+		if len(found) == limit {
+			next = strconv.FormatInt(e.Version, 10)
+		}
+	}
+	return listed(c, all, next), err
+}
+
+// endsRun are the events that a run may end with. One that has failed may go on.
+var endsRun = map[string]bool{"completed": true, "failed": true, "cancelled": true}
+
+// followRun gives what happens to a run, until it is over, and all of it is told.
+func (c *call) followRun(ctx context.Context, id string, from int64, give func(message) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{runs.Progress(id)}, Log: c.api.log, Look: func(ctx context.Context) (bool, error) {
+		r, err := runs.Get(ctx, c.api.engine, id)
+		if err != nil {
+			return false, err
+		}
+		found, err := events.Read(ctx, c.api.engine, events.ReadArgs{Stream: runs.Stream(id), From: from, Limit: watchPage})
+		ended := len(found) == 0 // who comes back has been told of its end
+		for _, e := range found {
+			from, ended = e.Version+1, endsRun[e.Name]
+			if err := give(message{cursorOf(c.route.id, strconv.FormatInt(e.Version, 10)), e.Name, toldEvent(e)}); err != nil {
+				stop(err)
+				return true, nil
+			}
+		}
+		if err == nil && ended && len(found) < watchPage && runs.Over(r.Status) {
+			stop(errOver)
+		}
+		return len(found) > 0, err
+	}}
+	p.Run(ctx)
+	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own, as it is
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// stepper has URLs do the steps of runs, in all workspaces. A name may be that of one URL
+// here and of another there, with another safety: so what is known of a handler is looked up
+// in the workspace of each step, before that is taken.
+type stepper struct {
+	*servant
+	worker *runs.Worker // it keeps the holds, and records how they end
+	slots  hold.Slots
+	bodies sync.WaitGroup
+}
+
+func newStepper(s *servant) *stepper {
+	e := s.engine
+	p := &stepper{servant: s, slots: hold.NewSlots(calledAtOnce)}
+	p.worker = &runs.Worker{Engine: e, Desk: run.Desk(e), Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
+		Handlers: func() map[string]runs.Handled { return nil }, Body: p.step}
+	return p
+}
+
+// run takes steps until ctx ends, and then waits for the calls that are under way.
+func (p *stepper) run(ctx context.Context) {
+	defer p.bodies.Wait()
+	if p.box == nil { // it could sign nothing: others do
+		return
+	}
+	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runs.Made, handlers.Topic}, Log: p.engine.Log(), Look: p.look,
+		Needs: func() []wake.Need { return wake.Needs(wake.Step, p.urls()...) }}
+	poll.Run(ctx)
+}
+
+// look takes what there is room for.
+func (p *stepper) look(ctx context.Context) (found bool, err error) {
+	names := p.urls()
+	if len(names) == 0 {
+		return false, nil
+	}
+	shards, err := p.engine.Shards(ctx)
+	for _, shard := range shards {
+		some, failed := p.lookAt(ctx, shard, names)
+		found, err = found || some, errors.Join(err, failed)
+	}
+	return found, err
+}
+
+func (p *stepper) lookAt(ctx context.Context, shard int16, names []string) (found bool, err error) {
+	room, err := p.slots.Reserve(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { p.slots.Free(room) }()
+	ready, err := runs.Ready(ctx, p.engine, store.Place{Shard: shard}, names, "http", 2*calledAtOnce)
+	if err != nil {
+		return false, err
+	}
+	// Many ask for the same at once: each begins elsewhere.
+	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+	// What was taken is served also when the node stops meanwhile: it would count as a death.
+	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), hold.Lease)
+	defer cancel()
+	for i := range ready {
+		if room == 0 {
+			break
+		}
+		l, ok, failed := p.take(in, &ready[i])
+		err = errors.Join(err, failed) // one that cannot be taken must not hold up the others
+		if !ok {
+			continue
+		}
+		found = true
+		room--
+		p.bodies.Go(func() {
+			defer p.slots.Free(1)
+			p.worker.Serve(ctx, l)
+		})
+	}
+	return found, err
+}
+
+// take takes a step, as its workspace has declared the handler.
+func (p *stepper) take(ctx context.Context, l *runs.Live) (runs.Live, bool, error) {
+	ctx = store.InWorkspace(ctx, l.Run.Workspace)
+	h, err := handlers.Get(ctx, p.engine, l.Step.Handler)
+	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was found
+		return *l, false, nil
+	}
+	if err != nil {
+		return *l, false, err
+	}
+	return p.worker.Desk.Take(ctx, p.engine, l, runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Name, hold.Lease)
+}
+
+// step has a URL do a step of a run. One of which an earlier attempt may have acted is asked
+// first, where it can be asked.
+func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
+	h, err := handlers.Get(ctx, p.engine, l.Step.Handler)
+	if err == nil && h.Kind != "http" { // since it was taken
+		err = fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
+	}
+	if err != nil {
+		return runs.Done{}, err
+	}
+	doubtful, err := l.Doubtful(ctx, p.engine)
+	if err != nil {
+		return runs.Done{}, runs.Unheard(err)
+	}
+	call := wire.HandlerCall{Kind: "runStep", Attempt: int(l.Step.Attempts), IdempotencyKey: l.Operation(), Input: l.Step.Input,
+		Run: l.Run.ID, Step: l.Step.Name, Visit: l.Step.Visit, State: l.Run.State, RunInput: l.Run.Input}
+	if doubtful && l.Step.Unknown == string(effects.Probe) {
+		a, err := p.asked(ctx, h, l, call)
+		if err != nil || a.Happened {
+			return runs.Done{Output: a.Output, Patch: a.State}, err
+		}
+		doubtful = false
+	}
+	if l.Step.Safety == "journaled" {
+		call.Task, call.Epoch = l.TaskID(), l.Step.Epoch
+	}
+	a, err := p.called(ctx, h, l, call)
+	if now, failed := l.Now(context.WithoutCancel(ctx), p.engine); failed == nil { // it may have journaled meanwhile
+		l.Step.Begun = now.Step.Begun
+	}
+	if err != nil && doubtful { // what it says now is no word on an earlier attempt
+		err = runs.Unheard(err)
+	}
+	return runs.Done{Output: a.Output, Patch: a.State}, err
+}
+
+// asked asks a URL whether it has acted. Whatever is no answer to that leaves it open.
+func (p *stepper) asked(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycle.RemoteAnswer, error) {
+	call.Kind = "probe"
+	a, err := p.called(ctx, h, l, call)
+	if err == nil && !a.Told {
+		err = errors.New("it did not say whether it has acted (happened)")
+	}
+	if err != nil {
+		err = runs.Unheard(fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", h.Name, err))
+	}
+	return a, err
+}
+
+// called calls a URL, and says of every end what is known.
+func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycle.RemoteAnswer, error) {
+	body := ctx
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.Step.Timeout, hold.Timeout))
+	defer cancel()
+	a, err := p.send(ctx, h, call)
+	switch {
+	case err != nil && body.Err() != nil: // this node stops, or the step is not wanted any more
+		return a, runs.Unheard(body.Err())
+	case errors.Is(err, lifecycle.ErrUnheard):
+		return a, runs.Unheard(err)
+	case fault.CodeOf(err) == fault.ActionInvalid: // it refuses the step, and would again
+		return a, holdfast.NonRetryable(err)
+	case err != nil:
+		return a, err
+	}
+	if err := keepable(a); err != nil { // it has acted, whatever it answers
+		return a, runs.Unheard(err)
+	}
+	open, err := l.Open(body, p.engine)
+	if err == nil && open { // it has journaled elsewhere, and left something open
+		err = holdfast.NonRetryable(effects.ErrOpen)
+	}
+	if err != nil {
+		return a, runs.Unheard(err)
+	}
+	return a, nil
+}
+
+// keepable refuses an answer that cannot be kept.
+func keepable(a lifecycle.RemoteAnswer) error {
+	var err error
+	if len(a.Output) > 0 {
+		err = strict.Check(a.Output)
+	}
+	if len(a.State) > 0 && err == nil {
+		err = strict.Object(a.State)
+	}
+	if err != nil {
+		err = holdfast.NonRetryable(fmt.Errorf("what it answered cannot be used: %w", err))
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// counted is a database that counts what is asked of it, by verb.
+type counted struct {
+	holdfast.Database
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (c *counted) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := c.Database.Open(ctx, o)
+	return &countedStore{s, c}, err
+}
+
+func (c *counted) count(verb string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked = make(map[string]int)
+	}
+	c.asked[verb]++
+}
+
+// since returns what was asked since it was last called.
+func (c *counted) since() (n int, by []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, verb := range slices.Sorted(maps.Keys(c.asked)) {
+		n += c.asked[verb]
+		by = append(by, fmt.Sprint(verb, " ", c.asked[verb]))
+	}
+	clear(c.asked)
+	return n, by
+}
+
+type countedStore struct {
+	store.Store
+	by *counted
+}
+
+func (s *countedStore) Base() store.Store { return s.Store }
+
+func (s *countedStore) Do(ctx context.Context, c store.Command) error {
+	s.by.count(c.Decl().Name)
+	return s.Store.Do(ctx, c)
+}
+
+func (s *countedStore) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	s.by.count("a transaction")
+	return s.Store.Update(ctx, f)
+}
+
+// whole is a node with everything that a server has or, embedded, a program of some
+// size: reactions, kinds of items, lifecycles and runs.
+func whole(t *testing.T, db holdfast.Database, embedded bool) *holdfast.Engine {
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o := httpapi.Options{Log: log, SecretKeys: [][]byte{make([]byte, 32)}}
+	parts := []holdfast.Part{stream.Feed(stream.FeedOptions{}), httpapi.Handlers(o)}
+	if embedded {
+		for i := range 3 {
+			parts = append(parts,
+				stream.React(fmt.Sprint("r", i), stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}),
+				batch.Define(fmt.Sprint("k", i), func(context.Context, *batch.Item[int]) (int, error) { return 1, nil }, batch.Options{}),
+				lifecycle.MustParse[map[string]any]([]byte(fmt.Sprintf(`
+workflow: w%d
+owning_module: m
+status_types: [open, closing, closed]
+initial_status: open
+janitor: {stuck_after: 5m}
+steps:
+- {step_id: 10, step_key: close, status: open, successful_claim_state: [closing, open], successful_state: closed, action: Act, success_after_effect: Tell}
+`, i))).Action("Act", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).
+					AfterEffect("Tell", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).Covered())
+		}
+		parts = append(parts, run.Serve(run.Define("d", "1", run.Wait("pause", time.Hour),
+			run.Task("t", func(context.Context, int) (int, error) { return 1, nil }, run.Idempotent()))))
+	}
+	hf := holdfasttest.OpenOn(t, db, parts...)
+	_ = httpapi.New(hf, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = hf.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return hf
+}
+
+// TestAnIdleNodeAsksTwiceASecondAtMost verifies that a node with everything that it
+// can have, and nothing that is due, asks its database at most twice a second: a
+// server, and a program with parts of its own. A slow machine asks less.
+func TestAnIdleNodeAsksTwiceASecondAtMost(t *testing.T) {
+	for _, kind := range []string{"server", "embedded"} {
+		for _, name := range []string{"sqlite", "postgres"} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				url := "sqlite:" + holdfasttest.SQLite(t)
+				if name == "postgres" {
+					url = holdfasttest.PostgreSQL(t)
+				}
+				idles(t, url, kind == "embedded")
+			})
+		}
+	}
+}
+
+func idles(t *testing.T, url string, embedded bool) {
+	db := &counted{Database: database(url)}
+	hf := whole(t, db, embedded)
+	ctx := t.Context()
+	if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	sent := func() int { return 0 }
+	if !strings.HasPrefix(url, "sqlite:") {
+		watch, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = watch.Close(context.Background()) })
+		if _, err := watch.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS pg_stat_statements`); err != nil {
+			t.Fatal(err)
+		}
+		sent = func() int { return queries(t, watch) }
+	}
+	_ = clock.Wait(ctx, 6*time.Second) // it comes to rest
+	begun, before := clock.Now(), sent()
+	db.since()
+	_ = clock.Wait(ctx, 20*time.Second) // rounds of the janitor are among it
+	took := clock.Since(begun)
+	asked, by := db.since()
+	statements := sent() - before
+	t.Logf("%d commands in %s, %.2f a second, of which PostgreSQL got %d statements: %s", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), statements,
+		strings.Join(by, ", "))
+	if most := 2 * took.Seconds(); float64(asked) > most || float64(statements) > most {
+		t.Errorf("%d commands and %d statements in %s, want two a second at most", asked, statements, took)
+	}
+}
+
+// TestAnIdleNodeFindsWhatNobodyToldItOf verifies that a node which has come to rest
+// does, within about two seconds, what another process leaves in the database without
+// a word: events of reactions and feeds, items, steps, a step that waits for a time,
+// and what becomes due again. The process that writes here does not run, so that
+// nothing is signalled.
+func TestAnIdleNodeFindsWhatNobodyToldItOf(t *testing.T) {
+	for _, name := range []string{"sqlite", "postgres"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := "sqlite:" + holdfasttest.SQLite(t)
+			if name == "postgres" {
+				url = holdfasttest.PostgreSQL(t)
+			}
+			finds(t, url)
+		})
+	}
+}
+
+func finds(t *testing.T, url string) {
+	ctx := t.Context()
+	did := make(chan string, 100)
+	react := stream.React("r", stream.Select{Events: []string{"a"}}, func(_ context.Context, d *stream.Delivery) error {
+		did <- "event"
+		if d.Attempt == 1 {
+			return stream.Later(time.Second)
+		}
+		return nil
+	}, stream.Options{})
+	kind := batch.Define("k", func(context.Context, *batch.Item[int]) (int, error) { did <- "item"; return 1, nil }, batch.Options{})
+	steps := run.Define("d", "1", run.Wait("pause", time.Second),
+		run.Task("t", func(context.Context, int) (int, error) { did <- "step"; return 1, nil }, run.Idempotent()))
+	hf := holdfasttest.OpenOn(t, database(url), react, kind, run.Serve(steps), stream.Feed(stream.FeedOptions{}), httpapi.Handlers(httpapi.Options{}))
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { _ = hf.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	declared, end := hf.Hub().Wait(handlers.Topic)
+	defer end()
+	other := holdfasttest.OpenOn(t, database(url), kind, run.Serve(steps))
+	_ = clock.Wait(ctx, 8*time.Second) // it comes to rest, and has asked once what is declared
+	select {
+	case <-declared:
+	default:
+	}
+
+	begun := clock.Now()
+	if _, err := stream.Append(ctx, other, "s", stream.Any, stream.Event{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := batch.PutWallet(ctx, other, "w", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.Work[int]{{Key: "i", Input: 1}})); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := steps.Start(ctx, other, 1); err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]int{"event": 2, "item": 1, "step": 1}
+	for len(wanted) > 0 {
+		select {
+		case what := <-did:
+			took := clock.Since(begun)
+			t.Logf("%s after %s", what, took.Round(time.Millisecond))
+			if wanted[what]--; wanted[what] <= 0 {
+				delete(wanted, what)
+			}
+		case <-time.After(20 * time.Second): // a poller looks by itself much later
+			t.Fatalf("not found: %v", wanted)
+		}
+	}
+	eventually(t, "the event is in the feed", func() bool {
+		page, err := stream.ReadFeed(ctx, hf, "", 10)
+		return err == nil && len(page.Events) > 0
+	})
+	t.Logf("everything after %s", clock.Since(begun).Round(time.Millisecond))
+	err := other.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-declared:
+	case <-time.After(20 * time.Second):
+		t.Error("a handler that another has declared is not noticed")
+	}
+}

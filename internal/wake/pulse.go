@@ -1,0 +1,123 @@
+package wake
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// beat is how long it takes at the most until a pulse glances again: every second
+// and a half, with jitter.
+const beat = 2 * time.Second
+
+// Pulse looks for all pollers of a process that have come to rest, in one statement,
+// and has those look themselves for which there is something. It is what finds work
+// that nobody woke them for: of another process on SQLite, of a node that died, or
+// that has become due by the passing of time.
+//
+// Without it each poller asks by itself, and a node with a dozen of them that has
+// nothing to do asks eight times a second. Longer pauses would make timers late.
+type Pulse struct {
+	Hub    *Hub
+	Doer   store.Doer
+	Shards func(context.Context) ([]int16, error)
+	Log    *slog.Logger
+}
+
+// Run glances until ctx ends.
+func (p *Pulse) Run(ctx context.Context) {
+	p.Hub.beats(true)
+	defer p.Hub.beats(false)
+	for clock.Wait(ctx, clock.Jitter(beat)) == nil {
+		p.glance(ctx)
+	}
+}
+
+func (p *Pulse) glance(ctx context.Context) {
+	resting := p.Hub.rests()
+	var needs []Need
+	known := make(map[Need]bool)
+	by := make(map[*rest][]Need)
+	for _, r := range resting {
+		by[r] = r.needs()
+		for _, n := range by[r] {
+			if !known[n] {
+				known[n] = true
+				needs = append(needs, n)
+			}
+		}
+	}
+	if len(needs) == 0 {
+		return
+	}
+	shards, err := p.Shards(ctx)
+	due := known
+	if err == nil {
+		due, err = Glance(ctx, p.Doer, shards, needs)
+	}
+	if err != nil { // whoever rests finds out, and tells
+		p.Log.Debug("a glance failed", "error", err)
+		due = known
+	}
+	for r, needs := range by {
+		for _, n := range needs {
+			if due[n] {
+				r.call()
+				break
+			}
+		}
+	}
+}
+
+// rest is a poller that has come to rest, and leaves the looking to the pulse.
+type rest struct {
+	needs func() []Need
+	due   chan struct{}
+}
+
+func (r *rest) call() {
+	select {
+	case r.due <- struct{}{}:
+	default: // it is called already
+	}
+}
+
+// beats says whether there is a pulse. When there is none any more, those who rest
+// look themselves.
+func (h *Hub) beats(yes bool) {
+	h.mu.Lock()
+	h.pulse = yes
+	h.mu.Unlock()
+	if !yes {
+		for _, r := range h.rests() {
+			r.call()
+		}
+	}
+}
+
+func (h *Hub) rests() (all []*rest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.resting {
+		all = append(all, r)
+	}
+	return all
+}
+
+// lieDown leaves the looking to the pulse, if there is one, until end is called.
+func (h *Hub) lieDown(r *rest) (end func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.pulse {
+		return nil, false
+	}
+	h.resting[r] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.resting, r)
+	}, true
+}
