@@ -3,6 +3,7 @@ package definitions
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -124,5 +125,13 @@ func resolve(t *testing.T, s *schemaNode, known map[string]bool) {
 		for _, part := range group {
 			resolve(t, part, known)
 		}
+	}
+}
+
+// The schema that the docs offer is the one that the package has.
+func TestTheDocsHaveTheSchema(t *testing.T) {
+	text, err := os.ReadFile("../../docs/workflow.schema.json")
+	if err != nil || string(text) != string(Schema()) {
+		t.Errorf("docs/workflow.schema.json is not internal/definitions/workflow.schema.json: copy it (%v)", err)
 	}
 }
