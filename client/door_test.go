@@ -50,11 +50,11 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	act := func(context.Context, *lifecycle.Act[json.RawMessage]) error { s.closed.Add(1); return nil }
 	invoices := lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).Covered().Action("Close", act, lifecycle.Transactional())
 	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}))
+	api := httpapi.New(s.engine, o)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.engine.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	api := httpapi.New(s.engine, o)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
 		api.ServeHTTP(w, r)

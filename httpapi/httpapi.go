@@ -96,8 +96,8 @@ type API struct {
 
 var _ http.Handler = (*API)(nil)
 
-// New makes an API. The engine stays the caller's, who closes it after the last
-// request.
+// New makes an API, before the engine runs: what the routes need done in the background is
+// added to it. The engine stays the caller's, who closes it after the last request.
 func New(engine *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()

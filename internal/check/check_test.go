@@ -206,7 +206,7 @@ func TestPlantedViolations(t *testing.T) {
 func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
-		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[batches:0 claims:0 entities:3 positions:1 scopes:6 streams:3 tasks:3 wallets:3]" {
+		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[batches:0 claims:0 entities:3 positions:1 runs:0 scopes:6 streams:3 tasks:3 wallets:3]" {
 			s.Errorf("got %v\n%s", r.Checked, r)
 		}
 	})

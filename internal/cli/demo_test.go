@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -99,7 +100,7 @@ func TestDemoThatLiesFails(t *testing.T) {
 	db := databaseFlags{DB: "a.db", Schema: "holdfast"}
 	d = newDemo(p, db)
 	d.self = self
-	s := server{program: p, databaseFlags: db, serverFlags: serverFlags{Listen: "127.0.0.1:0"}, parts: []holdfast.Part{d.shop, d.scans}, sweepEvery: demoSweep,
+	s := server{program: p, databaseFlags: db, serverFlags: serverFlags{Listen: "127.0.0.1:0"}, parts: []holdfast.Part{d.shop, d.scans, run.Serve(d.chase)}, sweepEvery: demoSweep,
 		story: func(ctx context.Context, _ *holdfast.Engine) error { return d.tell(ctx) }}
 	err = s.run(t.Context())
 	if exitCode(err) != 1 {

@@ -1,0 +1,731 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// tally counts what bodies do, by run: two databases share a definition, but no run.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+// add counts one more for the run that a body is in, and returns how many that makes.
+func (y *tally) add(ctx context.Context) int {
+	info, _ := run.Of(ctx)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.n == nil {
+		y.n = make(map[string]int)
+	}
+	y.n[info.Run]++
+	return y.n[info.Run]
+}
+
+// of is how many there were for some runs.
+func (y *tally) of(ids ...string) (n int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, id := range ids {
+		n += y.n[id]
+	}
+	return n
+}
+
+// once looks once at what is due, and does it.
+func (b *bench) once() {
+	b.t.Helper()
+	at, err := b.e.Place(b.ctx, store.Read)
+	b.ok(err)
+	_, err = run.WorkerOf(b.e).Once(b.ctx, at)
+	b.ok(err)
+}
+
+// expire frees what the dead have held.
+func (b *bench) expire() {
+	b.t.Helper()
+	at, err := b.e.Place(b.ctx, store.Read)
+	b.ok(err)
+	_, err = b.desk().Expire(b.ctx, b.e, at)
+	b.ok(err)
+}
+
+// uncertain checks whether the step waits for a person, at a run of that status.
+func (b *bench) uncertain(status string) {
+	b.t.Helper()
+	if l := b.live(); l.Run.Status != status || l.Step.Status != "RUNNING" || !l.Step.Uncertain || l.Step.Holder != "" {
+		b.t.Fatalf("the run is %s; its step is %s, uncertain: %v, held by %q (%s)", l.Run.Status, l.Step.Status, l.Step.Uncertain, l.Step.Holder, l.Step.Error)
+	}
+}
+
+// resolve says what is known of an effect of the step.
+func (b *bench) resolve(name string, happened bool) {
+	b.t.Helper()
+	l := b.live()
+	known := runs.Known{Name: name, Happened: happened}
+	if happened {
+		known.Result = []byte(`"yes"`)
+	}
+	_, err := b.desk().Resolve(b.ctx, b.e, l.Operation(), []runs.Known{known}, "", "ann")
+	b.ok(err)
+}
+
+// stopOnce runs an engine until something is so, and stops it in an orderly way.
+func stopOnce(t *testing.T, e *holdfast.Engine, yes func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	until(t, yes)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Verifies that of two waits in a row for one signal the second waits on when the first has
+// taken it, that looking at it again harms nobody, and that another signal ends it.
+func TestTwoWaitsForOneSignal(t *testing.T) {
+	def := run.Define("twice", "1", run.Signal("a", "news", 0), run.Signal("b", "news", 0))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		b.ok(run.Send(b.ctx, e, b.id, "news", "1", 1))
+		for range 4 {
+			b.once()
+			b.is("WAITING", "b", "WAITING")
+		}
+		b.ok(run.Send(b.ctx, e, b.id, "news", "2", 2))
+		b.once()
+		b.is("COMPLETED", "b", "COMPLETED")
+		if out := b.live().Step.Output; string(out) != "2" {
+			t.Errorf("the second wait took %s", out)
+		}
+	})
+}
+
+// Verifies that an opaque body that did its work, but whose end cannot be kept, is uncertain
+// and not begun again: what it brought is too big, or what it wants written fails or panics.
+// Who knows what happened ends it.
+func TestAnOpaqueEndThatCannotBeKept(t *testing.T) {
+	var begun tally
+	ends := map[string]func(context.Context) (string, error){
+		"big": func(context.Context) (string, error) { return strings.Repeat("x", 2<<20), nil },
+		"commit": func(ctx context.Context) (string, error) {
+			return "x", commitEnds(ctx, func() error { return errors.New("no") })
+		},
+		"panic": func(ctx context.Context) (string, error) {
+			return "x", commitEnds(ctx, func() error { panic("poison") })
+		},
+	}
+	var defs []*run.Definition
+	for name, end := range ends {
+		defs = append(defs, run.Define("unkept-"+name, "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+			begun.add(ctx)
+			return end(ctx)
+		}, run.Opaque())))
+	}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for _, def := range defs {
+			b := newBench(t, e, def)
+			for range 4 {
+				b.once()
+				b.uncertain("RUNNING")
+				holdfasttest.Advance(t, e, time.Minute)
+			}
+			if n := begun.of(b.id); n != 1 {
+				t.Errorf("%s: it was begun %d times", def.ID(), n)
+			}
+			b.resolve(effects.Body, true)
+			b.is("COMPLETED", "a", "COMPLETED")
+		}
+	}, run.Serve(defs...))
+}
+
+// commitEnds has something written with the end of the step that ends so.
+func commitEnds(ctx context.Context, end func() error) error {
+	return run.Commit(ctx, func(context.Context, holdfast.Tx) error { return end() })
+}
+
+// Verifies that what panics in the transaction that ends a step is a failure of the step, and
+// not the end of the process.
+func TestAPanicInACommit(t *testing.T) {
+	def := run.Define("poison", "1", run.Task("a", func(ctx context.Context, _ any) (int, error) {
+		return 1, commitEnds(ctx, func() error { panic("poison") })
+	}, run.Transactional(), run.Tries(2, time.Second)))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		b.once()
+		b.is("WAITING", "a", "WAITING")
+		holdfasttest.Advance(t, e, time.Minute)
+		b.once()
+		b.is("FAILED", "a", "FAILED")
+		if l := b.live(); l.Step.Failures != 2 || l.Step.Deaths != 0 || !strings.Contains(l.Step.Error, "poison") {
+			t.Errorf("%d failures, %d deaths: %s", l.Step.Failures, l.Step.Deaths, l.Step.Error)
+		}
+	}, run.Serve(def))
+}
+
+// Verifies that a cancel of a run that waits to try an opaque body again, of which nobody
+// knows what it did, is noted and the step uncertain; and that the run is cancelled when
+// somebody has said what happened, whatever that is.
+func TestACancelWithAnUnknownBody(t *testing.T) {
+	var begun tally
+	def := run.Define("unknown", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+		begun.add(ctx)
+		panic("acted, and died")
+	}, run.Opaque(), run.OnUnknownRetry()))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for happened, step := range map[bool]string{false: "CANCELLED", true: "COMPLETED"} {
+			b := newBench(t, e, def)
+			b.once()
+			b.is("WAITING", "a", "WAITING")
+			for range 2 { // a second cancel changes nothing
+				b.ok(b.do(runs.Cancel))
+				b.uncertain("RUNNING")
+			}
+			holdfasttest.Advance(t, e, time.Hour)
+			b.once()
+			if n := begun.of(b.id); n != 1 || !b.live().Run.CancelRequested {
+				t.Errorf("it was begun %d times; to be cancelled: %v", n, b.live().Run.CancelRequested)
+			}
+			b.resolve(effects.Body, happened)
+			b.is("CANCELLED", "a", step)
+		}
+	}, run.Serve(def))
+}
+
+// Verifies the same of a journaled step whose worker died within an effect.
+func TestACancelWithAnUnknownEffect(t *testing.T) {
+	def := run.Define("charged", "1", run.Remote("a", "w", run.Journaled()))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for _, happened := range []bool{false, true} {
+			b := newBench(t, e, def)
+			_, err := b.take().Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+			b.ok(err)
+			holdfasttest.Advance(t, e, 2*time.Minute)
+			b.expire()
+			b.is("RUNNING", "a", "RUNNING")
+			b.ok(b.do(runs.Cancel))
+			b.uncertain("RUNNING")
+			if !b.live().Run.CancelRequested {
+				t.Error("the cancel is not noted")
+			}
+			b.resolve("charge", happened)
+			b.is("CANCELLED", "a", "CANCELLED")
+		}
+	})
+}
+
+// Verifies that a step is uncertain, and has not failed, whose last attempt leaves something
+// of which nobody knows whether it happened: an opaque body that may be tried once, one whose
+// second attempt says no and whose first said nothing, an effect that ran out of time.
+func TestALastAttemptThatLeavesADoubt(t *testing.T) {
+	defs := []*run.Definition{
+		run.Define("one-try", "1", run.Task("a", func(context.Context, any) (string, error) {
+			panic("acted, and died")
+		}, run.Opaque(), run.OnUnknownRetry(), run.Tries(1, time.Second))),
+		run.Define("says-no", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+			if info, _ := run.Of(ctx); info.Attempt == 1 {
+				panic("acted, and died")
+			}
+			return "", holdfast.NonRetryable(errors.New("no such card"))
+		}, run.Opaque(), run.OnUnknownRetry())),
+		run.Define("effect", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+			return holdfast.Effect(ctx, "charge", func(context.Context, string) (string, error) { return "", errors.New("timeout") }, holdfast.OnUnknownRetry())
+		}, run.Journaled(), run.Tries(1, time.Second))),
+	}
+	attempts := map[string]int64{"one-try@1": 1, "says-no@1": 2, "effect@1": 1}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for _, def := range defs {
+			b := newBench(t, e, def)
+			for range attempts[def.ID()] {
+				b.once()
+				holdfasttest.Advance(t, e, time.Minute)
+			}
+			b.uncertain("RUNNING")
+			if l := b.live(); l.Step.Attempts != attempts[def.ID()] {
+				t.Errorf("%s: it was tried %d times", def.ID(), l.Step.Attempts)
+			}
+		}
+	}, run.Serve(defs...))
+}
+
+// Verifies that an engine that stops in an orderly way keeps the result of an effect that was
+// done, gives the step back, and that the next attempt goes on from there.
+func TestAStopKeepsWhatAnEffectBrought(t *testing.T) {
+	var bodies, charges tally
+	def := run.Define("journaled-stop", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+		ref, err := holdfast.Effect(ctx, "charge", func(ctx context.Context, _ string) (string, error) {
+			charges.add(ctx)
+			return "ref", nil
+		})
+		if err == nil && bodies.add(ctx) == 1 {
+			<-ctx.Done()
+			err = ctx.Err()
+		}
+		return ref, err
+	}, run.Journaled()))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
+		if l := b.live(); l.Step.Uncertain || l.Step.Holder != "" || l.Step.Failures+l.Step.Deaths != 0 {
+			t.Fatalf("behind the stop it is %+v", l.Step)
+		}
+		b.once()
+		b.is("COMPLETED", "a", "COMPLETED")
+		if n := charges.of(b.id); n != 1 {
+			t.Errorf("it was charged %d times", n)
+		}
+	}, run.Serve(def))
+}
+
+// Verifies that an engine that stops in an orderly way gives an opaque body back that says
+// that it gave up, also one that may be tried once, and that it is done by the next.
+func TestAStopFailsNoOpaqueBody(t *testing.T) {
+	var bodies tally
+	def := run.Define("opaque-stop", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+		if bodies.add(ctx) == 1 {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return "done", nil
+	}, run.Opaque(), run.Tries(1, time.Second)))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
+		b.is("RUNNING", "a", "RUNNING")
+		b.once()
+		b.is("COMPLETED", "a", "COMPLETED")
+	}, run.Serve(def))
+}
+
+// Verifies that a body that takes longer than its timeout has failed: it counts as a failure
+// and not as a death, and is tried as often as the definition says.
+func TestABodyThatTakesTooLongHasFailed(t *testing.T) {
+	var bodies tally
+	def := run.Define("slow", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+		bodies.add(ctx)
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, run.Idempotent(), run.Tries(2, time.Second), run.Timeout(50*time.Millisecond)))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		b.once()
+		b.is("WAITING", "a", "WAITING")
+		holdfasttest.Advance(t, e, time.Minute)
+		b.once()
+		b.is("FAILED", "a", "FAILED")
+		holdfasttest.Advance(t, e, time.Hour)
+		b.expire()
+		b.once()
+		if l := b.live(); bodies.of(b.id) != 2 || l.Step.Failures != 2 || l.Step.Deaths != 0 {
+			t.Errorf("it ran %d times: %d failures, %d deaths", bodies.of(b.id), l.Step.Failures, l.Step.Deaths)
+		}
+	}, run.Serve(def))
+}
+
+// Verifies that slow bodies, as many as a node has room for, and more that wait for room, do
+// not hold up the timer of another run.
+func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
+	var bodies tally
+	slow := run.Define("full", "1", run.Task("a", func(ctx context.Context, _ any) (int, error) {
+		bodies.add(ctx)
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}, run.Idempotent()))
+	nap := run.Define("nap", "1", run.Wait("w", 50*time.Millisecond))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		running(t, e)
+		room := run.WorkerOf(e).Parallel
+		var ids []string
+		for range room + 6 {
+			ids = append(ids, newBench(t, e, slow).id)
+		}
+		until(t, func() bool { return bodies.of(ids...) == room })
+		over(t, e, newBench(t, e, nap).id, "COMPLETED")
+		if n := bodies.of(ids...); n != room {
+			t.Errorf("there is room for %d bodies, and %d were begun", room, n)
+		}
+	}, run.Serve(slow, nap))
+}
+
+// Verifies that a rejection fails the step if a condition follows that looks at something
+// else: the run does not go on as if it had been approved.
+func TestARejectionAheadOfAnotherCondition(t *testing.T) {
+	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		_, err := run.Decide(b.ctx, e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "rejected", By: "ann"})
+		b.ok(err)
+		b.tick()
+		b.is("FAILED", "ask", "FAILED")
+	})
+}
+
+// Verifies that a node that has no lifecycle, or only others, leaves a transition to the node
+// that has it.
+func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
+	def := run.Define("elsewhere", "1", run.Fire("f", "invoice", "=input.id", "close", "system"))
+	eachAt(t, func(t *testing.T, none *holdfast.Engine, db string) {
+		bills := lifecycle.MustParse[order]([]byte(paidConfig)).AfterEffect("Chase", func(context.Context, *lifecycle.Act[order]) error { return nil }, lifecycle.Transactional())
+		other := holdfasttest.OpenOn(t, database(db), bills, run.Serve())
+		invoices := (&world{calls: map[string]int{}}).invoices()
+		e := holdfasttest.OpenOn(t, database(db), invoices, run.Serve(def))
+		_, err := invoices.Create(t.Context(), e, "o", order{"o", 1})
+		b := newBench(t, e, def)
+		b.ok(err)
+		on := func(e *holdfast.Engine) *bench { return &bench{t: t, ctx: b.ctx, e: e, def: def, id: b.id} }
+		on(none).once()
+		b.is("PENDING", "f", "PENDING")
+		on(other).once()
+		b.is("WAITING", "f", "WAITING")
+		if l := b.live(); l.Step.Attempts != 0 || l.Step.Failures != 0 {
+			t.Errorf("what was left to another counts: %d attempts, %d failures", l.Step.Attempts, l.Step.Failures)
+		}
+		holdfasttest.Advance(t, e, time.Minute)
+		b.once()
+		b.is("COMPLETED", "f", "COMPLETED")
+	}, run.Serve())
+}
+
+func firing() *run.Definition {
+	return run.Define("firing", "1", run.Fire("f", "invoice", "i1", "close", "system"))
+}
+
+// takeFire takes the transition that is due.
+func (b *bench) takeFire() *runs.Live {
+	b.t.Helper()
+	all, err := b.desk().TakeDue(b.ctx, b.e, runs.Ask{Handlers: map[string]runs.Handled{runs.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	if b.ok(err); len(all) != 1 {
+		b.t.Fatalf("%d transitions are due: %+v", len(all), b.live())
+	}
+	return &all[0]
+}
+
+// fire takes the transition, and fires.
+func (b *bench) fire() *runs.Live {
+	b.t.Helper()
+	l := b.takeFire()
+	b.ok(runs.Point(b.ctx, b.e, l, "op1"))
+	return l
+}
+
+// Verifies that a run that is paused behind a transition that was fired, and then cancelled,
+// is due again: somebody asks what became of it, and then the run is cancelled.
+func TestAPausedTransitionIsCancelled(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, firing())
+		l := b.fire()
+		b.ok(b.do(runs.Pause))
+		_, err := b.desk().Pass(b.ctx, e, l, time.Second, nil)
+		b.ok(err)
+		b.ok(b.do(runs.Cancel))
+		holdfasttest.Advance(t, e, time.Hour)
+		b.ok(b.do(runs.Cancel))
+		if now := b.live(); now.Run.Status == "CANCELLED" || !now.Run.CancelRequested {
+			t.Fatalf("it is %s, to be cancelled: %v", now.Run.Status, now.Run.CancelRequested)
+		}
+		b.complete(b.takeFire())
+		b.is("CANCELLED", "f", "COMPLETED")
+	})
+}
+
+// Verifies that a run is not cancelled over a transition that was fired, if the one who fired
+// dies: the next asks what became of it first.
+func TestACancelledTransitionWhoseHolderDies(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, firing())
+		b.fire()
+		b.ok(b.do(runs.Cancel))
+		holdfasttest.Advance(t, e, time.Hour)
+		b.expire()
+		b.is("RUNNING", "f", "RUNNING")
+		holdfasttest.Advance(t, e, time.Minute)
+		l := b.takeFire()
+		if l.Step.Fired != "op1" {
+			t.Errorf("what was fired is forgotten: %q", l.Step.Fired)
+		}
+		b.complete(l)
+		b.is("CANCELLED", "f", "COMPLETED")
+	})
+}
+
+// Verifies that a definition is refused whose runs are kept for no time at all, or for less.
+func TestRunsAreKeptForSomeTime(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for _, how := range []time.Duration{-time.Hour, 0, time.Microsecond} {
+			def := run.Define("kept", "1", run.Remote("a", "w", run.Idempotent())).Keep(how)
+			if r, _, err := def.Start(t.Context(), e, order{"o", 1}); fault.CodeOf(err) != fault.Validation {
+				t.Errorf("kept for %s: %v, %v", how, r.ID, err)
+			}
+		}
+	})
+}
+
+// Verifies that two patches of one body both count, and that the second goes on top.
+func TestTwoPatchesOfOneBody(t *testing.T) {
+	def := run.Define("patches", "1", run.Task("a", func(ctx context.Context, _ any) (int, error) {
+		return 1, errors.Join(run.Patch(ctx, map[string]int{"a": 1, "c": 1}), run.Patch(ctx, map[string]int{"b": 2, "c": 2}))
+	}, run.Idempotent()))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		b.once()
+		b.is("COMPLETED", "a", "COMPLETED")
+		var state map[string]int
+		if b.ok(json.Unmarshal(b.live().Run.State, &state)); len(state) != 3 || state["a"] != 1 || state["b"] != 2 || state["c"] != 2 {
+			t.Errorf("the state is %v", state)
+		}
+	}, run.Serve(def))
+}
+
+// walk is a run that is moved at random.
+type walk struct {
+	*bench
+	at   store.Place
+	rnd  *rand.Rand
+	held *runs.Live // what was taken last, perhaps long ago
+	log  []string
+	did  map[string]int // how often each move was made, and not refused
+}
+
+// move is something that somebody may do to a run.
+type move struct {
+	name string
+	do   func(w *walk) error
+}
+
+// byHolder are the moves of who holds the step, or has.
+var byHolder = []move{
+	{"complete", func(w *walk) error {
+		_, err := w.desk().Complete(w.ctx, w.e, w.held, runs.Ended{Output: []byte("1")})
+		return err
+	}},
+	{"fail", func(w *walk) error { return w.fail(runs.Failure{Message: "x", Told: true}) }},
+	{"fail untold", func(w *walk) error { return w.fail(runs.Failure{Message: "x"}) }},
+	{"fail for good", func(w *walk) error {
+		return w.fail(runs.Failure{Message: "x", Final: true, Told: true, Unfired: true})
+	}},
+	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, w.e, w.held, "x", nil); return err }},
+	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, w.e, w.held, false, nil); return err }},
+	{"begin", func(w *walk) error {
+		_, err := w.held.Book(w.e).Begin(w.ctx, "x", 0, effects.Hold, nil)
+		return err
+	}},
+	{"end", func(w *walk) error {
+		_, _, err := w.held.Book(w.e).End(w.ctx, "x", 0, effects.Done, nil)
+		return err
+	}},
+}
+
+// byFirer are the moves of who holds a transition, or has.
+var byFirer = []move{
+	{"pass", func(w *walk) error { _, err := w.desk().Pass(w.ctx, w.e, w.held, time.Second, nil); return err }},
+	{"point", func(w *walk) error { return runs.Point(w.ctx, w.e, w.held, fmt.Sprint("op", w.rnd.Int())) }},
+}
+
+// byOthers are the moves of everybody else, and of time.
+var byOthers = []move{
+	{"take", (*walk).takeDue},
+	{"take", (*walk).takeDue},
+	{"pause", func(w *walk) error { return w.do(runs.Pause) }},
+	{"resume", func(w *walk) error { return w.do(runs.Resume) }},
+	{"retry", func(w *walk) error { return w.do(runs.Retry) }},
+	{"cancel", func(w *walk) error {
+		if w.rnd.IntN(20) > 0 { // or few would come to another end
+			return nil
+		}
+		return w.do(runs.Cancel)
+	}},
+	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", "", 1) }},
+	{"decide", func(w *walk) error {
+		v := run.Verdict{Decision: []string{"approved", "rejected"}[w.rnd.IntN(2)], By: "x"}
+		_, err := run.Decide(w.ctx, w.e, runs.ApprovalID(w.id, "k", w.live().Step.Visit), v)
+		return err
+	}},
+	{"tick", (*walk).ticks},
+	{"later", func(w *walk) error {
+		holdfasttest.Advance(w.t, w.e, time.Duration(w.rnd.IntN(90))*time.Second)
+		return nil
+	}},
+	{"expire", func(w *walk) error { _, err := w.desk().Expire(w.ctx, w.e, w.at); return err }},
+	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
+	{"resolve not done", func(w *walk) error { return w.settle([]runs.Known{{Name: effects.Body}}, "") }},
+}
+
+func (w *walk) fail(f runs.Failure) error {
+	_, err := w.desk().Fail(w.ctx, w.e, w.held, f)
+	return err
+}
+
+func (w *walk) settle(known []runs.Known, outcome string) error {
+	l := w.live()
+	_, err := w.desk().Resolve(w.ctx, w.e, l.Operation(), known, outcome, "ann")
+	return err
+}
+
+func (w *walk) takeDue() error {
+	handlers := map[string]runs.Handled{"w": {}, runs.TransitionHandler: {}}
+	all, err := w.desk().TakeDue(w.ctx, w.e, runs.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
+	if len(all) > 0 {
+		w.held = &all[0]
+	}
+	return err
+}
+
+// ticks does what is due at the engine's own steps, and takes nothing.
+func (w *walk) ticks() error {
+	all, err := runs.Ready(w.ctx, w.e, w.at, []string{""}, "", 10)
+	for i := range all {
+		_, _, failed := w.desk().Tick(w.ctx, w.e, &all[i], "me", time.Minute, nil)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// moves are those that can be made now. Who has lost its hold seldom speaks.
+func (w *walk) moves() []move {
+	w.t.Helper()
+	if w.held == nil || w.rnd.IntN(3) == 0 {
+		return byOthers
+	}
+	s := w.live().Step
+	lost := s.Holder == "" || s.Name != w.held.Step.Name || s.Visit != w.held.Step.Visit || s.Epoch != w.held.Step.Epoch
+	switch {
+	case lost && w.rnd.IntN(4) > 0:
+		return byOthers
+	case w.held.Step.Handler == runs.TransitionHandler && w.rnd.IntN(2) == 0:
+		return byFirer
+	}
+	return byHolder
+}
+
+// step makes one move.
+func (w *walk) step() {
+	w.t.Helper()
+	all := w.moves()
+	m := all[w.rnd.IntN(len(all))]
+	err := m.do(w)
+	if err == nil {
+		w.did[m.name]++
+	}
+	w.log = append(w.log, fmt.Sprintf("%s %s", m.name, fault.CodeOf(err)))
+	if fault.CodeOf(err) == fault.Internal {
+		w.t.Fatalf("%s: %v\n%q", m.name, err, w.log)
+	}
+}
+
+// broken says what is wrong with how the run stands, if anything.
+func (w *walk) broken(l *runs.Live) string {
+	w.t.Helper()
+	s := l.Step
+	due := s.Due.Year() > 2000
+	switch {
+	case runs.Over(l.Run.Status) && (s.Holder != "" || due || s.Uncertain):
+		return "it is over, and something is left of it"
+	case s.Status == "CANCELLED" && s.Fired != "":
+		return "it was cancelled over what it fired"
+	case s.Status == "CANCELLED" && w.open(l):
+		return "it was cancelled over an effect of which nothing is known"
+	case runs.Over(l.Run.Status):
+		return ""
+	case l.Run.Status == "PAUSED" && l.Run.CancelRequested && s.Holder == "" && !s.Uncertain && !due:
+		return "it is paused and to be cancelled, and nobody will"
+	case l.Run.Status == "PAUSED" && due && !l.Run.CancelRequested:
+		return "it is paused, and due"
+	case l.Run.Status == "PAUSED":
+		return ""
+	}
+	person := s.Status == "WAITING" && (s.Type == "event" || s.Type == "approval") && s.Deadline.Year() < 2000
+	if s.Holder == "" && !due && !s.Uncertain && !person {
+		return "nobody will ever move it"
+	}
+	return ""
+}
+
+// open says whether nothing is known of an effect.
+func (w *walk) open(l *runs.Live) bool {
+	w.t.Helper()
+	journal, err := l.Journal(w.ctx, w.e)
+	w.ok(err)
+	for _, x := range journal {
+		if x.State == effects.Begun {
+			return true
+		}
+	}
+	return false
+}
+
+// randomFrom is a run with every type of step that somebody moves, which begins at one of
+// them and goes round.
+func randomFrom(first string) *run.Definition {
+	return run.Define("random-"+first, "1",
+		run.If("from", "input.cents > 0", first, "end"),
+		run.Remote("a", "w", run.Opaque(), run.Tries(2, time.Second), run.OnFailure("s")),
+		run.Remote("b", "w", run.Journaled(), run.Tries(2, time.Second)),
+		run.Signal("s", "news", time.Hour, run.OnTimeout("k")),
+		run.Approval("k", "?", time.Hour),
+		run.Fire("f", "invoice", "i1", "close", "system"),
+		run.If("again", "steps.f.visit < 3", "a", "end"))
+}
+
+// Verifies that whatever workers, people and time do to a run, in whatever order, also late
+// and twice, it stands so that somebody moves it on or it is over, is never cancelled over
+// something of which nobody knows whether it happened, and that nothing breaks inside. Each
+// seed is a test of its own, in a workspace of its own: run it alone to replay it.
+func TestRandomMoves(t *testing.T) {
+	const seeds, moves = 40, 100
+	firsts := []string{"a", "b", "s", "k", "f"}
+	e := holdfasttest.Open(t, run.Serve())
+	did, walked := make(map[string]int), 0
+	for seed := range uint64(seeds) {
+		name := fmt.Sprint("seed", seed)
+		t.Run(name, func(t *testing.T) {
+			walked++
+			ctx := holdfast.InWorkspace(t.Context(), name)
+			b := &bench{t: t, ctx: ctx, e: e, def: randomFrom(firsts[seed%uint64(len(firsts))])}
+			at, err := e.Place(ctx, store.Read)
+			b.ok(err)
+			w := &walk{bench: b.start(), at: at, rnd: rand.New(rand.NewPCG(seed, 7)), did: did}
+			w.walk(moves)
+		})
+	}
+	for _, m := range slices.Concat(byOthers, byHolder, byFirer) {
+		if walked == seeds && did[m.name] == 0 {
+			t.Errorf("in all the walks, nobody came to %s", m.name)
+		}
+	}
+}
+
+// walk makes so many moves, or fewer if the run comes to its end.
+func (w *walk) walk(moves int) {
+	w.t.Helper()
+	for range moves {
+		w.step()
+		l := w.live()
+		if what := w.broken(&l); what != "" {
+			w.t.Fatalf("%s: the run is %s at %s, which is %s\n%q", what, l.Run.Status, l.Step.Name, l.Step.Status, w.log)
+		}
+		if l.Run.Status == "COMPLETED" || l.Run.Status == "CANCELLED" {
+			return
+		}
+	}
+}
