@@ -311,7 +311,7 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 	w.mu.Lock()
 	suspects := 1 - min(1, w.suspects)
 	w.mu.Unlock()
-	leases, err := Take(ctx, w.Engine, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
+	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
 		return marks, err
 	}
@@ -326,6 +326,17 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		}
 	}
 	return true, err
+}
+
+// take finishes also when the worker stops meanwhile: what was taken for nobody would stay
+// held until it runs out.
+func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
+	defer cancel()
+	return Take(ctx, w.Engine, a)
 }
 
 // round is what the looks at one shard remember of each other. Only the poller
