@@ -11,10 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -216,70 +214,11 @@ func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
 	return wire.Finalized{Accepted: n}, err
 }
 
-type batchEventsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
-}
-
 // readBatchEvents reads what happened to a batch, page by page, or, as a stream of events,
 // from its first on, and to its end.
-func readBatchEvents(c *call, in *batchEventsIn) (wire.List[wire.Event], error) {
-	var none wire.List[wire.Event]
-	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
-	from := int64(0)
-	if p.after != "" {
-		if from, err = versionOf(p.after); err != nil {
-			return none, err
-		}
-		from++
-	}
-	if _, err := batches.Get(c.ctx(), c.doer(), in.ID); err != nil {
-		return none, err
-	}
-	if live {
-		return none, c.send(func(ctx context.Context, give func(message) error) error {
-			return c.followBatch(ctx, in.ID, from, give)
-		})
-	}
-	return c.toldPage(batches.Stream(in.ID), from, p.limit)
+func readBatchEvents(c *call, in *storyIn) (wire.List[wire.Event], error) {
+	return c.story(in, batches.Stream(in.ID), batches.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+		b, err := batches.Get(ctx, d, in.ID)
+		return b.Over(), err
+	})
 }
-
-// followBatch gives what happens to a batch, until that is its end.
-func (c *call) followBatch(ctx context.Context, id string, from int64, give func(message) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{batches.Progress(id)}, Log: c.api.log, Look: func(ctx context.Context) (bool, error) {
-		b, err := batches.Get(ctx, c.api.engine, id)
-		if err != nil {
-			return false, err
-		}
-		found, err := events.Read(ctx, c.api.engine, events.ReadArgs{Stream: batches.Stream(id), From: from, Limit: watchPage})
-		for _, e := range found {
-			from = e.Version + 1
-			if err := give(message{cursorOf(c.route.id, strconv.FormatInt(e.Version, 10)), e.Name, toldEvent(e)}); err != nil {
-				stop(err)
-				return true, nil
-			}
-			if e.Name == "completed" || e.Name == "cancelled" {
-				stop(errOver)
-				return true, nil
-			}
-		}
-		if err == nil && len(found) == 0 && b.Over() { // who comes back has been told of its end
-			stop(errOver)
-		}
-		return len(found) == watchPage, err
-	}}
-	p.Run(ctx)
-	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own, as it is
-		return err
-	}
-	return nil
-}
-
-// errOver says that nothing more will happen.
-var errOver = fault.New(fault.NotFound, "it is over")

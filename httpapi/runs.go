@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -215,81 +214,11 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
 }
 
-type runEventsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
-}
-
 // readRunEvents reads what happened to a run, page by page, or, as a stream of events, from
 // its first on, and to its end.
-func readRunEvents(c *call, in *runEventsIn) (wire.List[wire.Event], error) {
-	var none wire.List[wire.Event]
-	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
-	from := int64(0)
-	if p.after != "" {
-		if from, err = versionOf(p.after); err != nil {
-			return none, err
-		}
-		from++
-	}
-	if _, err := runs.Get(c.ctx(), c.doer(), in.ID); err != nil {
-		return none, err
-	}
-	if live {
-		return none, c.send(func(ctx context.Context, give func(message) error) error {
-			return c.followRun(ctx, in.ID, from, give)
-		})
-	}
-	return c.toldPage(runs.Stream(in.ID), from, p.limit)
-}
-
-// toldPage is a page of a history.
-func (c *call) toldPage(stream string, from int64, limit int) (wire.List[wire.Event], error) {
-	found, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: stream, From: from, Limit: limit})
-	all := make([]wire.Event, len(found))
-	next := ""
-	for i, e := range found {
-		all[i] = toldEvent(e)
-		if len(found) == limit {
-			next = strconv.FormatInt(e.Version, 10)
-		}
-	}
-	return listed(c, all, next), err
-}
-
-// endsRun are the events that a run may end with. One that has failed may go on.
-var endsRun = map[string]bool{"completed": true, "failed": true, "cancelled": true}
-
-// followRun gives what happens to a run, until it is over, and all of it is told.
-func (c *call) followRun(ctx context.Context, id string, from int64, give func(message) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{runs.Progress(id)}, Log: c.api.log, Look: func(ctx context.Context) (bool, error) {
-		r, err := runs.Get(ctx, c.api.engine, id)
-		if err != nil {
-			return false, err
-		}
-		found, err := events.Read(ctx, c.api.engine, events.ReadArgs{Stream: runs.Stream(id), From: from, Limit: watchPage})
-		ended := len(found) == 0 // who comes back has been told of its end
-		for _, e := range found {
-			from, ended = e.Version+1, endsRun[e.Name]
-			if err := give(message{cursorOf(c.route.id, strconv.FormatInt(e.Version, 10)), e.Name, toldEvent(e)}); err != nil {
-				stop(err)
-				return true, nil
-			}
-		}
-		if err == nil && ended && len(found) < watchPage && runs.Over(r.Status) {
-			stop(errOver)
-		}
-		return len(found) > 0, err
-	}}
-	p.Run(ctx)
-	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own, as it is
-		return err
-	}
-	return nil
+func readRunEvents(c *call, in *storyIn) (wire.List[wire.Event], error) {
+	return c.story(in, runs.Stream(in.ID), runs.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+		r, err := runs.Get(ctx, d, in.ID)
+		return runs.Over(r.Status), err
+	})
 }
