@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -304,4 +306,28 @@ func TestBatchesUnderAKey(t *testing.T) {
 			}
 		}
 	}, batch.Keep())
+}
+
+// Verifies that a batch of one of the program's own kinds can be made over HTTP, and is done by
+// the program, with what the kind says where the request says nothing.
+func TestABatchOfAProgramsKind(t *testing.T) {
+	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{Parallel: 3})
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		background(t, d.engine)
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Input: json.RawMessage("21")}}}, nil), 201, "")
+		for begun := clock.Now(); d.batch("b").Status != "COMPLETED"; _ = clock.Wait(t.Context(), 10*time.Millisecond) {
+			if clock.Since(begun) > time.Minute {
+				t.Fatalf("it stays %+v", d.batch("b"))
+			}
+		}
+		b, err := batches.Get(t.Context(), d.engine, "b")
+		if err != nil || b.Parallel != 3 {
+			t.Errorf("%+v, %v", b, err)
+		}
+		var l wire.List[wire.BatchItem]
+		if d.want(d.ask("GET", "batches/b/items", nil, &l), 200, ""); string(l.Items[0].Output) != "42" {
+			t.Errorf("%+v", l.Items)
+		}
+	}, kind)
 }

@@ -914,3 +914,38 @@ func TestStepsThatCall(t *testing.T) {
 		})
 	}
 }
+
+// Verifies that of fifty who start a run under one key at once, one is answered 201 and that
+// it was made, and all others 200, that it was not, and with the same run; and that in
+// another workspace it is another.
+func TestFiftyStartsUnderOneKey(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		one := `{"name":"one","version":"1","steps":[{"name":"nap","type":"wait","durationMs":3600000}]}`
+		d.want(d.ask("POST", "workflow-definitions", one, nil), 201, "")
+		key := "k"
+		const starters = 50
+		statuses, answers := make([]int, starters), make([]wire.StartedRun, starters)
+		holdfasttest.Race(t, starters, func(i int) error {
+			statuses[i] = d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "one@1", IdempotencyKey: &key}, &answers[i]).StatusCode
+			return nil
+		})
+		made := 0
+		for i, a := range answers {
+			if a.Created {
+				made++
+			}
+			if a.Created != (statuses[i] == http.StatusCreated) || !a.Created && statuses[i] != http.StatusOK || a.Run.ID != answers[0].Run.ID {
+				t.Errorf("%d was answered %d: %+v", i, statuses[i], a)
+			}
+		}
+		if made != 1 {
+			t.Errorf("%d were made", made)
+		}
+		var other wire.StartedRun
+		d.want(d.ask("POST", "workflow-definitions", one, nil, "X-Holdfast-Workspace", "other"), 201, "")
+		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "one@1", IdempotencyKey: &key}, &other, "X-Holdfast-Workspace", "other"), 201, "")
+		if !other.Created || other.Run.ID == answers[0].Run.ID {
+			t.Errorf("in another workspace: %+v", other)
+		}
+	})
+}
