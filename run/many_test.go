@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,8 +23,9 @@ const millionVar = "HOLDFAST_MILLION"
 // counting is a database that counts what is written through it, by verb.
 type counting struct {
 	holdfast.Database
-	mu    sync.Mutex
-	wrote map[string]int
+	mu      sync.Mutex
+	wrote   map[string]int
+	reading func(store.Command) // nil, or called before each read
 }
 
 func (c *counting) Open(ctx context.Context, o store.Options) (store.Store, error) {
@@ -55,6 +58,8 @@ func (s *countingStore) Base() store.Store { return s.Store }
 func (s *countingStore) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Lane == store.Write {
 		s.by.count(c.Decl().Name)
+	} else if s.by.reading != nil {
+		s.by.reading(c)
 	}
 	return s.Store.Do(ctx, c)
 }
@@ -94,6 +99,55 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 			ranSome(t, e, db, def, each, true)
 		})
 	}
+}
+
+// Verifies that a run which starts while the node looks for work is taken at once all the
+// same: who looks does not keep the room of the others.
+func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
+	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var hold atomic.Bool
+			looks, goOn := make(chan struct{}, 100), make(chan struct{})
+			db := &counting{Database: database(where(t)), wrote: make(map[string]int), reading: func(c store.Command) {
+				if hold.Load() && looksForSteps(c) {
+					looks <- struct{}{}
+					<-goOn
+				}
+			}}
+			release := sync.OnceFunc(func() { close(goOn) })
+			defer release()
+			def := five()
+			e := holdfasttest.OpenOn(t, db, run.Serve(def))
+			running(t, e)
+			ranSome(t, e, db, def, 1, false)
+			hold.Store(true)
+			var waits run.Run
+			err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+				waits, _, err = def.Start(ctx, tx, 1) // not taken at once: it has yet to be committed
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-looks
+			hold.Store(false)
+			ranSome(t, e, db, def, 3, true)
+			release()
+			over(t, e, waits.ID, "COMPLETED")
+		})
+	}
+}
+
+// looksForSteps says of a read that it looks for the steps of [five]: there are other
+// workers, for calls and transitions.
+func looksForSteps(c store.Command) bool {
+	if c.Decl().Name != "runs.ready" {
+		return false
+	}
+	var args store.Args
+	c.Bind(&args)
+	return strings.Contains(fmt.Sprint(args.Values(0)), "five")
 }
 
 // ranSome runs some, one after the other, and checks what that wrote.

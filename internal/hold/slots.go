@@ -10,10 +10,8 @@ func NewSlots(n int) Slots { return make(Slots, max(n, 1)) }
 
 // Reserve waits for room, and takes all that there is.
 func (s Slots) Reserve(ctx context.Context) (room int, err error) {
-	select {
-	case s <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := s.One(ctx); err != nil {
+		return 0, err
 	}
 	for room = 1; room < cap(s); room++ {
 		select {
@@ -23,6 +21,16 @@ func (s Slots) Reserve(ctx context.Context) (room int, err error) {
 		}
 	}
 	return room, nil
+}
+
+// One waits for room, and takes it for one.
+func (s Slots) One(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Try takes room for one, if there is any.

@@ -152,11 +152,17 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(Live)) (fo
 	if len(handlers) == 0 {
 		return false, nil
 	}
-	room, err := w.slots.Reserve(ctx)
-	if err != nil {
+	// It looks with room for one, and takes more for what it finds: who starts a run
+	// meanwhile has the rest.
+	if err := w.slots.One(ctx); err != nil {
 		return false, err
 	}
-	defer func() { w.slots.Free(room) }()
+	room := true
+	defer func() {
+		if room {
+			w.slots.Free(1)
+		}
+	}()
 	ready, err := Ready(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps)
 	if err != nil {
 		return false, err
@@ -169,7 +175,7 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(Live)) (fo
 	defer cancel()
 	var failed error
 	for i := range ready {
-		if room == 0 || ctx.Err() != nil {
+		if room = room || w.slots.Try(); !room || ctx.Err() != nil {
 			break
 		}
 		next, taken, err := w.Desk.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Name, w.lease())
@@ -177,8 +183,7 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(Live)) (fo
 		if !taken {
 			continue
 		}
-		found = true
-		room--
+		found, room = true, false
 		serve(next)
 	}
 	return found, failed
