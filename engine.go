@@ -76,8 +76,6 @@ type Engine struct {
 	stuckAfter time.Duration
 	loops      []func(context.Context)
 	running    atomic.Bool
-	sharing    sync.Mutex
-	common     map[any]any
 	shards     struct {
 		sync.Mutex
 		known []int16
@@ -149,6 +147,10 @@ func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) 
 
 // insideKey marks the context of a transaction of one engine.
 type insideKey struct{ e *Engine }
+
+// Outside says that the context is of one of the engine's own transactions, inside which
+// the engine may not be used. It is for the packages of this module.
+func (e *Engine) Outside(ctx context.Context) error { return e.outside(ctx) }
 
 func (e *Engine) outside(ctx context.Context) error {
 	if ctx.Value(insideKey{e}) == nil {

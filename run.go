@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -69,17 +70,7 @@ func (e *Engine) Round(ctx context.Context) { e.janitor.Round(ctx) }
 // Shared returns what the parts of this engine have in common under a key, made by
 // the first that asks. It is for the packages of this module, and of no use outside
 // it.
-func (e *Engine) Shared(key any, make func() any) any {
-	e.sharing.Lock()
-	defer e.sharing.Unlock()
-	if _, ok := e.common[key]; !ok {
-		if e.common == nil {
-			e.common = map[any]any{}
-		}
-		e.common[key] = make()
-	}
-	return e.common[key]
-}
+func (e *Engine) Shared(key any, make func() any) any { return e.port.Places.Shared(key, make) }
 
 // Node is the name of this node in what it holds.
 func (e *Engine) Node() string { return e.follow.Name }
@@ -137,6 +128,8 @@ func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
 		Name: "tasks", Needs: []wake.Need{{Kind: wake.HeldTask}}, Run: func(ctx context.Context) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
 	}, {
 		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
+	}, {
+		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context) (int, error) { return scopes.SweepAll(ctx, e) },
 	}, {
 		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
 	}}}

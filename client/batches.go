@@ -76,7 +76,7 @@ func (c *Client) ReadBatchEventsPage(ctx context.Context, id string, p Page, o .
 // "completed" or "cancelled" is the last. A connection that breaks is made anew.
 func (c *Client) FollowBatch(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		f := &following{c: c, path: []string{"batches", id, "events"}, b: c.backoff()}
+		f := &following[wire.Event]{c: c, path: []string{"batches", id, "events"}, b: c.backoff()}
 		f.yield = func(e wire.Event, err error) bool {
 			return yield(e, err) && e.Name != "completed" && e.Name != "cancelled"
 		}

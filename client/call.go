@@ -151,6 +151,9 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 	if err != nil {
 		return nil, brokenOff(err)
 	}
+	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
+		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "it is still at that version").Wrap(ErrNotModified)}
+	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, refusal(resp, body)
 	}

@@ -30,7 +30,7 @@ import (
 // [Options.Attempts]; one that goes away later is waited for.
 func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		f := &following{c: c, path: []string{"events"}, after: after, yield: yield, b: c.backoff()}
+		f := &following[wire.Event]{c: c, path: []string{"events"}, after: after, yield: yield, b: c.backoff()}
 		if err := f.run(ctx); err != nil {
 			yield(wire.Event{}, err)
 		}
@@ -43,19 +43,19 @@ func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event,
 // those who look, and a reaction for those who must handle each event once.
 func (c *Client) Watch(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		f := &following{c: c, path: []string{"feed"}, after: after, yield: yield, b: c.backoff()}
+		f := &following[wire.Event]{c: c, path: []string{"feed"}, after: after, yield: yield, b: c.backoff()}
 		if err := f.run(ctx); err != nil {
 			yield(wire.Event{}, err)
 		}
 	}
 }
 
-// following is one call of Follow.
-type following struct {
+// following is one call of Follow, or of another that is told of things as they come.
+type following[T any] struct {
 	c     *Client
 	path  []string
-	yield func(wire.Event, error) bool
-	after string // the position of the last event that was given
+	yield func(T, error) bool
+	after string // the id of the last event that was given: of the feed, its position
 	b     *backoff
 	met   bool // the server has answered once
 	// over says, where a connection has ended, whether that was the end of all; nil is
@@ -66,7 +66,7 @@ type following struct {
 // errEnough says that the loop was left.
 var errEnough = errors.New("enough")
 
-func (f *following) run(ctx context.Context) error {
+func (f *following[T]) run(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		failed := f.connect(ctx)
 		switch {
@@ -85,7 +85,7 @@ func (f *following) run(ctx context.Context) error {
 }
 
 // connect follows over one connection, until that ends.
-func (f *following) connect(ctx context.Context) *failure {
+func (f *following[T]) connect(ctx context.Context) *failure {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	r := newRequest(http.MethodGet, nil, f.path...)
@@ -118,7 +118,7 @@ func (f *following) connect(ctx context.Context) *failure {
 // read reads the events of a stream. One that is not there whole, with the empty line
 // after it, was not sent: the connection broke in it. While an event is in the
 // caller's hands, the silence is the caller's.
-func (f *following) read(from io.Reader, silent *time.Timer) *failure {
+func (f *following[T]) read(from io.Reader, silent *time.Timer) *failure {
 	s := bufio.NewScanner(from)
 	s.Buffer(nil, maxAnswer)
 	var id, data string
@@ -152,11 +152,11 @@ func (f *following) read(from io.Reader, silent *time.Timer) *failure {
 }
 
 // give hands on an event, unless it was given before.
-func (f *following) give(id, data string) *failure {
+func (f *following[T]) give(id, data string) *failure {
 	if data == "" || id == f.after && id != "" {
 		return nil
 	}
-	var e wire.Event
+	var e T
 	if err := json.Unmarshal([]byte(data), &e); err != nil || id == "" {
 		return &failure{fault: notOurs("an event that cannot be read", err)}
 	}

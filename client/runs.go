@@ -113,7 +113,7 @@ func (c *Client) ReadRunEventsPage(ctx context.Context, id string, p Page, o ...
 func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
 		last := ""
-		f := &following{c: c, path: []string{"workflow-runs", id, "events"}, b: c.backoff()}
+		f := &following[wire.Event]{c: c, path: []string{"workflow-runs", id, "events"}, b: c.backoff()}
 		f.yield = func(e wire.Event, err error) bool {
 			last = e.Name
 			return yield(e, err) && e.Name != "completed" && e.Name != "cancelled"

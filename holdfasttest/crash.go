@@ -48,8 +48,8 @@ const CaseVar = "HOLDFAST_CRASH_CASE"
 // also with the race detector, where otherwise of many one in seven is run.
 const AllVar = "HOLDFAST_CRASH_ALL"
 
-// SomeVar names the environment variable that has [Crash] run, of many cases on PostgreSQL, one
-// in so many: 3, 5 or 7. There each takes ten times as long.
+// SomeVar names the environment variable that has [Crash] run, of many cases, one in so many on
+// PostgreSQL, where each takes ten times as long: 3, 5 or 7; and one in three on SQLite.
 const SomeVar = "HOLDFAST_CRASH_SOME"
 
 // Crash runs a scenario once for every point at which the engine meets its

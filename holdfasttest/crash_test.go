@@ -53,7 +53,7 @@ func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
 		if _, err = stream.Append(ctx, tx, "closings", stream.None, stream.Event{Name: "closed"}); err != nil {
 			return err
 		}
-		_, err = scopes.Inc(ctx, tx, scopes.IncArgs{Kind: "org", ID: "o", Field: "closed", By: 1})
+		_, err = scopes.Add(ctx, tx, scopes.IncArgs{Kind: "org", ID: "o", Field: "closed", By: 1})
 		return err
 	})
 }
@@ -176,7 +176,7 @@ func paidOnce(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func countBlindly(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "org", ID: "o", Field: "n", By: 1})
+	_, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "org", ID: "o", Field: "n", By: 1})
 	return err
 }
 

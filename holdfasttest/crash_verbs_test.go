@@ -67,7 +67,15 @@ var verbCases = map[string]verbCase{
 		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
 			return put(ctx, hf, nil, by)
 		}},
-	"inc": {history: scopes.Stream("user", "u"), do: inc, end: scopeIs, reads: true},
+	"inc":   {history: scopes.Stream("user", "u"), do: inc, end: scopeIs, reads: true},
+	"patch": {history: scopes.Stream("user", "u"), do: patch, end: scopeIs},
+	"push":  {history: scopes.Stream("user", "u"), do: push, end: scopeIs},
+	"set":   {history: scopes.Stream("user", "u"), do: set, end: scopeIs},
+	"unset": {history: scopes.Stream("user", "u"), do: unset, end: scopeIs,
+		before: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := set(ctx, hf, events.Meta{Actor: "before"})
+			return err
+		}},
 	"delete": {history: scopes.Stream("user", "u"), do: remove, end: scopeIs,
 		before: func(ctx context.Context, hf *holdfast.Engine) error {
 			_, err := put(ctx, hf, new(events.None), events.Meta{})
@@ -102,11 +110,53 @@ func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) 
 }
 
 func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	s, err := scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
+	s, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
 	if err == nil && s.Value != s.Version+1 {
 		return s.Version, fmt.Errorf("the sum is told as %d at version %d", s.Value, s.Version)
 	}
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
+}
+
+// edit edits the scope. It is one that changes something each time, so that nil says that it
+// was applied.
+func edit(ctx context.Context, hf *holdfast.Engine, op scopes.Op, by events.Meta) (int64, error) {
+	e, err := scopes.Edit(ctx, hf, scopes.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
+	if err == nil && !e.Changed {
+		return e.Version, holdfast.ErrConflict // it is done already
+	}
+	return e.Version, err
+}
+
+func patch(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	op, err := scopes.Patch(fmt.Appendf(nil, `{"n":0,"by":%q}`, by.Actor))
+	if err != nil {
+		return 0, err
+	}
+	return edit(ctx, hf, op, by)
+}
+
+func push(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	op, err := scopes.Push("items", fmt.Appendf(nil, "%q", by.Actor))
+	if err != nil {
+		return 0, err
+	}
+	return edit(ctx, hf, op, by)
+}
+
+func set(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	op, err := scopes.Set("records", "k", fmt.Appendf(nil, "%q", by.Actor))
+	if err != nil {
+		return 0, err
+	}
+	return edit(ctx, hf, op, by)
+}
+
+func unset(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
+	op, err := scopes.Unset("records", "k")
+	if err != nil {
+		return 0, err
+	}
+	return edit(ctx, hf, op, by)
 }
 
 func remove(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
@@ -144,18 +194,20 @@ func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	if err != nil {
 		return err
 	}
-	var state struct{ N int }
+	var state struct {
+		N       int
+		Items   []string
+		Records map[string]string
+	}
 	if err := json.Unmarshal(s.State, &state); err != nil {
 		return err
 	}
-	sum := 0
+	count := make(map[string]int)
 	for _, name := range names {
-		if name == "inc" {
-			sum++
-		}
+		count[name]++
 	}
-	if state.N != sum {
-		return fmt.Errorf("the sum is %d, and there are %d events that add one", state.N, sum)
+	if state.N != count["inc"] || len(state.Items) != count["push"] || len(state.Records) != min(count["set"], 1)-min(count["unset"], 1) {
+		return fmt.Errorf("it is %s at %d, and its events are %v", s.State, s.Version, names)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -77,7 +78,8 @@ func (c *call) bind(v reflect.Value, in *input) error {
 		*raw = document{text: c.body, yaml: c.yaml}
 		return nil
 	}
-	if string(bytes.TrimSpace(c.body)) == "null" { // it would be read as a document in which everything is left out
+	_, whole := v.Field(in.body).Addr().Interface().(*json.RawMessage)
+	if string(bytes.TrimSpace(c.body)) == "null" && !whole { // it would be read as a document in which everything is left out
 		return fault.New(fault.Validation, "null where an object is wanted").With("pointer", "")
 	}
 	return strict.Decode(c.body, v.Field(in.body).Addr().Interface())
@@ -171,14 +173,20 @@ func (c *call) readBody() error {
 	charset := strings.ToLower(params["charset"])
 	switch {
 	case err != nil, charset != "" && charset != "utf-8":
-	case kind == "application/json":
+	case kind == "application/json", c.route.merges && kind == mergePatch:
 		return nil
 	case c.route.in.yaml() && (kind == "application/yaml" || kind == "application/x-yaml" || kind == "text/yaml"):
 		c.yaml = true
 		return nil
 	}
+	if c.route.merges {
+		return fault.New(fault.UnsupportedMediaType, "a body is %s or application/json", mergePatch)
+	}
 	return fault.New(fault.UnsupportedMediaType, "a body is application/json")
 }
+
+// mergePatch is the content type of RFC 7396.
+const mergePatch = "application/merge-patch+json"
 
 // yaml says whether the body may be YAML.
 func (in *input) yaml() bool {

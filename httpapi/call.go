@@ -29,6 +29,7 @@ type call struct {
 	found       *named                     // the lifecycle, once it was looked up
 	steps       map[string]map[string]bool // of lifecycles that a definition names
 	keep        any                        // what is kept of the answer, if that is not all of it
+	etag        string                     // of what is answered, "" for none
 	done        bool
 }
 
@@ -66,6 +67,9 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if c.done {
 		return
+	}
+	if c.etag != "" {
+		w.Header().Set("ETag", c.etag)
 	}
 	if answer == nil {
 		w.Header().Set("Cache-Control", "no-store")

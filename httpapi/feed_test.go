@@ -38,6 +38,7 @@ func (d *door) running() {
 type sse struct {
 	id, event string
 	data      wire.Event
+	text      string // the data as it came
 }
 
 // listener reads server-sent events.
@@ -103,6 +104,7 @@ func (l *listener) next() sse {
 		case name == "event":
 			e.event = text
 		default:
+			e.text = text
 			if err := json.Unmarshal([]byte(text), &e.data); err != nil {
 				l.t.Fatal(err)
 			}

@@ -126,6 +126,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.taskRoutes()
 	a.workspaceRoutes()
 	a.walletRoutes()
+	a.scopeRoutes()
 	a.batchRoutes()
 	a.definitionRoutes()
 	a.runRoutes()

@@ -37,6 +37,10 @@ var exampleBodies = map[string]any{
 	"finalizeBatch":    wire.Finalize{},
 	"putWallet":        wire.PutWallet{},
 	"creditWallet":     wire.Credit{Points: 1, Reference: "r"},
+	"patchScope":       json.RawMessage(`{"a":1}`),
+	"incScope":         wire.IncScope{Field: "n"},
+	"pushScope":        wire.PushScope{Field: "list", Value: []byte("null")},
+	"setScopeRecord":   json.RawMessage("null"),
 	"createWorkspace":  wire.NewWorkspace{Name: "default"},
 	"appendEvents":     wire.Append{Events: []wire.NewEvent{{Name: "n"}}},
 	"closeStream":      wire.CloseStream{Mode: "archive"},
@@ -144,7 +148,7 @@ func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
 		if r.May("") || r.May("nonsense") {
 			t.Errorf("a role that there is not may %s", r.ID)
 		}
-		if body := exampleBodies[r.ID]; (r.Method == "POST" || r.Method == "PUT") && body == nil {
+		if body := exampleBodies[r.ID]; (r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH") && body == nil {
 			t.Errorf("%s %s has no example", r.Method, r.Path)
 		}
 		if r.Keyed != (r.Method != "GET") {
@@ -277,6 +281,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 		var hook wire.CreatedWebhook
 		us.want(us.ask("POST", "webhooks", exampleBodies["createWebhook"], &hook), 201, "")
 		us.want(us.ask("POST", "workflow-definitions", `{"name":"oursdef","version":"1","steps":[{"name":"may","type":"approval","prompt":"?"}]}`, nil), 201, "")
+		us.want(us.ask("PATCH", "scopes/ourskind/oursscp", `{"ours":1}`, nil), 200, "")
 		ran := us.start("oursdef@1", `{"ours":1}`)
 		var asked wire.List[wire.Approval]
 		us.want(us.ask("GET", "approvals", nil, &asked), 200, "")
@@ -297,6 +302,10 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 					return ran.ID
 				case name == "id" && strings.HasPrefix(r.Path, "workflow-definitions"):
 					return "oursdef@1"
+				case name == "kind":
+					return "ourskind"
+				case name == "id" && strings.HasPrefix(r.Path, "scopes"):
+					return "oursscp"
 				case name == "id" && strings.HasPrefix(r.Path, "approvals"):
 					return asked.Items[0].ID
 				case name == "id":
@@ -342,7 +351,8 @@ func (d *door) everything(entity, stream, reaction string) string {
 	d.t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"lifecycles/invoice/entities", "lifecycles/invoice/entities/" + entity + "/history", "streams/" + stream + "/events",
-		"reactions", "reactions/" + reaction, "reactions/*/streams", "keys", "claims", "operations", "webhooks", "workflow-runs", "workflow-definitions", "approvals"} {
+		"reactions", "reactions/" + reaction, "reactions/*/streams", "keys", "claims", "operations", "webhooks", "workflow-runs", "workflow-definitions", "approvals",
+		"scopes/ourskind/oursscp"} {
 		all.WriteString(requestIDs.ReplaceAllString(textOf(d.ask("GET", path, nil, nil)), ""))
 	}
 	return all.String()

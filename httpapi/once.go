@@ -59,6 +59,13 @@ func (c *call) fingerprint() string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s?%s\n", c.r.Method, c.r.URL.EscapedPath(), c.asked())
 	sum.Write(body)
+	if c.route.conditional {
+		for _, name := range []string{"If-Match", "If-None-Match"} {
+			for _, value := range c.r.Header.Values(name) {
+				fmt.Fprintf(sum, "\n%s: %s", name, value)
+			}
+		}
+	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
@@ -92,7 +99,7 @@ func (c *call) keptInTx() (answer any, err error) {
 	r := c.r
 	defer func() { c.r = r }()
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
-		answer, c.status, c.keep = nil, c.route.status, nil // it may run again
+		answer, c.status, c.keep, c.etag = nil, c.route.status, nil, "" // it may run again
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
 		if err != nil {
@@ -164,6 +171,7 @@ func (c *call) freeKey(epoch int64) {
 type storedAnswer struct {
 	Body     json.RawMessage `json:"body,omitempty"`
 	Location string          `json:"location,omitempty"`
+	ETag     string          `json:"etag,omitempty"`
 }
 
 // stored is what is kept of an answer: all of it, unless the handler says otherwise.
@@ -171,7 +179,7 @@ func (c *call) stored(answer any) []byte {
 	if c.keep != nil {
 		answer = c.keep
 	}
-	kept := storedAnswer{Location: c.w.Header().Get("Location")}
+	kept := storedAnswer{Location: c.w.Header().Get("Location"), ETag: c.etag}
 	if answer != nil {
 		kept.Body, _ = json.Marshal(answer) // of our own shapes, it does not fail
 	}
@@ -192,6 +200,7 @@ func (c *call) replay(q requests.Request) (any, error) {
 		return nil, err
 	}
 	c.replayed(q.Status)
+	c.etag = kept.ETag
 	if kept.Location != "" {
 		c.w.Header().Set("Location", kept.Location)
 	}

@@ -62,10 +62,17 @@ func (r *route) operation(schemas huma.Registry, problem *huma.Schema) *huma.Ope
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
 	if r.in.body >= 0 {
-		op.RequestBody = &huma.RequestBody{Required: !r.in.optional, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: schemaOf(r.in.typ.Field(r.in.body).Type, schemas)}}}
+		body := &huma.MediaType{Schema: schemaOf(r.in.typ.Field(r.in.body).Type, schemas)}
+		op.RequestBody = &huma.RequestBody{Required: !r.in.optional, Content: map[string]*huma.MediaType{"application/json": body}}
+		if r.merges {
+			body.Schema = &huma.Schema{Type: "object", AdditionalProperties: true}
+			op.RequestBody.Content[mergePatch] = body
+		}
 	}
 	ok := &huma.Response{Description: http.StatusText(r.status)}
+	if r.conditional {
+		r.describeConditions(op, ok)
+	}
 	if r.out.Kind() == reflect.Pointer {
 		op.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: "Done."}
 		return op
@@ -82,6 +89,21 @@ func (r *route) operation(schemas huma.Registry, problem *huma.Schema) *huma.Ope
 		op.Responses[strconv.Itoa(r.also)] = &huma.Response{Description: http.StatusText(r.also), Content: ok.Content}
 	}
 	return op
+}
+
+// describeConditions describes the headers of what has an entity tag.
+func (r *route) describeConditions(op *huma.Operation, ok *huma.Response) {
+	header := func(name, text string) {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "header", Description: text, Schema: &huma.Schema{Type: "string"}})
+	}
+	if r.method == http.MethodGet {
+		header("If-None-Match", "The ETag that you have: 304 if it is still that.")
+		op.Responses[strconv.Itoa(http.StatusNotModified)] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
+	} else {
+		header("If-Match", "The ETag that you have seen, or * for any: 412 if it is not at that.")
+		header("If-None-Match", "*: 412 if there is one already.")
+	}
+	ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version, in quotes; not there where there is no such thing any more.", Schema: &huma.Schema{Type: "string"}}}
 }
 
 func schemaOf(t reflect.Type, schemas huma.Registry) *huma.Schema {

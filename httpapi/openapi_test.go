@@ -333,6 +333,8 @@ func (m *maker) request(r httpapi.Route, seen []string) *http.Request {
 		text := strings.Trim(m.value(p["schema"].(object), name, rate, 0), `"`)
 		if p["in"] == "query" {
 			query.Set(name, text)
+		} else if strings.HasPrefix(name, "If-") {
+			header.Set(name, m.pick([]string{`"0"`, `"1"`, `*`, `W/"0"`, text}))
 		} else if key := m.pick(words); !strings.ContainsAny(key, "\n") {
 			header.Set(name, key+r.ID)
 		}

@@ -27,6 +27,8 @@ type route struct {
 	once             once
 	stream           bool        // it may answer with a stream of events
 	drawn            bool        // it may answer with a picture
+	conditional      bool        // what it shows or changes has an entity tag, which a caller may name
+	merges           bool        // its body is a merge patch
 	before           func(*call) // looks up, before a transaction begins, what cannot be looked up in it
 	in               *input
 	out              reflect.Type

@@ -45,7 +45,7 @@ const (
 	// otherMethod is the method of a request that HTTP does not know, as
 	// OpenTelemetry writes it.
 	otherMethod = "_OTHER"
-	scope       = "github.com/holdfast-go/holdfast/httpapi"
+	tracerName  = "github.com/holdfast-go/holdfast/httpapi"
 )
 
 type watchKey struct{}
@@ -196,5 +196,5 @@ func tracerOf(p trace.TracerProvider, version string) trace.Tracer {
 	if p == nil {
 		p = otel.GetTracerProvider()
 	}
-	return p.Tracer(scope, trace.WithInstrumentationVersion(version))
+	return p.Tracer(tracerName, trace.WithInstrumentationVersion(version))
 }

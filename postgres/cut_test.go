@@ -66,7 +66,7 @@ func cutCall(ctx context.Context, hf *holdfast.Engine, to, name string) cutAnswe
 		return a
 	}
 	a.last = int64(last)
-	sum, err := scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
+	sum, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
 	if err != nil {
 		a.err = err
 		return a

@@ -218,7 +218,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			put, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})
 			wantScope(t, hf, "put", put, err, 0)
 			armed()
-			sum, err := scopes.Inc(ctx, hf, scopes.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
+			sum, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
 			wantScope(t, hf, "inc", sum.Scope, err, 1)
 			if sum.Value != 5 {
 				t.Errorf("the sum is %d", sum.Value)

@@ -236,10 +236,10 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 			return err
 		}
 	}
-	if s, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+	if s, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
+	if s, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
 		return fmt.Errorf("inc of a new field gives %d: %w", s.Value, err)
 	}
 	if s, err := scopes.Get(ctx, d, "box", name); err != nil || s.Version != 3 {

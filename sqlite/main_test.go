@@ -254,7 +254,7 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 	if _, err := scopes.Put(ctx, d, scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
-	if s, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+	if s, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
 	if s, err := scopes.Get(ctx, d, "box", name); err != nil || s.Version != 1 {

@@ -27,7 +27,7 @@ var (
 	}
 
 	// core is what root and the capabilities may use.
-	core = join(ground, inner)
+	core = join(ground, inner, []string{"internal/files"})
 )
 
 // Libraries that the table speaks of together. A library outside of a rule's
@@ -144,6 +144,10 @@ var Rules = slices.Concat(
 			Pkg: "internal/store", May: []string{"fault", "internal/clock"},
 			Libs: []string{"github.com/google/uuid"},
 			Why:  "the port is below everyone who meets at it",
+		},
+		{
+			Pkg: "internal/files", May: []string{"fault"}, Libs: []string{"github.com/rogpeppe/go-internal"},
+			Why: "whole files need a disk, and the way that each system locks",
 		},
 		{
 			Pkg: "internal/strict", May: []string{"fault"},

@@ -86,6 +86,8 @@ var Wide = map[string]string{
 	"runs.expired": "one janitor frees what was left held in all workspaces on a shard",
 	"runs.old":     "one janitor deletes the runs of all workspaces on a shard whose time is over",
 
+	"scopes.old": "one janitor ends the scopes of all workspaces on a shard whose time is over",
+
 	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
 	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
 

@@ -140,7 +140,7 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 		}
 	}
 	for range 3 {
-		if _, err := scopes.Inc(ctx, tx, scopes.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
+		if _, err := scopes.Add(ctx, tx, scopes.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
 			return err
 		}
 	}
@@ -277,8 +277,8 @@ var plantedViolations = []struct{ name, damage, want string }{
 		`UPDATE holdfast_scope SET version = version - 1 WHERE workspace = 'w2' AND id = 'u/v'`,
 		`I30: scope user/u/v in workspace w2: it is at version 1, but its last event is at 2`},
 	{"a scope is gone",
-		`DELETE FROM holdfast_scope WHERE workspace = 'w2' AND id = 'gone'`,
-		`I42: history $scope/user/gone in workspace w2: it has 2 events, the last at version 1, and no row that they belong to`},
+		`DELETE FROM holdfast_scope WHERE workspace = 'w2' AND id = 'u/v'`,
+		`I42: history $scope/user/u/v in workspace w2: it has 3 events, the last at version 2, and no row that they belong to`},
 	{"a task's version was changed",
 		`UPDATE holdfast_task SET version = 4 WHERE workspace = 'w1'`,
 		`I42: task mail/m/1 in workspace w1: it is at version 4, but its last event is at 1`},

@@ -33,8 +33,9 @@ const (
 // demo tells the story of actions that must not happen twice: invoices that many
 // close at the same moment, that are closed by processes which are killed, and
 // that are paid by processes which are killed after the card was charged; of a batch that
-// several cancel in its middle; and of a run that many start at once. What it shows is counted from what the callers were told, and then again from what the
-// database has recorded; where the two disagree, it fails.
+// several cancel in its middle; of a run that many start at once; and of a state that many
+// change at once. What it shows is counted from what the callers were told, and then again from
+// what the database has recorded; where the two disagree, it fails.
 type demo struct {
 	*shop
 	callers
@@ -66,7 +67,7 @@ func (d *demo) tell(ctx context.Context) error {
 }
 
 func (d *demo) chapters(ctx context.Context) error {
-	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails, d.refunds, d.chases} {
+	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails, d.refunds, d.chases, d.credits} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 // counts are the sums of the story.
 type counts struct {
-	bodies, claims, lost, closed, kills, charges, mails, refunds, runs, reminders, decisions int
+	bodies, claims, lost, closed, kills, charges, mails, refunds, runs, reminders, decisions, visits, reserved int
 }
 
 // tally is the sum of all accounts: as it was told to the callers, and as the
@@ -94,6 +94,8 @@ func (t tally) rows() []row {
 		{"runs started", t.told.runs, t.recorded.runs, "under one key"},
 		{"reminders", t.told.reminders, t.recorded.reminders, "by a step that the run comes back to"},
 		{"decisions", t.told.decisions, t.recorded.decisions, "of one approval"},
+		{"visits", t.told.visits, t.recorded.visits, "added to one scope at once"},
+		{"reservations", t.told.reserved, t.recorded.reserved, "of a credit that is not enough for all"},
 	}
 }
 

@@ -24,11 +24,12 @@ import (
 // process, on a database.
 type doorFlags struct {
 	databaseFlags
-	URL       string `name:"url" placeholder:"URL" help:"The server to ask, such as http://127.0.0.1:7070. Without one, --db is opened here."`
-	Key       string `placeholder:"KEY" help:"The API key for the server, hf_…."`
-	Workspace string `placeholder:"NAME" help:"The workspace, where no key says it. By default default."`
-	SecretKey string `hidden:"" placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
-	Output    string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+	URL       string   `name:"url" placeholder:"URL" help:"The server to ask, such as http://127.0.0.1:7070. Without one, --db is opened here."`
+	Key       string   `placeholder:"KEY" help:"The API key for the server, hf_…."`
+	Workspace string   `placeholder:"NAME" help:"The workspace, where no key says it. By default default."`
+	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"How scopes of a kind behave, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is tried again, how long a scope lives after its last change; none or never is no limit. May be given again for another kind, or have several with ; between them."`
+	SecretKey string   `hidden:"" placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
+	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
 
 // onceFlags are for what changes something.
@@ -160,7 +161,11 @@ func (f doorFlags) engine(ctx context.Context, p *program, in inProcess) (*holdf
 	if err != nil {
 		return nil, err
 	}
-	parts := []holdfast.Part{httpapi.Handlers(o)}
+	kinds, err := scopeKinds(f.ScopeKind)
+	if err != nil {
+		return nil, err
+	}
+	parts := []holdfast.Part{httpapi.Handlers(o), kinds}
 	store, err := f.databaseFlags.store("") // as a server has it that is told nothing else
 	if err != nil {
 		return nil, err

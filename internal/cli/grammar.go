@@ -48,6 +48,7 @@ type grammar struct {
 	Runs     runsCommand     `cmd:"" help:"Workflows: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
 	Batches  batchesCommand  `cmd:"" help:"Batches of items that cost something: create, add, seal, list, show, items, follow, finalize, cancel."`
 	Wallet   walletCommand   `cmd:"" help:"Wallets of points: list, put, show, credit, ledger, audit."`
+	Scope    scopeCommand    `cmd:"" help:"Versioned state that many change at once: get, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"URLs that events are sent to: list, create, rotate, delete."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
@@ -68,6 +69,7 @@ type serverFlags struct {
 	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim is held that nobody renews, unless its lifecycle or who claims says otherwise. By default 5m."`
 	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"How long a run is kept beyond its end, unless its definition says otherwise. By default 720h, which is 30 days; 0s keeps it for ever."`
 	Artifacts         string        `placeholder:"WHERE" help:"Where items of batches keep artifacts, to be deleted with them: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. By default a folder beside a SQLite file."`
+	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"How scopes of a kind behave, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is tried again, how long a scope lives after its last change; none or never is no limit. May be given again for another kind, or have several with ; between them."`
 	SecretKey         string        `placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
 	AllowPrivate      string        `placeholder:"NETWORKS" help:"Networks that handlers and webhooks may be on although they are not public, separated by commas, such as 10.1.0.0/16."`
 }

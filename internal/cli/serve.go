@@ -108,6 +108,11 @@ func (s server) run(ctx context.Context) error {
 	if err := s.options(); err != nil {
 		return err
 	}
+	kinds, err := scopeKinds(s.ScopeKind)
+	if err != nil {
+		return err
+	}
+	s.parts = append(s.parts, kinds)
 	traces, err := telemetry.Start(ctx, s.api.Version, s.log)
 	if err != nil {
 		return err

@@ -136,6 +136,9 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 		}
 		return parseSetting(flag, n.Token.Value)
 	}
+	if list, ok := node.(*ast.SequenceNode); ok && flag.IsSlice() {
+		return f.list(list)
+	}
 	s, ok := node.(*ast.StringNode)
 	if _, duration := flag.Target.Interface().(time.Duration); !ok && duration {
 		return nil, fmt.Errorf("wants a duration such as 30s or 2m, and is %s", what(node))
@@ -144,6 +147,19 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 		return nil, fmt.Errorf("wants text in one line, and is %s; quotes make it text", what(node))
 	}
 	return parseSetting(flag, s.Value)
+}
+
+// list makes of a list of texts the value of a flag that may be given again.
+func (f settingsFile) list(node *ast.SequenceNode) (any, error) {
+	all := make([]any, len(node.Values))
+	for i, one := range node.Values {
+		s, ok := one.(*ast.StringNode)
+		if !ok {
+			return nil, fmt.Errorf("wants a list of texts, and number %d is %s", i+1, what(one))
+		}
+		all[i] = s.Value
+	}
+	return all, nil
 }
 
 // what says in words what stands in the file.

@@ -88,28 +88,35 @@ func TestVerbsAgreeOnSettings(t *testing.T) {
 // running starts a command, and returns its first line and what ends it.
 func running(t *testing.T, args ...string) (line string, stop func()) {
 	t.Helper()
+	lines, stop := watching(t, args...)
+	line, ok := <-lines
+	if !ok {
+		stop()
+		t.Fatalf("%v said nothing", args)
+	}
+	return strings.TrimSpace(line), stop
+}
+
+// watching starts a command, and returns what it prints, to its end, and what ends it.
+func watching(t *testing.T, args ...string) (<-chan string, func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	lines := make(chan string, 1)
-	var once sync.Once
+	lines, ended := make(chan string, 1000), make(chan int, 1)
 	var errs bytes.Buffer
-	p := newProgram(nil, onReady(func(s string) error { once.Do(func() { lines <- s }); return nil }), &errs)
-	ended := make(chan int, 1)
-	go func() { ended <- p.run(ctx, args) }()
-	stop = sync.OnceFunc(func() {
+	p := newProgram(nil, onReady(func(s string) error { lines <- s; return nil }), &errs)
+	go func() {
+		code := p.run(ctx, args)
+		close(lines)
+		ended <- code
+	}()
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if code := <-ended; code != 0 {
 			t.Errorf("%v ended with %d:\n%s", args, code, errs.String())
 		}
 	})
 	t.Cleanup(stop)
-	select {
-	case line = <-lines:
-	case code := <-ended:
-		ended <- code
-		stop()
-		t.Fatalf("%v said nothing", args)
-	}
-	return strings.TrimSpace(line), stop
+	return lines, stop
 }
 
 // The feed is followed over a server and in this process alike; to be stopped is its
@@ -135,6 +142,45 @@ func TestEventsAreFollowed(t *testing.T) {
 	line, stop = running(t, "events", "--follow", "--url", url)
 	if !strings.Contains(line, `  s  0  one  {"a":"b"}`) {
 		t.Errorf("followed %s", line)
+	}
+	stop()
+}
+
+// A scope is watched over a server and in this process alike; to be stopped is its end.
+func TestAScopeIsWatched(t *testing.T) {
+	t.Chdir(t.TempDir())
+	do := func(args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := newProgram(nil, &out, &errs).run(t.Context(), args); code != 0 {
+			t.Fatalf("%v ended with %d: %s", args, code, errs.String())
+		}
+	}
+	do("migrate")
+	line, stop := running(t, "scope", "watch", "cart", "c")
+	if line != "none" {
+		t.Errorf("watched %s", line)
+	}
+	stop()
+	do("scope", "patch", "cart", "c", `{"a":1}`)
+	line, stop = running(t, "scope", "watch", "cart", "c", "-o", "json")
+	if line != `{"kind":"cart","id":"c","version":0,"state":{"a":1}}` {
+		t.Errorf("watched %s", line)
+	}
+	stop()
+	url, _ := running(t, "dev", "--listen", "127.0.0.1:0")
+	url = strings.TrimPrefix(url, "holdfast ready url=")
+	lines, stop := watching(t, "scope", "watch", "cart", "c", "--url", url)
+	for _, c := range []struct {
+		want string
+		next []string
+	}{{`0  {"a":1}`, []string{"inc", "cart", "c", "a"}}, {`1  {"a":2}`, []string{"delete", "cart", "c"}}, {"none", []string{"patch", "cart", "c", "{}"}}, {"3  {}", nil}} {
+		if line := strings.TrimSpace(<-lines); line != c.want {
+			t.Errorf("watched %s, want %s", line, c.want)
+		}
+		if c.next != nil {
+			do(append(append([]string{"scope"}, c.next...), "--url", url)...)
+		}
 	}
 	stop()
 }

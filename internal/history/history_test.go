@@ -71,7 +71,7 @@ func TestOldHistoryGoes(t *testing.T) {
 		move(t, hf, "idle", 3)
 		create(t, hf, "busy")
 		move(t, hf, "busy", 3)
-		if _, err := scopes.Inc(t.Context(), hf, scopes.IncArgs{Kind: "k", ID: "s", Field: "n", By: 1}); err != nil {
+		if _, err := scopes.Add(t.Context(), hf, scopes.IncArgs{Kind: "k", ID: "s", Field: "n", By: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := stream.Append(t.Context(), hf, "users", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {

@@ -428,8 +428,8 @@ func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
 		_, e4 := scopes.Put(ctx, d, scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
 		_, e5 := scopes.Put(ctx, d, scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
 		_, e6 := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "k", ID: id})
-		_, e7 := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
-		_, e8 := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
+		_, e7 := scopes.Add(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
+		_, e8 := scopes.Add(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
 		_, _, e9 := tasks.Add(ctx, d, tasks.AddArgs{Queue: id, ID: "t"})
 		taken, e10 := tasks.Take(ctx, d, tasks.TakeArgs{Queues: []string{id}, Holder: "h", Lease: time.Minute, Limit: 1})
 		err := errors.Join(e1, e2, e3, e4, e5, e6, e7, e8, e9, e10)

@@ -1,61 +1,38 @@
 package scopes
 
 import (
-	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 )
 
-// plainNumbers writes the numbers of a valid document without exponents:
-// PostgreSQL does so by itself when it stores 1e2, SQLite does not, and then
-// the one would take it for a whole number and the other would not.
-func plainNumbers(doc []byte) []byte {
-	if !bytes.ContainsAny(doc, "eE") {
-		return doc
-	}
-	var out bytes.Buffer
-	for i := 0; i < len(doc); {
-		n := tokenLength(doc[i:])
-		token := doc[i : i+n]
-		i += n
-		if c := token[0]; (c == '-' || c >= '0' && c <= '9') && bytes.ContainsAny(token, "eE") {
-			out.WriteString(plain(string(token)))
-			continue
+// plainNumbers gives the numbers of a value their one form: PostgreSQL by itself writes 100
+// for 1e2 and takes 1.0 for the same as 1, SQLite does neither.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, item := range v {
+			v[name] = plainNumbers(item)
 		}
-		out.Write(token)
+	case []any:
+		for i, item := range v {
+			v[i] = plainNumbers(item)
+		}
+	case json.Number:
+		return json.Number(plain(string(v)))
 	}
-	return out.Bytes()
+	return v
 }
 
-// tokenLength is the length of the string or number that doc begins with, or 1.
-func tokenLength(doc []byte) int {
-	switch c := doc[0]; {
-	case c == '"':
-		for i := 1; i < len(doc); i++ {
-			switch doc[i] {
-			case '\\':
-				i++
-			case '"':
-				return i + 1
-			}
-		}
-		return len(doc)
-	case c == '-' || c >= '0' && c <= '9':
-		n := 1
-		for n < len(doc) && bytes.IndexByte([]byte("0123456789.eE+-"), doc[n]) >= 0 {
-			n++
-		}
-		return n
-	}
-	return 1
-}
-
-// plain moves the point of a number by its exponent, and keeps every digit.
+// plain moves the point of a number by its exponent, and leaves out what is worth nothing.
 func plain(number string) string {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
-	shift, err := strconv.Atoi(exponent)
-	if err != nil {
-		return number
+	mantissa, exponent, has := strings.Cut(strings.ToLower(number), "e")
+	shift := 0
+	if has {
+		var err error
+		if shift, err = strconv.Atoi(exponent); err != nil {
+			return number
+		}
 	}
 	sign := ""
 	if strings.HasPrefix(mantissa, "-") {
@@ -71,8 +48,11 @@ func plain(number string) string {
 	if point > len(digits) {
 		digits += strings.Repeat("0", point-len(digits))
 	}
-	whole, fraction = strings.TrimLeft(digits[:point], "0"), digits[point:]
-	if whole == "" {
+	whole, fraction = strings.TrimLeft(digits[:point], "0"), strings.TrimRight(digits[point:], "0")
+	switch {
+	case whole == "" && fraction == "":
+		return "0"
+	case whole == "":
 		whole = "0"
 	}
 	if fraction == "" {

@@ -1,19 +1,23 @@
-// Package scopes keeps versioned state: a JSON object under a kind and an id,
-// replaced only by a writer that names the version it has seen, or added to in
-// the database itself. A write adds one to the version, and a version is never
-// used again, not even after the scope was deleted and made anew.
+// Package scopes keeps versioned state: a JSON object under a kind and an id. It is
+// replaced only by a writer that names the version it has seen ([Put]), or edited where it
+// is ([Edit]). A write adds one to the version, and a version is never used again, not even
+// after the scope was deleted and made anew. What changes nothing writes nothing.
 package scopes
 
 import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
+
+// Some, for a version, is whichever there is.
+const Some = -2
 
 // Scope is a container of state at one version.
 type Scope struct {
@@ -25,12 +29,26 @@ type Scope struct {
 // Stream is the name of the stream that holds a scope's history.
 func Stream(kind, id string) string { return "$scope/" + kind + "/" + id }
 
+// Topic is what a change of a scope wakes.
+func Topic(kind, id string) string { return "scope/" + kind + "/" + id }
+
 // PutArgs replaces a state: nil Want whatever its version is, [events.None] if
 // there is none.
 type PutArgs struct {
 	Kind, ID string
 	Want     *int64
 	State    []byte
+	TTL      time.Duration // when it ends, from now; 0 is never
+	Meta     events.Meta
+}
+
+// EditArgs edits a state: nil Want whatever its version is, [events.None] if there is
+// none, [Some] if there is one.
+type EditArgs struct {
+	Kind, ID string
+	Op       Op
+	Want     *int64
+	TTL      time.Duration // when it ends, from now; 0 is never
 	Meta     events.Meta
 }
 
@@ -41,8 +59,265 @@ type DeleteArgs struct {
 	Meta     events.Meta
 }
 
-// IncArgs adds to a whole number. What is missing, the field or the scope, is
-// made.
+// Edited is a scope behind an edit. Its version is [events.None] where there is none. Where
+// the database's answer was lost, and only the event told of it, the state is nil.
+type Edited struct {
+	Scope
+	Changed bool
+}
+
+type result struct {
+	applied bool
+	verdict int64
+	sum     int64
+	scope   Scope
+}
+
+// What became of an edit.
+const (
+	refused = iota
+	changed
+	unchanged
+	moved
+)
+
+var (
+	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
+		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
+	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
+		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
+		func(a PutArgs, args *store.Args) {
+			bindName(args, a.Kind, a.ID)
+			args.MaybeInt(a.Want)
+			args.Text(string(a.State))
+			bindTTL(args, a.TTL)
+			events.BindMeta(args, a.Meta)
+		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
+		Waking(func(a PutArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
+		Emitting(func(a PutArgs) store.Emission { return emits("put", a.Kind, a.ID) })
+	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
+		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
+		func(a DeleteArgs, args *store.Args) {
+			bindName(args, a.Kind, a.ID)
+			args.MaybeInt(a.Want)
+			events.BindMeta(args, a.Meta)
+		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
+		Waking(func(a DeleteArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
+		Emitting(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
+	editVerb = store.NewVerb(store.Decl{Name: "scopes.edit", Group: true, Combine: true, Marks: store.HistoryMarks},
+		func(a EditArgs) []string { return []string{key(a.Kind, a.ID)} },
+		func(a EditArgs, args *store.Args) {
+			bindName(args, a.Kind, a.ID)
+			args.Text(a.Op.name)
+			args.MaybeText(a.Op.field)
+			args.MaybeText(a.Op.key)
+			args.MaybeText(string(a.Op.value))
+			args.MaybeInt(a.Want)
+			bindTTL(args, a.TTL)
+			events.BindMeta(args, a.Meta)
+		},
+		func(r *result, row store.Row) error {
+			r.applied = row.Applied()
+			return row.Scan(&r.scope.Version, &r.scope.State, &r.verdict)
+		}).Told(toldEdit).
+		Waking(func(a EditArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
+		Emitting(func(a EditArgs) store.Emission { return emits(a.Op.name, a.Kind, a.ID) })
+)
+
+func emits(name, kind, id string) store.Emission {
+	return store.Emission{Stream: Stream(kind, id), Names: []string{name}}
+}
+
+func told(m store.Mark, state []byte) result {
+	return result{applied: true, verdict: changed, scope: Scope{Version: m.Version, State: state}}
+}
+
+// toldEdit knows the sum of an inc, and not the state.
+func toldEdit(_ EditArgs, m store.Mark) result {
+	r := told(m, nil)
+	var data struct{ Value int64 }
+	if json.Unmarshal(m.Data, &data) == nil { // it is ours
+		r.sum = data.Value
+	}
+	return r
+}
+
+func key(kind, id string) string { return "scope/" + kind + "/" + id }
+
+func bindName(args *store.Args, kind, id string) {
+	args.Text(kind)
+	args.Text(id)
+}
+
+func bindTTL(args *store.Args, ttl time.Duration) {
+	if ttl <= 0 {
+		args.MaybeInt(nil)
+		return
+	}
+	ms := max(ttl.Milliseconds(), 1)
+	args.MaybeInt(&ms)
+}
+
+func scan(r *result, row store.Row) error {
+	r.applied = row.Applied()
+	return row.Scan(&r.scope.Version, &r.scope.State)
+}
+
+// Get returns a scope, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
+	if err := CheckNames(kind, id); err != nil {
+		return Scope{}, err
+	}
+	r, err := getVerb.Do(ctx, d, [2]string{kind, id})
+	if err == nil && !r.applied {
+		err = fault.New(fault.NotFound, "there is no %s scope %q", kind, id)
+	}
+	return named(r, kind, id), err
+}
+
+// Put replaces a scope's state. Where the scope is not at the expected version,
+// nothing is written, the error is [fault.Concurrency] with lastVersion (-1:
+// there is none), and the scope is returned as it was found.
+func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
+	err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, events.None), events.CheckMeta(a.Meta))
+	if err != nil {
+		return Scope{}, err
+	}
+	if a.State, err = State(a.State); err != nil {
+		return Scope{}, err
+	}
+	r, err := putVerb.Do(ctx, d, a)
+	s := named(r, a.Kind, a.ID)
+	if err == nil && !r.applied {
+		err = Moved(a.Kind, a.ID, *a.Want, s.Version)
+	}
+	return s, err
+}
+
+// Met says that a scope is at the version that is wanted: nil is any, [events.None] that there
+// is none, [Some] that there is one.
+func Met(want *int64, version int64) bool {
+	return want == nil || *want == version || *want == Some && version != events.None
+}
+
+// Moved is the error of a scope that is not at the expected version.
+func Moved(kind, id string, want, last int64) *fault.Error {
+	if want == Some {
+		return fault.New(fault.Concurrency, "there is no %s scope %q, and there must be one", kind, id).With("lastVersion", last)
+	}
+	return events.Moved(kind+" scope "+id, want, last)
+}
+
+// Delete deletes a scope. A scope that is not there is [fault.NotFound], one at
+// another version [fault.Concurrency].
+func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
+	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
+		return Scope{}, err
+	}
+	r, err := deleteVerb.Do(ctx, d, a)
+	s := named(r, a.Kind, a.ID)
+	if err != nil || r.applied {
+		return s, err
+	}
+	if s.Version == events.None {
+		return s, fault.New(fault.NotFound, "there is no %s scope %q", a.Kind, a.ID)
+	}
+	return s, Moved(a.Kind, a.ID, *a.Want, s.Version)
+}
+
+// Edit edits a scope's state where it is, and makes what is missing. An edit that cannot be
+// made is [fault.Validation] or [fault.PayloadTooLarge], one on a scope that is not at the
+// expected version [fault.Concurrency]; both leave everything as it is, and return the scope
+// as it was found.
+func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
+	e, _, err := edit(ctx, d, a)
+	return e, err
+}
+
+func edit(ctx context.Context, d store.Doer, a EditArgs) (e Edited, sum int64, err error) {
+	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
+		return e, 0, err
+	}
+	if a.Op.many {
+		e, err = replace(ctx, d, a)
+		return e, 0, err
+	}
+	r, err := editVerb.Do(ctx, d, a)
+	e = Edited{named(r, a.Kind, a.ID), r.applied}
+	if err != nil || r.applied {
+		return e, r.sum, err
+	}
+	switch r.verdict {
+	case unchanged:
+	case moved:
+		err = Moved(a.Kind, a.ID, *a.Want, e.Version)
+	default:
+		err = why(a.Op, e.Scope)
+	}
+	return e, r.sum, err
+}
+
+// updater is an engine, as against a transaction.
+type updater interface {
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+}
+
+// replace makes an edit here, and puts what comes of it in the place of what was read. If
+// somebody was faster it does so in a transaction, which has locked what it was refused, so
+// that nobody is faster again.
+func replace(ctx context.Context, d store.Doer, a EditArgs) (e Edited, err error) {
+	e, lost, err := replaceOnce(ctx, d, a)
+	if !lost {
+		return e, err
+	}
+	again := func(ctx context.Context, d store.Doer) error {
+		for lost = true; lost; {
+			e, lost, err = replaceOnce(ctx, d, a)
+		}
+		return err
+	}
+	if u, ok := d.(updater); ok {
+		err = u.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return again(ctx, tx) })
+		return e, err
+	}
+	return e, again(ctx, d)
+}
+
+func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost bool, err error) {
+	s, err := Get(ctx, d, a.Kind, a.ID)
+	if fault.CodeOf(err) == fault.NotFound {
+		s, err = Scope{Kind: a.Kind, ID: a.ID, Version: events.None}, nil
+	}
+	if err != nil {
+		return e, false, err
+	}
+	if !Met(a.Want, s.Version) {
+		return Edited{Scope: s}, false, Moved(a.Kind, a.ID, *a.Want, s.Version)
+	}
+	next, changed, err := a.Op.Apply(s.State)
+	if err != nil || !changed {
+		return Edited{Scope: s}, false, err
+	}
+	put, err := Put(ctx, d, PutArgs{Kind: a.Kind, ID: a.ID, Want: &s.Version, State: next, TTL: a.TTL, Meta: a.Meta})
+	if fault.CodeOf(err) == fault.Concurrency {
+		return e, true, nil
+	}
+	return Edited{put, err == nil}, false, err
+}
+
+// why says why an edit was refused.
+func why(op Op, s Scope) error {
+	state := s.State
+	if s.Version == events.None {
+		state = nil
+	}
+	if _, _, err := op.Apply(state); err != nil {
+		return err
+	}
+	return tooLarge() // the databases do not count the very same bytes
+}
+
+// IncArgs adds to a whole number.
 type IncArgs struct {
 	Kind, ID, Field string
 	By              int64
@@ -55,136 +330,24 @@ type Sum struct {
 	Value int64
 }
 
-type result struct {
-	applied bool
-	sum     Sum
-}
-
-var (
-	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
-		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
-	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
-		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a PutArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.MaybeInt(a.Want)
-			args.Text(string(a.State))
-			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
-		Emitting(func(a PutArgs) store.Emission { return emits("put", a.Kind, a.ID) })
-	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
-		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a DeleteArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.MaybeInt(a.Want)
-			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
-		Emitting(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
-	incVerb = store.NewVerb(store.Decl{Name: "scopes.inc", Group: true, Combine: true, Marks: store.HistoryMarks},
-		func(a IncArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a IncArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.Text(a.Field)
-			args.Int(a.By)
-			events.BindMeta(args, a.Meta)
-		},
-		func(r *result, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.sum.Version, &r.sum.State, &r.sum.Value)
-		}).Told(toldInc).
-		Emitting(func(a IncArgs) store.Emission { return emits("inc", a.Kind, a.ID) })
-)
-
-func emits(name, kind, id string) store.Emission {
-	return store.Emission{Stream: Stream(kind, id), Names: []string{name}}
-}
-
-func told(m store.Mark, state []byte) result {
-	return result{true, Sum{Scope: Scope{Version: m.Version, State: state}}}
-}
-
-// toldInc knows the sum, but not the fields beside it.
-func toldInc(_ IncArgs, m store.Mark) result {
-	r := told(m, nil)
-	var data struct{ Value int64 }
-	if json.Unmarshal(m.Data, &data) == nil { // it is ours
-		r.sum.Value = data.Value
-	}
-	return r
-}
-
-func key(kind, id string) string { return "scope/" + kind + "/" + id }
-
-func bindName(args *store.Args, kind, id string) {
-	args.Text(kind)
-	args.Text(id)
-}
-
-func scan(r *result, row store.Row) error {
-	r.applied = row.Applied()
-	return row.Scan(&r.sum.Version, &r.sum.State)
-}
-
-// Get returns a scope, or [fault.NotFound].
-func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
-	if err := checkNames(kind, id); err != nil {
-		return Scope{}, err
-	}
-	r, err := getVerb.Do(ctx, d, [2]string{kind, id})
-	if err == nil && !r.applied {
-		err = fault.New(fault.NotFound, "there is no %s scope %q", kind, id)
-	}
-	return named(r, kind, id).Scope, err
-}
-
-// Put replaces a scope's state. Where the scope is not at the expected version,
-// nothing is written, the error is [fault.Concurrency] with lastVersion (-1:
-// there is none), and the scope is returned as it was found.
-func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
-	if err := firstError(checkNames(a.Kind, a.ID), checkWant(a.Want), strict.Object(a.State), events.CheckMeta(a.Meta)); err != nil {
-		return Scope{}, err
-	}
-	a.State = plainNumbers(a.State)
-	r, err := putVerb.Do(ctx, d, a)
-	s := named(r, a.Kind, a.ID).Scope
-	if err == nil && !r.applied {
-		err = events.Moved(a.Kind+" scope "+a.ID, *a.Want, s.Version)
-	}
-	return s, err
-}
-
-// Delete deletes a scope. A scope that is not there is [fault.NotFound], one at
-// another version [fault.Concurrency].
-func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
-	if err := firstError(checkNames(a.Kind, a.ID), checkWant(a.Want), events.CheckMeta(a.Meta)); err != nil {
-		return Scope{}, err
-	}
-	r, err := deleteVerb.Do(ctx, d, a)
-	s := named(r, a.Kind, a.ID).Scope
-	if err != nil || r.applied {
-		return s, err
-	}
-	if s.Version == events.None {
-		return s, fault.New(fault.NotFound, "there is no %s scope %q", a.Kind, a.ID)
-	}
-	return s, events.Moved(a.Kind+" scope "+a.ID, *a.Want, s.Version)
-}
-
-// Inc adds to a whole number in a scope's state, in the database, so that
-// callers need not agree on a version. A field that is no whole number of 64
-// bits, or would not be one afterwards, is [fault.Validation], and stays.
-func Inc(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
-	if err := firstError(checkNames(a.Kind, a.ID), strict.Text("field", a.Field, events.MaxName), events.CheckMeta(a.Meta)); err != nil {
+// Add adds to a whole number in a scope's state, and returns the sum.
+func Add(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
+	op, err := Inc(a.Field, a.By)
+	if err != nil {
 		return Sum{}, err
 	}
-	r, err := incVerb.Do(ctx, d, a)
-	s := named(r, a.Kind, a.ID)
-	if err == nil && r.applied && s.State == nil {
-		s.State = completed(ctx, d, a)
+	e, sum, err := edit(ctx, d, EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
+	s := Sum{e.Scope, sum}
+	if err != nil {
+		return s, err
 	}
-	if err == nil && !r.applied {
-		err = fault.New(fault.Validation,
-			"the field %q of the %s scope %q is %s: only a whole number of 64 bits can be added to, and it must stay one", a.Field, a.Kind, a.ID, found(s.State, a.Field))
+	if s.State == nil {
+		s.State = completed(ctx, d, a)
+		return s, nil
+	}
+	var fields map[string]json.RawMessage
+	if err = json.Unmarshal(s.State, &fields); err == nil {
+		err = json.Unmarshal(fields[a.Field], &s.Value)
 	}
 	return s, err
 }
@@ -201,33 +364,21 @@ func completed(ctx context.Context, d store.Doer, a IncArgs) []byte {
 	return now.State
 }
 
-// found shows the value that could not be added to, shortened.
-func found(state []byte, field string) string {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(state, &fields) != nil {
-		return "unreadable"
-	}
-	v := string(fields[field])
-	if len(v) > 40 {
-		v = v[:40] + "…"
-	}
-	return v
+func named(r result, kind, id string) Scope {
+	r.scope.Kind, r.scope.ID = kind, id
+	return r.scope
 }
 
-func named(r result, kind, id string) Sum {
-	r.sum.Kind, r.sum.ID = kind, id
-	return r.sum
-}
-
-func checkNames(kind, id string) error {
+// CheckNames refuses what names no scope.
+func CheckNames(kind, id string) error {
 	if strings.Contains(kind, "/") {
-		return fault.New(fault.Validation, "a scope's kind has no slash: %q", kind)
+		return fault.New(fault.Validation, "a scope's kind has no slash: %q", kind).With("field", "kind")
 	}
 	return firstError(strict.Text("kind", kind, events.MaxName), strict.Text("id", id, events.MaxName))
 }
 
-func checkWant(want *int64) error {
-	if want != nil && *want < events.None {
+func checkWant(want *int64, least int64) error {
+	if want != nil && *want < least {
 		return fault.New(fault.Validation, "the expected version is %d: it is -1 (there must be none) or a version", *want)
 	}
 	return nil

@@ -90,6 +90,9 @@ func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
 	return at, nil
 }
 
+// Places is what the transaction has in common with its engine.
+func (t *Tx) Places() *Places { return t.places }
+
 // Conn returns the adapter's transaction.
 func (t *Tx) Conn() Conn { return Unwrap(t.conn) }
 
@@ -120,12 +123,30 @@ type Places struct {
 
 	mu    sync.RWMutex
 	cache map[string]int16
+
+	sharing sync.Mutex
+	common  map[any]any
 }
 
 // NewPlaces returns an empty memory; new workspaces are spread over so many
 // shards.
 func NewPlaces(shards int) *Places {
 	return &Places{shards: max(shards, 1), cache: make(map[string]int16)}
+}
+
+// Shared returns what the parts of an engine, and its transactions, have in common under a
+// key, made by the first that asks.
+func (p *Places) Shared(key any, make func() any) any {
+	p.sharing.Lock()
+	defer p.sharing.Unlock()
+	if v, ok := p.common[key]; ok {
+		return v
+	}
+	if p.common == nil {
+		p.common = map[any]any{}
+	}
+	p.common[key] = make()
+	return p.common[key]
 }
 
 // Resolve returns where a workspace lives, and for a write gives it a place if
@@ -166,13 +187,25 @@ func (p *Places) ask(ctx context.Context, d Doer, name string, lane Lane) (at Pl
 	at = Place{p.propose(name), name}
 	if lane == Write {
 		at.Shard, err = place.DoAt(ctx, d, Place{Workspace: name}, at.Shard)
-		return at, err == nil, err
+		return at, err == nil, unplaced(ctx, err)
 	}
 	found, err := find.DoAt(ctx, d, Place{Workspace: name}, struct{}{})
 	if err != nil || len(found) == 0 {
 		return at, false, err
 	}
 	return Place{found[0], name}, true, nil
+}
+
+// unplaced is the error of what was to be written to a workspace whose place is not known:
+// whether it was given one may be in doubt, but nothing else was sent.
+func unplaced(ctx context.Context, err error) error {
+	switch {
+	case fault.CodeOf(err) != fault.OutcomeUnknown:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fault.New(fault.Unavailable, "the workspace could not be looked up: nothing was written").Wrap(err).Repeatable()
 }
 
 func (p *Places) propose(name string) int16 {

@@ -111,7 +111,7 @@ func (e *env) put(d holdfast.Doer, id string, want *int64, state string) (scopes
 }
 
 func (e *env) inc(d holdfast.Doer, id, field string, by int64) (scopes.Sum, error) {
-	return scopes.Inc(e.ctx, d, scopes.IncArgs{Kind: "user", ID: id, Field: field, By: by})
+	return scopes.Add(e.ctx, d, scopes.IncArgs{Kind: "user", ID: id, Field: field, By: by})
 }
 
 func (e *env) scope(id string) scopes.Scope {

@@ -44,6 +44,7 @@ var glimpses = []struct {
 	{wake.Need{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
 	{wake.Need{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
 	{wake.Need{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
+	{wake.Need{Kind: wake.OldScope}, "scope", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldRequest}, "request", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldToken}, "token", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldAttempt, Name: "1000"}, "attempt", "at=PAST", "at=FUTURE"},

@@ -155,6 +155,7 @@ func (m *model) put(o op) string {
 func (m *model) inc(o op) string {
 	s := m.scope(o.key)
 	old, there := s.fields[o.field]
+	there = there && old.json != "null"
 	if !s.live || !there {
 		old = modelValue{whole: new(big.Int)}
 	}
@@ -164,6 +165,9 @@ func (m *model) inc(o op) string {
 	sum := new(big.Int).Add(old.whole, big.NewInt(o.by))
 	if !sum.IsInt64() {
 		return "VALIDATION_ERROR"
+	}
+	if s.live && there && o.by == 0 { // what changes nothing writes nothing
+		return s.answer() + fmt.Sprint(" = ", sum)
 	}
 	fields := map[string]modelValue{}
 	if s.live {

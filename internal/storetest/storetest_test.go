@@ -1,8 +1,14 @@
 package storetest
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -14,16 +20,68 @@ func TestConformance(t *testing.T) {
 	if n := len(Cases()); n < 60 {
 		t.Fatalf("%d cases: the suite has lost some", n)
 	}
-	for name, backend := range map[string]Backend{
-		"sqlite":          SQLite(),
-		"sqlite-pool":     SQLitePool(),
-		"postgres":        Postgres(),
-		"postgres-plain":  Postgres(postgres.Plain()),
-		"postgres-pooled": Postgres(postgres.Pooled()),
-	} {
+	for name, backend := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			Run(t, backend)
+		})
+	}
+}
+
+// ways are all ways in to both databases.
+var ways = map[string]Backend{
+	"sqlite":          SQLite(),
+	"sqlite-pool":     SQLitePool(),
+	"postgres":        Postgres(),
+	"postgres-plain":  Postgres(postgres.Plain()),
+	"postgres-pooled": Postgres(postgres.Pooled()),
+}
+
+// TestForgottenScopes verifies that tombstones of scopes go after a day, that a scope that is
+// made again then has a version that none of its kind has had, whichever verb makes it, and
+// that of several sweeps at once each tombstone is dealt with by one.
+func TestForgottenScopes(t *testing.T) {
+	for name, backend := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := backend.New(t)
+			e := &env{T: t, hf: holdfasttest.OpenOn(t, db), db: db, ctx: freshWorkspace(context.Background())}
+			last := int64(-1)
+			for i := range 30 {
+				id := fmt.Sprint("u", i)
+				for range 1 + i%4 {
+					_, err := e.inc(e.hf, id, "n", 1)
+					e.ok(err)
+				}
+				gone, err := scopes.Delete(e.ctx, e.hf, scopes.DeleteArgs{Kind: "user", ID: id})
+				e.ok(err)
+				last = max(last, gone.Version)
+			}
+			swept := func() (n int64) {
+				var sum atomic.Int64
+				_, lost := holdfasttest.Race(t, 3, func(int) error {
+					n, err := scopes.SweepAll(context.Background(), e.hf)
+					sum.Add(int64(n))
+					return err
+				})
+				e.equal("errors", lost, "[]")
+				return sum.Load()
+			}
+			holdfasttest.Advance(t, e.hf, 23*time.Hour)
+			e.equal("swept too early", swept(), 0)
+			holdfasttest.Advance(t, e.hf, 2*time.Hour)
+			e.equal("swept", swept(), 30)
+			e.equal("swept again", swept(), 0)
+			put, err := e.put(e.hf, "u0", none, `{}`)
+			e.ok(err)
+			made, err := e.inc(e.hf, "u1", "n", 1)
+			e.ok(err)
+			if put.Version <= last || made.Version <= last {
+				t.Errorf("made anew at %d and %d, and %d was there", put.Version, made.Version, last)
+			}
+			other, err := scopes.Put(e.ctx, e.hf, scopes.PutArgs{Kind: "org", ID: "u0", State: []byte(`{}`)})
+			e.ok(err)
+			e.equal("of another kind", other.Version, 0)
 		})
 	}
 }

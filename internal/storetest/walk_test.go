@@ -141,7 +141,7 @@ func drawBlocks(rt *rapid.T) []block {
 
 // values are JSON values with the whole number that an inc finds in them.
 var values = []modelValue{
-	{"0", big.NewInt(0)}, {"41", big.NewInt(41)}, {"-7", big.NewInt(-7)}, {"1e2", big.NewInt(100)}, {"2.50e1", nil}, {"1.0", nil},
+	{"0", big.NewInt(0)}, {"41", big.NewInt(41)}, {"-7", big.NewInt(-7)}, {"1e2", big.NewInt(100)}, {"2.50e1", big.NewInt(25)}, {"1.0", big.NewInt(1)}, {"2.5", nil},
 	{"9223372036854775807", big.NewInt(9223372036854775807)}, {"-9223372036854775808", big.NewInt(-9223372036854775808)},
 	{"9223372036854775808", new(big.Int).Add(big.NewInt(9223372036854775807), big.NewInt(1))},
 	{"9007199254740993", big.NewInt(9007199254740993)}, {`"żółć 🦀 \" 1e2"`, nil}, {"null", nil}, {"true", nil}, {`{"a":[1,1e2]}`, nil},
@@ -342,7 +342,7 @@ func runScope(ctx context.Context, d holdfast.Doer, o op) string {
 	case "put":
 		s, err = scopes.Put(ctx, d, scopes.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
 	case "inc":
-		sum, err := scopes.Inc(ctx, d, scopes.IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
+		sum, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
 		return answer(err, fmt.Sprintf("v%d %s = %d", sum.Version, canonical(string(sum.State)), sum.Value))
 	case "delete":
 		s, err = scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})

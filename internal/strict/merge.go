@@ -13,22 +13,23 @@ func Merge(doc, patch []byte) ([]byte, error) {
 	if err := Object(patch); err != nil {
 		return nil, err
 	}
-	into, err := read(doc)
+	into, err := Read(doc)
 	if err != nil {
 		return nil, err
 	}
-	from, err := read(patch)
+	from, err := Read(patch)
 	if err != nil {
 		return nil, err
 	}
-	out, err := json.Marshal(merged(into, from))
+	out, err := json.Marshal(Merged(into, from))
 	if err != nil {
 		return nil, err
 	}
 	return out, Object(out)
 }
 
-func read(doc []byte) (v any, err error) {
+// Read reads a document that [Check] takes. Numbers stay as they are written.
+func Read(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
@@ -37,7 +38,9 @@ func read(doc []byte) (v any, err error) {
 	return v, nil
 }
 
-func merged(target, patch any) any {
+// Merged applies a merge patch to a value, both as encoding/json reads them. The target is
+// changed where it is an object.
+func Merged(target, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {
 		return patch
@@ -50,7 +53,7 @@ func merged(target, patch any) any {
 		if value == nil {
 			delete(t, name)
 		} else {
-			t[name] = merged(t[name], value)
+			t[name] = Merged(t[name], value)
 		}
 	}
 	return t

@@ -17,6 +17,9 @@ type scanner struct {
 	// probing makes the scanner try each value on the type that it is for, to
 	// find the one that encoding/json did not take.
 	probing bool
+
+	// twins lets names differ by nothing but case.
+	twins bool
 }
 
 // step is a member's name, or an index where isIndex is set.
@@ -70,7 +73,7 @@ func (s *scanner) object(sh *shape) error {
 	if s.next('}') {
 		return nil
 	}
-	for seen := (keySet{}); ; {
+	for seen := (keySet{exact: s.twins}); ; {
 		if err := s.member(sh, &seen); err != nil {
 			return err
 		}

@@ -43,6 +43,21 @@ func Object(doc []byte) error {
 	if err := Check(doc); err != nil {
 		return err
 	}
+	return opens(doc)
+}
+
+// State is [Object] for what a program keeps, and not what comes through the door: its
+// names may be anybody's, ids say, and two of them may differ by nothing but case.
+func State(doc []byte) error {
+	s := scanner{doc: doc, twins: true}
+	if err := s.document(nil); err != nil {
+		return err
+	}
+	return opens(doc)
+}
+
+// opens refuses a document that is no object.
+func opens(doc []byte) error {
 	s := scanner{doc: doc}
 	s.space()
 	if c := doc[s.pos]; c != '{' {

@@ -34,6 +34,7 @@ const (
 	UnfinishedReaction = "unfinished reaction"
 	DroppedEvents      = "dropped events"
 	OldRun             = "old run"
+	OldScope           = "old scope"
 	OldRequest         = "old request"
 	OldToken           = "old token"
 	OldAttempt         = "old attempt"

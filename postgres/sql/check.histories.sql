@@ -1,6 +1,6 @@
 -- Finds the history of an entity, a scope, a task or a batch that is not there, a page of
 -- histories at a time, and answers the last of the page too. A deleted scope is
--- there: it is a tombstone. A history's name is a kind of thing, a name without
+-- there for a day, as a tombstone; then its history may be all there is. A history's name is a kind of thing, a name without
 -- a slash, and the rest.
 -- after: $1 shard, $2 workspace, $3 stream; $4 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.events, j.last
@@ -18,12 +18,12 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.eve
                WHEN '$batch' THEN NOT EXISTS (
                    SELECT 1 FROM {schema}.batch x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace AND x.id = c.rest)
-               ELSE NOT EXISTS (
+               ELSE c.name NOT IN ('deleted', 'expired') AND NOT EXISTS (
                    SELECT 1 FROM {schema}.scope x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace
                       AND x.kind = split_part(c.rest, '/', 1)
                       AND x.id = substr(c.rest, strpos(c.rest, '/') + 1)) END AS bad, c.*
-          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last,
+          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, (array_agg(h.name ORDER BY h.version DESC))[1] AS name,
                        split_part(h.stream, '/', 1) AS prefix,
                        substr(h.stream, strpos(h.stream, '/') + 1) AS rest
                   FROM {schema}.history h

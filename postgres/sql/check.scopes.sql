@@ -1,5 +1,5 @@
 -- Judges scopes, a page at a time: answers those that are not at the version
--- of their last event, or whose history has a gap above its first version kept, and the last of the page.
+-- of their last event, or whose history has a gap above its first version kept since the row was made, and the last of the page.
 -- after: $1 shard, $2 workspace, $3 kind, $4 scope; $5 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.kind, j.id, j.version, j.events, j.last
   FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.kind, c.id) AS nth, count(*) OVER () AS size,
@@ -7,13 +7,13 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.kind, j.id, j.version, j.events, j.
           FROM (SELECT x.shard, x.workspace, x.kind, x.id, x.version,
                        (SELECT count(*) FROM {schema}.history h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id) AS events,
+                           AND h.stream = '$scope/' || x.kind || '/' || x.id AND h.version >= x.born) AS events,
                        (SELECT coalesce(max(h.version), -1) FROM {schema}.history h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
                            AND h.stream = '$scope/' || x.kind || '/' || x.id) AS last,
-                       (SELECT coalesce(min(h.version), 0) FROM {schema}.history h
+                       (SELECT coalesce(min(h.version), x.born) FROM {schema}.history h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id) AS low
+                           AND h.stream = '$scope/' || x.kind || '/' || x.id AND h.version >= x.born) AS low
                   FROM {schema}.scope x
                  WHERE (x.shard, x.workspace, x.kind, x.id) > ($1::smallint, $2::text, $3::text, $4::text)
                  ORDER BY x.shard, x.workspace, x.kind, x.id

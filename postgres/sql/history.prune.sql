@@ -1,5 +1,5 @@
 -- Deletes, of the streams on a page of the history, what is older than it has to
--- be, from the beginning: not the last event of a thing, nor what a reaction has
+-- be, from the beginning: not the last event of a thing that is there, nor what a reaction has
 -- still to handle. The page goes by ids, which are of the nodes' clocks; what is
 -- old is told by the database's. Answers a row for each.
 -- $1 shard, $2 workspace, not looked at: all are read in order, $3 after, $4 up to,
@@ -25,6 +25,10 @@ DELETE FROM {schema}.history h
  WHERE h.shard = t.shard AND h.workspace = t.workspace AND h.stream = t.stream AND h.version <= t.top
    AND h.at < {now} - $6::bigint * interval '1 ms'
    AND (left(t.stream, 6) IN ('$void/', '$mark/')
+        OR (left(t.stream, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
+            AND NOT EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = t.shard AND s.workspace = t.workspace
+                                                              AND s.kind = split_part(t.stream, '/', 2)
+                                                              AND s.id = substr(t.stream, 9 + length(split_part(t.stream, '/', 2)))))
         OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = t.shard AND x.workspace = t.workspace AND x.stream = t.stream
                                                        AND x.version > h.version))
    AND NOT EXISTS (SELECT 1 FROM {schema}.follow f JOIN {schema}.reaction r

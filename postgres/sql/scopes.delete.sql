@@ -1,6 +1,6 @@
 -- Deletes scopes, each if it is at the expected version. The row stays as a
--- tombstone, so that a version is never used again.
--- $4 kind, $5 scope, $6 want (NULL any), $7 correlation, $8 causation, $9 actor
+-- tombstone for a day, so that a version is never used again.
+-- $4 kind, $5 scope, $6 want (NULL any, -2 some), $7 correlation, $8 causation, $9 actor
 -- $10 revision, $11 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[],
@@ -8,18 +8,18 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, correlation, causation, actor, revision, marks, member)
      WHERE {known}
 ), cur AS (
-    SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state
+    SELECT s.shard, s.workspace, s.kind, s.id, s.version, CASE WHEN s.expires_at IS NULL OR s.expires_at > {now} THEN s.state END AS state
       FROM m JOIN {schema}.scope s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
      ORDER BY s.shard, s.workspace, s.kind, s.id
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
-       SET version = s.version + 1, state = NULL, updated_at = {now}
+       SET version = s.version + 1, state = NULL, updated_at = {now}, expires_at = {now} + interval '1 day'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
      WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND cur.state IS NOT NULL
-       AND (m.want IS NULL OR m.want = cur.version)
+       AND (m.want IS NULL OR m.want = -2 OR m.want = cur.version)
     RETURNING m.member, s.version, s.updated_at
 ), written AS (
     INSERT INTO {schema}.history
@@ -30,8 +30,8 @@ WITH m AS (
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1
-            WHEN cur.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
-                                                                            AND s.kind = m.kind AND s.id = m.scope) THEN 2
+            WHEN cur.id IS NULL AND (SELECT true FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                                            AND s.kind = m.kind AND s.id = m.scope LIMIT 1) IS NOT NULL THEN 2
             ELSE 0 END,
        coalesce(moved.version, CASE WHEN cur.state IS NOT NULL THEN cur.version END, -1),
        CASE WHEN moved.member IS NOT NULL THEN 'null' ELSE coalesce(cur.state, 'null')::text END

@@ -1,24 +1,25 @@
 -- Replaces the state of scopes, each if it is at the expected version.
--- $4 kind, $5 scope, $6 want (NULL any, -1 none), $7 state, $8 correlation,
--- $9 causation, $10 actor
--- $11 revision, $12 marks
+-- One that has ended is none.
+-- $4 kind, $5 scope, $6 want (NULL any, -1 none), $7 state, $8 ttl in ms, $9 correlation,
+-- $10 causation, $11 actor
+-- $12 revision, $13 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
-             WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, state,
+                         $8::bigint[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, kind, scope, want, state, ttl,
                                   correlation, causation, actor, revision, marks, member)
      WHERE {known}
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), cur AS (
-    SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state
+    SELECT s.shard, s.workspace, s.kind, s.id, s.version, CASE WHEN s.expires_at IS NULL OR s.expires_at > {now} THEN s.state END AS state
       FROM m JOIN {schema}.scope s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
      ORDER BY s.shard, s.workspace, s.kind, s.id
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
-       SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now
+       SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now, expires_at = t.now + m.ttl * interval '1 ms'
       FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
      WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND (m.want IS NULL
@@ -26,14 +27,16 @@ WITH m AS (
             OR (m.want = cur.version AND cur.state IS NOT NULL))
     RETURNING s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.updated_at
 ), made AS (
-    INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at)
-    SELECT m.shard, m.workspace, m.kind, m.scope, 0, m.state::jsonb, t.now, t.now
-      FROM m, t
+    INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
+    SELECT m.shard, m.workspace, m.kind, m.scope, l.version, m.state::jsonb, t.now, t.now, t.now + m.ttl * interval '1 ms', l.version
+      FROM t, m CROSS JOIN LATERAL (
+           SELECT coalesce((SELECT f.version FROM {schema}.scope_floor f
+                             WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.kind = m.kind), 0) AS version) AS l
      WHERE (m.want IS NULL OR m.want = -1)
        AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace
                                                  AND cur.kind = m.kind AND cur.id = m.scope)
-                  OR EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
-                                                              AND s.kind = m.kind AND s.id = m.scope)
+                  OR (SELECT true FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                              AND s.kind = m.kind AND s.id = m.scope LIMIT 1) IS NOT NULL
                 THEN false
                 ELSE {enter}(hashtextextended('scope/' || m.shard || '/' || m.workspace || '/' || m.kind || '/' || m.scope, 0)){entered} END
      ORDER BY m.shard, m.workspace, m.kind, m.scope
@@ -55,8 +58,8 @@ WITH m AS (
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN cur.id IS NOT NULL THEN 0
-            WHEN EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
-                                                          AND s.kind = m.kind AND s.id = m.scope) THEN 2
+            WHEN (SELECT true FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
+                                                          AND s.kind = m.kind AND s.id = m.scope LIMIT 1) IS NOT NULL THEN 2
             WHEN m.want >= 0 THEN 0
             ELSE 2 END,
        coalesce(won.version, CASE WHEN cur.state IS NOT NULL THEN cur.version END, -1),

@@ -60,6 +60,8 @@ SELECT DISTINCT q.n - 1
             (SELECT true FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.pruned < s.first ORDER BY s.workspace, s.name LIMIT 1)
        WHEN 'old run' THEN
             (SELECT true FROM {schema}.run r WHERE r.shard = t.shard::smallint AND r.prune_at <= c.now ORDER BY r.prune_at LIMIT 1)
+       WHEN 'old scope' THEN
+            (SELECT true FROM {schema}.scope s WHERE s.shard = t.shard::smallint AND s.expires_at <= c.now ORDER BY s.expires_at LIMIT 1)
        WHEN 'old request' THEN
             (SELECT true FROM {schema}.request r WHERE r.shard = t.shard::smallint AND r.expires_at <= c.now ORDER BY r.expires_at LIMIT 1)
        WHEN 'old token' THEN

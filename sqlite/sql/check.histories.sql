@@ -1,6 +1,6 @@
 -- Finds the history of an entity, a scope, a task or a batch that is not there, a page of
 -- histories at a time, and answers the last of the page too. A deleted scope is
--- there: it is a tombstone. A history's name is a kind of thing, a name without
+-- there for a day, as a tombstone; then its history may be all there is. A history's name is a kind of thing, a name without
 -- a slash, and the rest.
 -- after: ?1 shard, ?2 workspace, ?3 stream; ?4 page
 -- do
@@ -19,12 +19,12 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, '', -1, j.events, j.last
                WHEN '$batch' THEN NOT EXISTS (
                    SELECT 1 FROM holdfast_batch AS x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace AND x.id = c.rest)
-               ELSE NOT EXISTS (
+               ELSE c.name NOT IN ('deleted', 'expired') AND NOT EXISTS (
                    SELECT 1 FROM holdfast_scope AS x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace
                       AND x.kind = substr(c.rest, 1, instr(c.rest, '/') - 1)
                       AND x.id = substr(c.rest, instr(c.rest, '/') + 1)) END AS bad, c.*
-          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last,
+          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, h.name,
                        substr(h.stream, 1, instr(h.stream, '/') - 1) AS prefix,
                        substr(h.stream, instr(h.stream, '/') + 1) AS rest
                   FROM holdfast_history AS h

@@ -1,5 +1,5 @@
 -- Judges scopes, a page at a time: answers those that are not at the version
--- of their last event, or whose history has a gap above its first version kept, and the last of the page.
+-- of their last event, or whose history has a gap above its first version kept since the row was made, and the last of the page.
 -- after: ?1 shard, ?2 workspace, ?3 kind, ?4 scope; ?5 page
 -- do
 SELECT j.nth, j.bad, j.shard, j.workspace, j.kind, j.id, j.version, j.events, j.last
@@ -8,13 +8,13 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.kind, j.id, j.version, j.events, j.
           FROM (SELECT x.shard, x.workspace, x.kind, x.id, x.version,
                        (SELECT count(*) FROM holdfast_history AS h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id) AS events,
+                           AND h.stream = '$scope/' || x.kind || '/' || x.id AND h.version >= x.born) AS events,
                        (SELECT coalesce(max(h.version), -1) FROM holdfast_history AS h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
                            AND h.stream = '$scope/' || x.kind || '/' || x.id) AS last,
-                       (SELECT coalesce(min(h.version), 0) FROM holdfast_history AS h
+                       (SELECT coalesce(min(h.version), x.born) FROM holdfast_history AS h
                          WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id) AS low
+                           AND h.stream = '$scope/' || x.kind || '/' || x.id AND h.version >= x.born) AS low
                   FROM holdfast_scope AS x
                  WHERE (x.shard, x.workspace, x.kind, x.id) > (?1, ?2, ?3, ?4)
                  ORDER BY x.shard, x.workspace, x.kind, x.id

@@ -1,5 +1,5 @@
 -- Deletes, of the streams on a page of the history, what is older than it has to
--- be, from the beginning: not the last event of a thing, nor what a reaction has
+-- be, from the beginning: not the last event of a thing that is there, nor what a reaction has
 -- still to handle. The page goes by ids; what is old is told by the database's
 -- time. Answers a row for each.
 -- ?1 shard, ?2 workspace, not looked at: all are read in order, ?3 after, ?4 up to,
@@ -19,6 +19,10 @@ DELETE FROM holdfast_history AS h
         WHERE x.shard = ?1 AND x.workspace = t.workspace AND x.stream = t.stream AND x.version <= t.top)
    AND h.at < {now} - ?6
    AND (substr(h.stream, 1, 6) IN ('$void/', '$mark/')
+        OR (substr(h.stream, 1, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
+            AND NOT EXISTS (SELECT 1 FROM holdfast_scope AS s WHERE s.shard = h.shard AND s.workspace = h.workspace
+                                                                AND s.kind = substr(h.stream, 8, instr(substr(h.stream, 8), '/') - 1)
+                                                                AND s.id = substr(h.stream, 8 + instr(substr(h.stream, 8), '/'))))
         OR EXISTS (SELECT 1 FROM holdfast_history AS x WHERE x.shard = h.shard AND x.workspace = h.workspace AND x.stream = h.stream
                                                          AND x.version > h.version))
    AND NOT EXISTS (SELECT 1 FROM holdfast_follow AS f JOIN holdfast_reaction AS r

@@ -45,6 +45,8 @@ SELECT DISTINCT q.key
             SELECT 1 FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned WHERE s.shard = t.value AND s.pruned < s.first)
        WHEN 'old run' THEN EXISTS (
             SELECT 1 FROM holdfast_run AS r INDEXED BY holdfast_run_prune WHERE r.shard = t.value AND r.prune_at IS NOT NULL AND r.prune_at <= {now})
+       WHEN 'old scope' THEN EXISTS (
+            SELECT 1 FROM holdfast_scope AS s INDEXED BY holdfast_scope_expires WHERE s.shard = t.value AND s.expires_at IS NOT NULL AND s.expires_at <= {now})
        WHEN 'old request' THEN EXISTS (
             SELECT 1 FROM holdfast_request AS r INDEXED BY holdfast_request_expires WHERE r.shard = t.value AND r.expires_at <= {now})
        WHEN 'old token' THEN EXISTS (

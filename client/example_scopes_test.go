@@ -1,0 +1,39 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// What many add to is added to where it is. Who decides on what was read names its version.
+func ExampleClient_PatchScope() {
+	server, stop := startServer()
+	defer stop()
+	c, err := client.New(server, client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	ctx := context.Background()
+	seen, err := c.PatchScope(ctx, "session", "s-17", json.RawMessage(`{"total": 0}`), client.IfAbsent())
+	if err != nil {
+		log.Fatal(err)
+	}
+	now, err := c.IncScope(ctx, "session", "s-17", wire.IncScope{Field: "total"}, client.Key("order-7"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(now.Version, string(now.State))
+	_, err = c.PatchScope(ctx, "session", "s-17", json.RawMessage(`{"total": 9}`), client.IfMatch(seen.Version))
+	fmt.Println(fault.CodeOf(err))
+	// Output:
+	// 1 {"total":1}
+	// PRECONDITION_FAILED
+}

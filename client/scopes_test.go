@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func TestAScopeFromAfar(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	ctx := t.Context()
+	const kind, id = "cart ü", "a/../?#%"
+	is := func(x wire.ChangedScope, err error, version int64, changed bool, state string) {
+		t.Helper()
+		if err != nil || x.Version != version || x.Changed != changed || !strict.Equal(x.State, []byte(state)) {
+			t.Fatalf("it is %d %v %s, %v, want %d %v %s", x.Version, x.Changed, x.State, err, version, changed, state)
+		}
+	}
+	_, err := c.GetScope(ctx, kind, id)
+	if !errors.Is(err, fault.Of(fault.NotFound)) {
+		t.Errorf("what is not there is %v", err)
+	}
+	x, err := c.PatchScope(ctx, kind, id, []byte(`{"n":9007199254740993}`), IfAbsent())
+	is(x, err, 0, true, `{"n":9007199254740993}`)
+	_, err = c.PatchScope(ctx, kind, id, []byte(`{}`), IfAbsent())
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.PreconditionFailed || f.Fields["lastVersion"] != 0.0 {
+		t.Errorf("made twice, it is %v", err)
+	}
+	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0))
+	is(x, err, 1, true, `{"n":9007199254740994}`)
+	if _, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0)); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
+		t.Errorf("an old version is %v", err)
+	}
+	by := int64(-9007199254740994)
+	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n", By: &by}, IfPresent())
+	is(x, err, 2, true, `{"n":0}`)
+	if _, err = c.IncScope(ctx, kind, "none", wire.IncScope{Field: "n"}, IfPresent()); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
+		t.Errorf("of none it is %v", err)
+	}
+	x, err = c.PatchScope(ctx, kind, id, []byte(`{"n":null}`))
+	is(x, err, 3, true, `{}`)
+	x, err = c.PushScope(ctx, kind, id, wire.PushScope{Field: "l", Value: []byte("null")})
+	is(x, err, 4, true, `{"l":[null]}`)
+	if _, err = c.PushScope(ctx, kind, id, wire.PushScope{Field: "l"}); !errors.Is(err, fault.Of(fault.Validation)) {
+		t.Errorf("pushing nothing is %v", err)
+	}
+	x, err = c.SetScopeRecord(ctx, kind, id, "r/s", "..", nil)
+	is(x, err, 5, true, `{"l":[null],"r/s":{"..":null}}`)
+	x, err = c.DeleteScopeRecord(ctx, kind, id, "r/s", "..")
+	is(x, err, 6, true, `{"l":[null],"r/s":{}}`)
+
+	got, err := c.GetScope(ctx, kind, id, IfNoneMatch(5))
+	if err != nil || got.Kind != kind || got.ID != id || got.Version != 6 || !strict.Equal(got.State, []byte(`{"l":[null],"r/s":{}}`)) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	before := s.asked.Load()
+	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.asked.Load() != before+1 {
+		t.Errorf("what is known is %v, asked for %d times", err, s.asked.Load()-before)
+	}
+	x, err = c.DeleteScope(ctx, kind, id, IfMatch(6))
+	is(x, err, 7, true, "null")
+	x, err = c.DeleteScope(ctx, kind, id)
+	is(x, err, -1, false, "null")
+}
+
+// Answers are lost after the server has worked: under a key each change is made once.
+func TestALostAnswerOfAChange(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	ctx := t.Context()
+	for i := range int64(6) {
+		s.line.loses(2, i%2 == 0)
+		x, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}, Key(fmt.Sprint("k", i)))
+		if err != nil || x.Version != i || string(x.State) != fmt.Sprintf(`{"n":%d}`, i+1) {
+			t.Fatalf("%d: changed to %d %s, %v", i, x.Version, x.State, err)
+		}
+	}
+	s.line.loses(1, false)
+	before := s.asked.Load()
+	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.Unavailable || s.asked.Load() != before+1 {
+		t.Errorf("without a key it is %v, asked for %d times", err, s.asked.Load()-before)
+	}
+	got, err := c.GetScope(ctx, "cart", "c")
+	if err != nil || string(got.State) != `{"n":7}` {
+		t.Errorf("it is %s, %v", got.State, err)
+	}
+}
+
+// A scope that is watched over connections which break again and again is told in the order
+// of its versions, none of them twice, and the last in any case.
+func TestWatchScopeOverBrokenLines(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const all = 30
+	next := int64(-1)
+	for x, err := range c.WatchScope(ctx, "cart", "c") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Version != next || x.Kind != "cart" || x.ID != "c" {
+			t.Fatalf("told %+v, want version %d", x, next)
+		}
+		if next == all {
+			break
+		}
+		if next++; next%3 == 0 {
+			// The message is lost, or a part of it; the change was made before.
+			s.line.loses(2, next%2 == 0)
+		}
+		if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}, Key(fmt.Sprint(next))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := 0
+	for x, err := range c.WatchScope(ctx, "cart", "c") {
+		if told++; err != nil {
+			t.Fatal(err)
+		}
+		if told == 1 {
+			if _, err := c.DeleteScope(ctx, "cart", "c"); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if x.Version != -1 || string(x.State) != "null" {
+			t.Errorf("told %+v", x)
+		}
+		break
+	}
+	for _, err := range c.WatchScope(ctx, "a/b", "c") {
+		if fault.CodeOf(err) != fault.Validation {
+			t.Errorf("a kind with a slash is %v", err)
+		}
+	}
+	cancel()
+	for _, err := range c.WatchScope(ctx, "cart", "c") {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+}
+
+// Who watches over a new connection says what it was told over the last one, and is told
+// nothing twice.
+func TestWatchScopeGoesOn(t *testing.T) {
+	state := func(version int64) string {
+		return fmt.Sprintf("id: %d\nevent: state\ndata: {\"kind\":\"k\",\"id\":\"i\",\"version\":%d,\"state\":{}}\n\n", version, version)
+	}
+	lines := []*http.Response{feed(state(-1) + state(4)), feed(""), feed(state(4) + state(5) + "id: 6\nevent: st"), feed(state(7)), problem(fault.Auth)}
+	synctest.Test(t, func(t *testing.T) {
+		var asked, got []string
+		c := dial(t, "http://holdfast.invalid", Options{HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, r.Header.Get("Last-Event-ID"))
+			return lines[len(asked)-1], nil
+		})}})
+		var ended error
+		for x, err := range c.WatchScope(t.Context(), "k", "i") {
+			if ended = err; err == nil {
+				got = append(got, fmt.Sprint(x.Version))
+			}
+		}
+		if strings.Join(got, " ") != "-1 4 5 7" || fault.CodeOf(ended) != fault.Auth {
+			t.Errorf("told %q and %v", got, ended)
+		}
+		if want := " 4 4 5 7"; strings.Join(asked, " ") != want {
+			t.Errorf("asked after %q, want %q", asked, want)
+		}
+	})
+}

@@ -1,0 +1,287 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/scope"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func (a *API) scopeRoutes() {
+	const one, record = "scopes/{kind}/{id}", "scopes/{kind}/{id}/records/{field}/{key}"
+	add(a, route{method: http.MethodGet, path: one, id: "getScope", tag: "scopes", summary: "Show a scope, or watch it (text/event-stream).",
+		roles: readers, stream: true, conditional: true}, getScope)
+	add(a, route{method: http.MethodPatch, path: one, id: "patchScope", tag: "scopes", summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
+		roles: operators, once: inTx, conditional: true, merges: true}, patchScope)
+	add(a, route{method: http.MethodDelete, path: one, id: "deleteScope", tag: "scopes", summary: "Delete a scope.",
+		roles: operators, once: inTx, conditional: true}, deleteScope)
+	add(a, route{method: http.MethodPost, path: one + "/inc", id: "incScope", tag: "scopes", summary: "Add to the whole number in a field.",
+		roles: operators, once: inTx, conditional: true}, incScope)
+	add(a, route{method: http.MethodPost, path: one + "/push", id: "pushScope", tag: "scopes", summary: "Add an item to the list in a field.",
+		roles: operators, once: inTx, conditional: true}, pushScope)
+	add(a, route{method: http.MethodPut, path: record, id: "setScopeRecord", tag: "scopes", summary: "Put a record into the object in a field, under a key.",
+		roles: operators, once: inTx, conditional: true}, setScopeRecord)
+	add(a, route{method: http.MethodDelete, path: record, id: "deleteScopeRecord", tag: "scopes", summary: "Take a record out of the object in a field.",
+		roles: operators, once: inTx, conditional: true}, deleteScopeRecord)
+}
+
+// snapshot is a scope whose state is handed on as it is.
+type snapshot = scope.Snapshot[json.RawMessage]
+
+// stateOf is the state, or null where there is none.
+func stateOf(s snapshot) json.RawMessage {
+	if !s.Exists {
+		return nil
+	}
+	return s.State
+}
+
+func scopeOf(s snapshot) wire.Scope {
+	return wire.Scope{Kind: s.Kind, ID: s.ID, Version: s.Version, State: stateOf(s)}
+}
+
+// tagOf is the entity tag of a version.
+func tagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+type scopeIn struct {
+	Kind string `path:"kind"`
+	ID   string `path:"id"`
+}
+
+func getScope(c *call, in *scopeIn) (wire.Scope, error) {
+	if c.wantsStream() {
+		return wire.Scope{}, c.watchScope(in)
+	}
+	s, err := scope.In[json.RawMessage](c.doer(), in.Kind, in.ID).Get(c.ctx())
+	if err == nil && !s.Exists {
+		err = fault.New(fault.NotFound, "there is no %s scope %q", in.Kind, in.ID)
+	}
+	if err != nil {
+		return wire.Scope{}, err
+	}
+	c.etag = tagOf(s.Version)
+	if c.has(c.etag) {
+		c.unchanged()
+	}
+	return scopeOf(s), nil
+}
+
+// has says that the caller has what a tag names. A read may name several, and weak ones
+// (RFC 9110, 13.1.2).
+func (c *call) has(tag string) bool {
+	for _, one := range strings.Split(strings.Join(c.r.Header.Values("If-None-Match"), ","), ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// unchanged answers that the caller has it already.
+func (c *call) unchanged() {
+	h := c.w.Header()
+	h.Set("ETag", c.etag)
+	h.Set("Cache-Control", "no-store")
+	c.w.WriteHeader(http.StatusNotModified)
+	c.done = true
+}
+
+// changing is a handle on a scope that is changed if it is as the caller says: If-Match has
+// the version that was seen, or * for any that there is; If-None-Match has *, for a scope
+// that must not be there.
+func (c *call) changing(kind, id string) (scope.Scope[json.RawMessage], error) {
+	want, err := wanted(c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match"))
+	return scope.In[json.RawMessage](c.doer(), kind, id, append(want, scope.By(c.actor()))...), err
+}
+
+func wanted(match, none []string) ([]scope.Option, error) {
+	switch {
+	case len(match)+len(none) == 0:
+		return nil, nil
+	case len(match)+len(none) > 1:
+		return nil, fault.New(fault.Validation, "a change has one condition: If-Match or If-None-Match, once")
+	case len(none) == 1 && none[0] == "*":
+		return []scope.Option{scope.Absent()}, nil
+	case len(none) == 1:
+		return nil, fault.New(fault.Validation, "If-None-Match of a change is *: it is made if there is no such scope. If-Match names a version")
+	case match[0] == "*":
+		return []scope.Option{scope.Present()}, nil
+	}
+	version, err := versionIn(match[0])
+	return []scope.Option{scope.At(version)}, err
+}
+
+// versionIn reads the tag of a version.
+func versionIn(tag string) (int64, error) {
+	switch {
+	case strings.Contains(tag, ","):
+		return 0, fault.New(fault.Validation, "If-Match has a list: name one version, such as \"5\"")
+	case strings.HasPrefix(tag, "W/"):
+		return 0, fault.New(fault.Validation, "If-Match has a weak tag: send it without W/, such as \"5\"")
+	}
+	version, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
+	if err != nil || version < 0 || tagOf(version) != tag {
+		return 0, fault.New(fault.Validation, "If-Match is the version that was seen, in quotes, such as \"5\", or * for any")
+	}
+	return version, nil
+}
+
+// changed tells what a change has made of a scope.
+func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
+	if err != nil {
+		return wire.ChangedScope{}, err
+	}
+	if s.Exists {
+		c.etag = tagOf(s.Version)
+	}
+	return wire.ChangedScope{Version: s.Version, State: stateOf(s), Changed: s.Changed}, nil
+}
+
+type patchScopeIn struct {
+	Kind string `path:"kind"`
+	ID   string `path:"id"`
+	Body json.RawMessage
+}
+
+func patchScope(c *call, in *patchScopeIn) (out wire.ChangedScope, err error) {
+	s, err := c.changing(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	return c.changed(s.Patch(c.ctx(), in.Body))
+}
+
+func deleteScope(c *call, in *scopeIn) (out wire.ChangedScope, err error) {
+	s, err := c.changing(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	return c.changed(s.Delete(c.ctx()))
+}
+
+type incScopeIn struct {
+	Kind string `path:"kind"`
+	ID   string `path:"id"`
+	Body wire.IncScope
+}
+
+func incScope(c *call, in *incScopeIn) (out wire.ChangedScope, err error) {
+	s, err := c.changing(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	by := int64(1)
+	if in.Body.By != nil {
+		by = *in.Body.By
+	}
+	return c.changed(s.Inc(c.ctx(), in.Body.Field, by))
+}
+
+type pushScopeIn struct {
+	Kind string `path:"kind"`
+	ID   string `path:"id"`
+	Body wire.PushScope
+}
+
+func pushScope(c *call, in *pushScopeIn) (out wire.ChangedScope, err error) {
+	s, err := c.changing(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	if in.Body.Value == nil {
+		return out, fault.New(fault.Validation, "value is missing: it is what is added, and may be null").With("pointer", "/value")
+	}
+	return c.changed(s.Push(c.ctx(), in.Body.Field, in.Body.Value))
+}
+
+type setScopeRecordIn struct {
+	Kind  string `path:"kind"`
+	ID    string `path:"id"`
+	Field string `path:"field"`
+	Key   string `path:"key"`
+	Body  json.RawMessage
+}
+
+func setScopeRecord(c *call, in *setScopeRecordIn) (out wire.ChangedScope, err error) {
+	s, err := c.changing(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	return c.changed(s.SetRecord(c.ctx(), in.Field, in.Key, in.Body))
+}
+
+type scopeRecordIn struct {
+	Kind  string `path:"kind"`
+	ID    string `path:"id"`
+	Field string `path:"field"`
+	Key   string `path:"key"`
+}
+
+func deleteScopeRecord(c *call, in *scopeRecordIn) (out wire.ChangedScope, err error) {
+	s, err := c.changing(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	return c.changed(s.DeleteRecord(c.ctx(), in.Field, in.Key))
+}
+
+// watchScope tells how a scope is, and again whenever it has changed. The id of a message is
+// the version; who comes back with that of the present state is told of the next one.
+func (c *call) watchScope(in *scopeIn) error {
+	told, last, err := c.lastSeen()
+	if err != nil {
+		return err
+	}
+	s := scope.In[json.RawMessage](c.api.engine, in.Kind, in.ID)
+	if _, err := s.Get(c.ctx()); err != nil { // it is refused while there is still a status to do it with
+		return err
+	}
+	return c.send(func(ctx context.Context, give func(message) error) error {
+		changes, err := s.Watch(ctx)
+		if err != nil {
+			return err
+		}
+		for now := range changes {
+			if now.Err != nil {
+				c.api.log.Warn("a scope that is watched cannot be read", "error", now.Err)
+				continue
+			}
+			if told && now.Version == last {
+				continue
+			}
+			told, last = true, now.Version
+			if give(toldScope(now.Snapshot)) != nil {
+				break // the caller went away, and the context ends
+			}
+		}
+		return nil
+	})
+}
+
+// toldScope is what a watcher is told.
+func toldScope(s snapshot) message {
+	event := "state"
+	if !s.Exists {
+		event = "deleted"
+	}
+	return message{strconv.FormatInt(s.Version, 10), event, scopeOf(s)}
+}
+
+// lastSeen is the version that a watcher was told of before its connection broke.
+func (c *call) lastSeen() (told bool, version int64, err error) {
+	text := c.r.Header.Get("Last-Event-ID")
+	if text == "" {
+		return false, 0, nil
+	}
+	version, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || version < -1 {
+		return false, 0, fault.New(fault.Validation, "Last-Event-ID is not one that was given out here: it is a version")
+	}
+	return true, version, nil
+}

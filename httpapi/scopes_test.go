@@ -1,0 +1,631 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/scope"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// change asks for a change of a scope that is made, and holds the answer to what it must be:
+// the state, "" for null, and an ETag that is the version exactly where there is a state.
+func (d *door) change(method, path string, body any, version int64, changed bool, state string, headers ...string) *http.Response {
+	d.t.Helper()
+	var got wire.ChangedScope
+	resp := d.ask(method, path, body, &got, headers...)
+	d.want(resp, 200, "")
+	tag := fmt.Sprintf("%q", fmt.Sprint(version))
+	if state == "" {
+		state, tag = "null", ""
+	}
+	if got.Version != version || got.Changed != changed || !strict.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != tag {
+		d.t.Fatalf("%s %s answered %s with ETag %s, want version %d, changed %v, %s", method, path, textOf(resp), resp.Header.Get("ETag"), version, changed, state)
+	}
+	return resp
+}
+
+// scopeIs holds a scope to what it must be.
+func (d *door) scopeIs(path string, version int64, state string, headers ...string) {
+	d.t.Helper()
+	var got wire.Scope
+	resp := d.ask("GET", path, nil, &got, headers...)
+	d.want(resp, 200, "")
+	if got.Version != version || !strict.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != fmt.Sprintf("%q", fmt.Sprint(version)) {
+		d.t.Fatalf("%s is %s with ETag %s, want version %d and %s", path, textOf(resp), resp.Header.Get("ETag"), version, state)
+	}
+}
+
+func TestEveryVerbOfScopes(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/c1"
+		d.want(d.ask("GET", at, nil, nil), 404, fault.NotFound)
+		d.change("PATCH", at, `{"user":"ada","total":1,"deep":{"a":1,"b":2}}`, 0, true, `{"user":"ada","total":1,"deep":{"a":1,"b":2}}`)
+		d.change("PATCH", at, `{"user":null,"deep":{"a":null,"c":[1]}}`, 1, true, `{"total":1,"deep":{"b":2,"c":[1]}}`)
+		var told wire.List[wire.Event]
+		d.want(d.ask("GET", "streams/$scope%2Fcart%2Fc1/events", nil, &told), 200, "")
+		if len(told.Items) != 2 || told.Items[1].Name != "patch" || told.Items[1].Actor != "dev" {
+			t.Errorf("the history is %+v", told.Items)
+		}
+		d.change("PATCH", at, `{"deep":null,"total":1}`, 2, true, `{"total":1}`)
+		d.change("PATCH", at, `{"total":1,"gone":null}`, 2, false, `{"total":1}`)
+		d.change("POST", at+"/inc", `{"field":"total","by":-3}`, 3, true, `{"total":-2}`)
+		d.change("POST", at+"/inc", `{"field":"visits"}`, 4, true, `{"total":-2,"visits":1}`)
+		d.change("POST", at+"/inc", `{"field":"visits","by":0}`, 4, false, `{"total":-2,"visits":1}`)
+		d.change("PATCH", at, `{"total":null,"visits":null}`, 5, true, `{}`)
+		d.change("POST", at+"/push", `{"field":"items","value":{"x":1}}`, 6, true, `{"items":[{"x":1}]}`)
+		d.change("POST", at+"/push", `{"field":"items","value":null}`, 7, true, `{"items":[{"x":1},null]}`)
+		d.change("PATCH", at, `{"items":null}`, 8, true, `{}`)
+		d.change("PUT", at+"/records/by/k1", `null`, 9, true, `{"by":{"k1":null}}`)
+		d.change("PUT", at+"/records/by/k2", ` "text" `, 10, true, `{"by":{"k1":null,"k2":"text"}}`)
+		d.change("PUT", at+"/records/by/k2", `"text"`, 10, false, `{"by":{"k1":null,"k2":"text"}}`)
+		d.change("DELETE", at+"/records/by/k1", nil, 11, true, `{"by":{"k2":"text"}}`)
+		d.change("DELETE", at+"/records/by/k1", nil, 11, false, `{"by":{"k2":"text"}}`)
+		d.scopeIs(at, 11, `{"by":{"k2":"text"}}`)
+		head := d.ask("HEAD", at, nil, nil)
+		if head.StatusCode != 200 || head.Header.Get("ETag") != `"11"` || textOf(head) != "" {
+			t.Errorf("a HEAD answered %d %v", head.StatusCode, head.Header)
+		}
+		d.change("DELETE", at, nil, 12, true, "")
+		d.change("DELETE", at, nil, -1, false, "")
+		d.change("DELETE", at+"/records/by/k2", nil, -1, false, "")
+		d.want(d.ask("GET", at, nil, nil), 404, fault.NotFound)
+		d.change("POST", at+"/inc", `{"field":"n","by":9}`, 13, true, `{"n":9}`) // no version is used again
+	})
+}
+
+// What stands in the path is taken as it is meant, also with slashes and dots in it.
+func TestNamesOfScopesInThePath(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		var got wire.Scope
+		for i, id := range []string{"a%2Fb", "a%252Fb", "%2E%2E", "%F0%9F%98%80", "a%20b", "records", "x'%22%5C$."} {
+			at := "scopes/user/" + id
+			d.change("PUT", at+"/records/f%2Fg/%2E", fmt.Sprint(i), 0, true, fmt.Sprintf(`{"f/g":{".":%d}}`, i))
+			d.scopeIs(at, 0, fmt.Sprintf(`{"f/g":{".":%d}}`, i))
+		}
+		d.want(d.ask("GET", "scopes/user/a%2Fb", nil, &got), 200, "")
+		if got.ID != "a/b" || got.Kind != "user" {
+			t.Errorf("it is called %s %s", got.Kind, got.ID)
+		}
+		for path, want := range map[string]int{
+			"scopes/a%2Fb/c": 400, "scopes/user/" + strings.Repeat("x", 256): 400, "scopes/user/a%00b": 400, "scopes/user/%ff": 400, "scopes/user/a%0ab": 400,
+			"scopes/user/a/b": 404, "scopes/user": 404, "scopes/user/": 404, "scopes/user/..": 404,
+		} {
+			if resp := d.raw("GET /api/v1/" + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); resp.StatusCode != want {
+				t.Errorf("%.40s: answered %d, want %d", path, resp.StatusCode, want)
+			}
+		}
+		d.want(d.ask("PUT", "scopes/user/u/records/"+strings.Repeat("f", 256)+"/k", `1`, nil), 400, fault.Validation)
+	})
+}
+
+// Verifies what becomes of a change on a scope that is at version 1, that is not there, and
+// that was deleted, under each condition.
+func TestConditionsOfChanges(t *testing.T) {
+	cases := []struct {
+		name, header, value string
+		there, none         int
+	}{
+		{"its version", "If-Match", `"1"`, 200, 412},
+		{"an old one", "If-Match", `"0"`, 412, 412},
+		{"one that will be", "If-Match", `"2"`, 412, 412},
+		{"the largest", "If-Match", `"9223372036854775807"`, 412, 412},
+		{"any", "If-Match", `*`, 200, 412},
+		{"none", "If-None-Match", `*`, 412, 200},
+		{"weak", "If-Match", `W/"1"`, 400, 400},
+		{"a list", "If-Match", `"0", "1"`, 400, 400},
+		{"a list of any", "If-Match", `*, "1"`, 400, 400},
+		{"bare", "If-Match", `1`, 400, 400},
+		{"half quoted", "If-Match", `"1`, 400, 400},
+		{"quoted twice", "If-Match", `""1""`, 400, 400},
+		{"a sign", "If-Match", `"+1"`, 400, 400},
+		{"a zero before it", "If-Match", `"01"`, 400, 400},
+		{"below 0", "If-Match", `"-1"`, 400, 400},
+		{"2^63", "If-Match", `"9223372036854775808"`, 400, 400},
+		{"a word", "If-Match", `"abc"`, 400, 400},
+		{"quotes alone", "If-Match", `""`, 400, 400},
+		{"empty", "If-Match", ``, 400, 400},
+		{"a version that must not be", "If-None-Match", `"1"`, 400, 400},
+		{"weak, that must not be", "If-None-Match", `W/"1"`, 400, 400},
+		{"empty, that must not be", "If-None-Match", ``, 400, 400},
+	}
+	verbs := []struct {
+		method, path string
+		body         any
+	}{
+		{"PATCH", "", `{"n":7}`}, {"POST", "/inc", `{"field":"n"}`}, {"POST", "/push", `{"field":"l","value":1}`},
+		{"PUT", "/records/r/k", `1`}, {"DELETE", "/records/r/k", nil}, {"DELETE", "", nil},
+	}
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for i, c := range cases {
+			for j, v := range verbs {
+				for _, key := range []string{"", fmt.Sprintf("k%d-%d", i, j)} {
+					there, none := fmt.Sprintf("scopes/a/%d-%d%s", i, j, key), fmt.Sprintf("scopes/b/%d-%d%s", i, j, key)
+					d.change("PATCH", there, `{"n":0,"r":{"k":0}}`, 0, true, `{"n":0,"r":{"k":0}}`)
+					d.change("POST", there+"/inc", `{"field":"n"}`, 1, true, `{"n":1,"r":{"k":0}}`)
+					for at, want := range map[string]int{there: c.there, none: c.none} {
+						headers := []string{c.header, c.value}
+						if key != "" {
+							headers = append(headers, keyHeader, key+at[7:8])
+						}
+						resp := d.ask(v.method, at+v.path, v.body, nil, headers...)
+						if resp.StatusCode != want {
+							t.Fatalf("%s, %s %s on %s: answered %d %s, want %d", c.name, v.method, v.path, at, resp.StatusCode, textOf(resp), want)
+						}
+						if want == 200 {
+							continue
+						}
+						code := map[int]fault.Code{400: fault.Validation, 412: fault.PreconditionFailed}[want]
+						p := d.want(resp, want, code)
+						last := map[string]float64{there: 1, none: -1}[at]
+						if want == 412 && p.Fields["lastVersion"] != last {
+							t.Errorf("%s, %s: the refusal tells %v, want lastVersion %v", c.name, at, p.Fields, last)
+						}
+						if want == 412 && c.value != "*" && p.Fields["expectedVersion"] == nil {
+							t.Errorf("%s, %s: the refusal tells %v", c.name, at, p.Fields)
+						}
+						if resp.Header.Get("ETag") != "" {
+							t.Errorf("%s, %s: the refusal has an ETag", c.name, at)
+						}
+					}
+					if c.there != 200 {
+						d.scopeIs(there, 1, `{"n":1,"r":{"k":0}}`)
+					}
+					if c.none != 200 {
+						d.want(d.ask("GET", none, nil, nil), 404, fault.NotFound)
+					}
+				}
+			}
+		}
+		const at = "scopes/a/both"
+		for _, two := range [][]string{{"If-Match", `"0"`, "If-None-Match", "*"}, {"If-Match", `"0"`, "If-Match", `"0"`}, {"If-None-Match", "*", "If-None-Match", "*"}} {
+			d.want(d.ask("PATCH", at, `{}`, nil, two...), 400, fault.Validation)
+		}
+		for value, want := range map[string]string{`W/"1"`: "without W/", `"0", "1"`: "name one version", `1`: "in quotes"} { // what to do is told
+			if p := d.want(d.ask("PATCH", at, `{}`, nil, "If-Match", value), 400, fault.Validation); !strings.Contains(p.Detail, want) {
+				t.Errorf("If-Match: %s is told %q", value, p.Detail)
+			}
+		}
+		d.change("PATCH", at, `{}`, 0, true, `{}`, "If-None-Match", "*")
+		d.change("DELETE", at, nil, 1, true, "", "If-Match", `"0"`)
+		d.want(d.ask("PATCH", at, `{"a":1}`, nil, "If-Match", `"0"`), 412, fault.PreconditionFailed)
+		d.want(d.ask("PATCH", at, `{"a":1}`, nil, "If-Match", `"1"`), 412, fault.PreconditionFailed)
+		d.change("PATCH", at, `{"a":1}`, 2, true, `{"a":1}`, "If-None-Match", "*")
+	})
+}
+
+// Who has the state is not sent it again.
+func TestAScopeThatIsKnown(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/c"
+		d.want(d.ask("GET", at, nil, nil, "If-None-Match", "*"), 404, fault.NotFound)
+		d.change("PATCH", at, `{"a":1}`, 0, true, `{"a":1}`)
+		d.change("PATCH", at, `{"a":2}`, 1, true, `{"a":2}`)
+		for value, want := range map[string]int{`"1"`: 304, `W/"1"`: 304, `"0", "1"`: 304, `"x","1"`: 304, `*`: 304, `"0"`: 200, `"11"`: 200, `1`: 200, ``: 200, `W/"0"`: 200} {
+			for _, method := range []string{"GET", "HEAD"} {
+				resp := d.ask(method, at, nil, nil, "If-None-Match", value)
+				text := textOf(resp)
+				if resp.StatusCode != want || resp.Header.Get("ETag") != `"1"` || want == 304 && (text != "" || resp.Header.Get("Content-Type") != "") || want == 200 && (text == "") != (method == "HEAD") {
+					t.Errorf("%s with %s answered %d %v %q, want %d", method, value, resp.StatusCode, resp.Header, text, want)
+				}
+			}
+		}
+		resp := d.ask("GET", at, nil, nil, "If-None-Match", `"0"`, "If-None-Match", `"1"`)
+		if resp.StatusCode != 304 {
+			t.Errorf("with two headers it answered %d", resp.StatusCode)
+		}
+	})
+}
+
+// A rule that refuses is told with where, and changes nothing, with a key and without.
+func TestWhatAScopeRefuses(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	cases := []struct {
+		name, method, path, body string
+		status                   int
+	}{
+		{"inc of a text", "POST", "/inc", `{"field":"text"}`, 422},
+		{"inc of a fraction", "POST", "/inc", `{"field":"half"}`, 422},
+		{"inc beyond 64 bits", "POST", "/inc", `{"field":"most"}`, 422},
+		{"push to a number", "POST", "/push", `{"field":"most","value":1}`, 422},
+		{"a record in a text", "PUT", "/records/text/k", `1`, 422},
+		{"a record out of a text", "DELETE", "/records/text/k", ``, 422},
+		{"inc by a fraction", "POST", "/inc", `{"field":"n","by":1.5}`, 400},
+		{"inc by a text", "POST", "/inc", `{"field":"n","by":"1"}`, 400},
+		{"inc by 2^63", "POST", "/inc", `{"field":"n","by":9223372036854775808}`, 400},
+		{"inc of nothing", "POST", "/inc", `{}`, 400},
+		{"inc of an empty name", "POST", "/inc", `{"field":""}`, 400},
+		{"push of nothing", "POST", "/push", `{"field":"l"}`, 400},
+		{"push to nothing", "POST", "/push", `{"value":1}`, 400},
+		{"an unknown member", "POST", "/push", `{"field":"l","value":1,"x":1}`, 400},
+		{"a member twice", "POST", "/push", `{"field":"l","value":1,"value":2}`, 400},
+		{"a member twice within", "POST", "/push", `{"field":"l","value":{"a":1,"a":2}}`, 400},
+		{"a patch with a member twice", "PATCH", "", `{"a":1,"a":2}`, 400},
+		{"a patch with a member twice within", "PATCH", "", `{"a":{"b":1,"b":2}}`, 400},
+		{"a patch with case twins", "PATCH", "", `{"a":1,"A":2}`, 400},
+		{"a patch that is null", "PATCH", "", `null`, 400},
+		{"a patch that is a list", "PATCH", "", `[1]`, 400},
+		{"a patch that is empty", "PATCH", "", ``, 400},
+		{"two patches", "PATCH", "", `{}{}`, 400},
+		{"half a patch", "PATCH", "", `{"a":`, 400},
+		{"a patch with NUL", "PATCH", "", `{"a":"\u0000"}`, 400},
+		{"a patch of depth 65", "PATCH", "", `{"a":` + deep(64) + `}`, 400},
+		{"a record that is empty", "PUT", "/records/r/k", ``, 400},
+		{"a record of depth 63", "PUT", "/records/r/k", deep(63), 400},
+		{"a record with a member twice", "PUT", "/records/r/k", `{"a":1,"a":2}`, 400},
+		{"1e401", "PUT", "/records/r/k", `1e401`, 400},
+		{"two records", "PUT", "/records/r/k", `1 2`, 400},
+		{"a body of a delete", "DELETE", "", `{"a":1}`, 400},
+		{"a patch that is too large", "PATCH", "", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, 413},
+		{"a state that becomes too large", "PATCH", "", `{"b":"` + strings.Repeat("x", 1<<19) + `"}`, 413},
+	}
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/c"
+		state := `{"text":"t","half":1.5,"most":9223372036854775807,"a":"` + strings.Repeat("y", 1<<19) + `"}`
+		d.change("PATCH", at, state, 0, true, state)
+		for i, c := range cases {
+			for _, headers := range [][]string{nil, {keyHeader, fmt.Sprint("k", i)}} {
+				var body any = c.body
+				if c.body == "" && c.method == "DELETE" {
+					body = nil
+				}
+				resp := d.ask(c.method, at+c.path, body, nil, headers...)
+				p := d.refused(c.name, resp)
+				if resp.StatusCode != c.status || (c.status == 422) != (len(p.Violations) > 0) {
+					t.Errorf("%s: answered %d %.300s, want %d", c.name, resp.StatusCode, textOf(resp), c.status)
+				}
+			}
+		}
+		d.scopeIs(at, 0, state)
+		for kind, want := range map[string]int{"application/merge-patch+json": 200, "Application/Merge-Patch+JSON; charset=utf-8": 200, "application/json": 200,
+			"application/json-patch+json": 415, "text/plain": 415, "": 415, "application/yaml": 415, "application/merge-patch+json; charset=latin1": 415} {
+			if resp := d.send("PATCH", "scopes/cart/"+fmt.Sprint(want), kind, strings.NewReader(`{"a":1}`)); resp.StatusCode != want {
+				t.Errorf("%s: answered %d %s", kind, resp.StatusCode, textOf(resp))
+			}
+		}
+		d.want(d.send("POST", at+"/inc", "application/merge-patch+json", strings.NewReader(`{"field":"n"}`)), 415, fault.UnsupportedMediaType)
+		d.want(d.ask("GET", at+"?version=0", nil, nil), 400, fault.Validation)
+	})
+}
+
+// A whole number of any length that fits comes back as it was written, by every way.
+func TestBigNumbersInScopes(t *testing.T) {
+	const big, next = "9007199254740993", "9007199254740994"
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		has := func(resp *http.Response, want string) {
+			t.Helper()
+			if text := textOf(resp); resp.StatusCode != 200 || !strings.Contains(text, want) {
+				t.Errorf("answered %d %s, want %s", resp.StatusCode, text, want)
+			}
+		}
+		const at = "scopes/cart/c"
+		for range 2 { // the second time from what was stored
+			has(d.ask("PATCH", at, `{"n":`+big+`,"deep":[{"m":-`+big+`}]}`, nil, keyHeader, "k1"), "-"+big)
+			has(d.ask("PUT", at+"/records/r/k", big, nil, keyHeader, "k2"), `{"k":`+big+`}`)
+			has(d.ask("POST", at+"/push", `{"field":"l","value":`+big+`}`, nil, keyHeader, "k3"), `[`+big+`]`)
+			has(d.ask("POST", at+"/inc", `{"field":"n"}`, nil, keyHeader, "k4"), next)
+			has(d.ask("POST", at+"/inc", `{"field":"m","by":`+big+`}`, nil, keyHeader, "k5"), `"m":`+big)
+		}
+		has(d.ask("GET", at, nil, nil), next)
+		l := d.listen(at)
+		if e := l.next(); !strings.Contains(e.text, next) || !strings.Contains(e.text, "-"+big) {
+			t.Errorf("told %s", e.text)
+		}
+		l.stop()
+	})
+}
+
+// TestManyChangesUnderOneKey verifies that of fifty requests at once under one key one is
+// carried out, and that all are answered as it was, to the header.
+func TestManyChangesUnderOneKey(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for name, c := range map[string]struct{ method, path, body, state string }{
+			"patch":  {"PATCH", "", `{"a":1,"b":2}`, `{"n":0,"a":1,"b":2}`},
+			"inc":    {"POST", "/inc", `{"field":"n"}`, `{"n":1}`},
+			"push":   {"POST", "/push", `{"field":"l","value":1}`, `{"n":0,"l":[1]}`},
+			"record": {"PUT", "/records/r/k", `1`, `{"n":0,"r":{"k":1}}`},
+			"delete": {"DELETE", "", ``, ``},
+		} {
+			at := "scopes/cart/" + name
+			d.change("PATCH", at, `{"n":0}`, 0, true, `{"n":0}`)
+			var mu sync.Mutex
+			firsts, answers := 0, make(map[string]int)
+			holdfasttest.Race(t, 50, func(int) error {
+				var body any
+				if c.body != "" {
+					body = c.body
+				}
+				resp := d.ask(c.method, at+c.path, body, nil, keyHeader, "k "+name, "If-Match", `"0"`)
+				mu.Lock()
+				defer mu.Unlock()
+				if resp.Header.Get(replayedHeader) != "true" {
+					firsts++
+				}
+				answers[fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("ETag"), " ", textOf(resp))]++
+				return nil
+			})
+			if firsts != 1 || len(answers) != 1 {
+				t.Errorf("%s: %d were the first, and the answers were %v", name, firsts, answers)
+			}
+			d.change(c.method, at+c.path, map[bool]any{true: c.body}[c.body != ""], 1, true, c.state, keyHeader, "k "+name, "If-Match", `"0"`)
+			if c.state != "" {
+				d.scopeIs(at, 1, c.state)
+			}
+		}
+	})
+}
+
+// A key is of one request: what it wants of the scope belongs to it. A refusal frees it.
+func TestAKeyOfAChange(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/c"
+		d.want(d.ask("POST", at+"/inc", `{"field":"n"}`, nil, keyHeader, "k", "If-Match", "*"), 412, fault.PreconditionFailed)
+		d.change("PATCH", at, `{}`, 0, true, `{}`)
+		first := d.change("POST", at+"/inc", `{"field":"n"}`, 1, true, `{"n":1}`, keyHeader, "k", "If-Match", "*")
+		d.change("POST", at+"/inc", `{"field":"n"}`, 2, true, `{"n":2}`)
+		again := d.change("POST", at+"/inc", `{"field":"n"}`, 1, true, `{"n":1}`, keyHeader, "k", "If-Match", "*")
+		if first.Header.Get(replayedHeader) != "" || again.Header.Get(replayedHeader) != "true" || textOf(first) != textOf(again) {
+			t.Errorf("answered %s and then %s", textOf(first), textOf(again))
+		}
+		for name, headers := range map[string][]string{"nothing": nil, "a version": {"If-Match", `"2"`}, "none": {"If-None-Match", "*"}} {
+			resp := d.ask("POST", at+"/inc", `{"field":"n"}`, nil, append(headers, keyHeader, "k")...)
+			if resp.StatusCode != 422 || d.problem(resp).Code != fault.KeyMismatch {
+				t.Errorf("wanting %s, it answered %d %s", name, resp.StatusCode, textOf(resp))
+			}
+		}
+		d.want(d.ask("POST", at+"/inc", `{"field":"n","by":2}`, nil, keyHeader, "k", "If-Match", "*"), 422, fault.KeyMismatch)
+		d.change("DELETE", at+"/records/r/k", nil, 2, false, `{"n":2}`, keyHeader, "nothing") // that nothing changed is kept too
+		d.change("PATCH", at, `{"r":{"k":1}}`, 3, true, `{"n":2,"r":{"k":1}}`)
+		d.change("DELETE", at+"/records/r/k", nil, 2, false, `{"n":2}`, keyHeader, "nothing")
+		d.scopeIs(at, 3, `{"n":2,"r":{"k":1}}`)
+	})
+}
+
+// TestOneOfTwoWithTheSameVersion verifies that of two who have seen one version one changes
+// the scope, and the other is told what it is at now.
+func TestOneOfTwoWithTheSameVersion(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at, rounds = "scopes/cart/c", 20
+		d.change("PATCH", at, `{"by":null}`, 0, true, `{}`)
+		for version := range rounds {
+			seen := fmt.Sprintf(`"%d"`, version)
+			got := make([]*http.Response, 2)
+			holdfasttest.Race(t, 2, func(i int) error {
+				headers := []string{"If-Match", seen}
+				if version%2 == 1 {
+					headers = append(headers, keyHeader, fmt.Sprint("k", version, i))
+				}
+				got[i] = d.ask("PATCH", at, fmt.Sprintf(`{"by":"%d-%d"}`, version, i), nil, headers...)
+				return nil
+			})
+			winner := 0
+			if got[1].StatusCode == 200 {
+				winner = 1
+			}
+			d.want(got[winner], 200, "")
+			p := d.want(got[1-winner], 412, fault.PreconditionFailed)
+			if p.Fields["expectedVersion"] != float64(version) || p.Fields["lastVersion"] != float64(version+1) {
+				t.Errorf("the refusal tells %v", p.Fields)
+			}
+			d.scopeIs(at, int64(version)+1, fmt.Sprintf(`{"by":"%d-%d"}`, version, winner))
+		}
+	})
+}
+
+// TestNobodySeesHalfAPatch verifies that all members of a patch are seen together, by those
+// who read, by a watcher, and by those whose answers tell the state.
+func TestNobodySeesHalfAPatch(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at, writes = "scopes/cart/c", 60
+		patch := func(n int) string { return fmt.Sprintf(`{"a":%d,"b":%d,"c":{"d":%d}}`, n, n, n) }
+		half := func(text string) bool {
+			var x struct {
+				State struct {
+					A, B int
+					C    struct{ D int }
+				}
+			}
+			return json.Unmarshal([]byte(text), &x) != nil || x.State.A != x.State.B || x.State.B != x.State.C.D
+		}
+		d.want(d.ask("PATCH", at, patch(0), nil), 200, "")
+		l := d.listen(at)
+		var over atomic.Bool
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				for n := 0; !over.Load() || n == 0; n++ {
+					if text := textOf(d.ask("GET", at, nil, nil)); half(text) {
+						t.Errorf("read %s", text)
+					}
+				}
+			})
+		}
+		holdfasttest.Race(t, 2, func(i int) error {
+			for n := range writes {
+				if text := textOf(d.ask("PATCH", at, patch(2*n+i+1), nil)); half(text) {
+					t.Errorf("answered %s", text)
+				}
+			}
+			return nil
+		})
+		over.Store(true)
+		readers.Wait()
+		last := d.ask("GET", at, nil, nil).Header.Get("ETag")
+		for e := (sse{}); `"`+e.id+`"` != last; {
+			if e = l.next(); half(e.text) {
+				t.Fatalf("told %s", e.text)
+			}
+		}
+		l.stop()
+	})
+}
+
+// told holds what comes next to a watcher to what it must be; "" is that there is none.
+func (l *listener) told(kind, id string, version int64, state string) {
+	l.t.Helper()
+	e := l.next()
+	event, want := "state", state
+	if state == "" {
+		event, want = "deleted", "null"
+	}
+	var s wire.Scope
+	if err := json.Unmarshal([]byte(e.text), &s); err != nil {
+		l.t.Fatal(err)
+	}
+	if e.id != fmt.Sprint(version) || e.event != event || s.Kind != kind || s.ID != id || s.Version != version || !strict.Equal(s.State, []byte(want)) {
+		l.t.Fatalf("told %s %s %s, want %s at %d: %s", e.id, e.event, e.text, event, version, want)
+	}
+}
+
+// TestAScopeIsWatched verifies that a watcher is told how a scope is, also that there is
+// none, then of every change that stays a while, whoever made it, and after a break of what
+// is new alone.
+func TestAScopeIsWatched(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/a%2Fb"
+		l := d.listen(at)
+		if l.resp.StatusCode != 200 || l.resp.Header.Get("Content-Type") != "text/event-stream" || l.resp.Header.Get("Cache-Control") != "no-store" {
+			t.Fatalf("answered %d %v", l.resp.StatusCode, l.resp.Header)
+		}
+		l.told("cart", "a/b", -1, "")
+		d.change("PATCH", at, `{"n":1}`, 0, true, `{"n":1}`)
+		l.told("cart", "a/b", 0, `{"n":1}`)
+		d.change("PATCH", at, `{"n":1}`, 0, false, `{"n":1}`)
+		d.change("PATCH", "scopes/cart/other", `{"n":1}`, 0, true, `{"n":1}`)
+		d.want(d.ask("PATCH", at, `{"n":9}`, nil, "X-Holdfast-Workspace", "elsewhere"), 200, "")
+		d.change("POST", at+"/inc", `{"field":"n"}`, 1, true, `{"n":2}`, keyHeader, "k") // in a transaction
+		l.told("cart", "a/b", 1, `{"n":2}`)
+		if _, err := scope.In[json.RawMessage](d.engine, "cart", "a/b").Push(t.Context(), "l", 1); err != nil { // past the door
+			t.Fatal(err)
+		}
+		l.told("cart", "a/b", 2, `{"n":2,"l":[1]}`)
+		d.change("DELETE", at, nil, 3, true, "")
+		l.told("cart", "a/b", -1, "")
+		l.stop()
+
+		l = d.listen(at, "Last-Event-ID", "-1")
+		d.change("PATCH", at, `{}`, 4, true, `{}`)
+		l.told("cart", "a/b", 4, `{}`)
+		l.stop()
+		l = d.listen(at, "Last-Event-ID", "4")
+		d.change("POST", at+"/inc", `{"field":"n"}`, 5, true, `{"n":1}`)
+		l.told("cart", "a/b", 5, `{"n":1}`)
+		l.stop()
+		l = d.listen(at, "Last-Event-ID", "2")
+		l.told("cart", "a/b", 5, `{"n":1}`)
+		d.api.Stop()
+		if rest, err := io.ReadAll(l.in); err != nil || len(rest) > 0 {
+			t.Errorf("it ended with %q, %v", rest, err)
+		}
+	})
+}
+
+// What cannot be watched is refused before the stream begins.
+func TestWhatCannotBeWatched(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for _, bad := range []string{"x", "-2", "1.5", "p1", "9223372036854775808", `"1"`, "1 2"} {
+			d.want(d.ask("GET", "scopes/cart/c", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", bad), 400, fault.Validation)
+		}
+		d.want(d.ask("GET", "scopes/a%2Fb/c", nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
+		d.want(d.ask("GET", "scopes/cart/"+strings.Repeat("x", 256), nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
+		resp := d.ask("HEAD", "scopes/cart/c", nil, nil, "Accept", "text/event-stream")
+		if resp.StatusCode != 404 { // there is nothing to wait for
+			t.Errorf("a HEAD answered %d", resp.StatusCode)
+		}
+	})
+}
+
+// Another workspace's scope is one that is not there, for every verb.
+func TestScopesOfAnotherWorkspace(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/c"
+		other := []string{"X-Holdfast-Workspace", "other"}
+		d.change("PATCH", at, `{"n":1,"r":{"k":1}}`, 0, true, `{"n":1,"r":{"k":1}}`)
+		d.want(d.ask("GET", at, nil, nil, other...), 404, fault.NotFound)
+		d.want(d.ask("PATCH", at, `{"n":2}`, nil, append(other, "If-Match", `"0"`)...), 412, fault.PreconditionFailed)
+		d.change("DELETE", at, nil, -1, false, "", other...)
+		d.change("DELETE", at+"/records/r/k", nil, -1, false, "", other...)
+		l := d.listen(at, other...)
+		l.told("cart", "c", -1, "")
+		d.change("POST", at+"/inc", `{"field":"n"}`, 0, true, `{"n":1}`, append(other, "If-None-Match", "*")...)
+		l.told("cart", "c", 0, `{"n":1}`)
+		d.change("DELETE", at, nil, 1, true, "", other...)
+		d.scopeIs(at, 0, `{"n":1,"r":{"k":1}}`)
+		l.stop()
+	})
+}
+
+// A change that waits longer than its kind allows is a 503, and is never made.
+func TestAChangeThatTakesTooLong(t *testing.T) {
+	kinds := scope.Kinds(scope.Kind{Name: "quick", Budget: 50 * time.Millisecond})
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		errNothing := errors.New("nothing is to be changed")
+		begun, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		release := sync.OnceFunc(func() { close(free) })
+		defer release()
+		patient := scope.In[json.RawMessage](d.engine, "quick", "c", scope.Budget(-1)) // this machine may be slow
+		go func() {
+			_, err := patient.Atomic(context.Background(), func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				close(begun)
+				<-free
+				return nil, errNothing
+			})
+			ended <- err
+		}()
+		<-begun
+		p := d.want(d.ask("PATCH", "scopes/quick/c", `{"a":1}`, nil), 503, fault.MutationTimeout)
+		if p.Fields["budgetMs"] != 50.0 {
+			t.Errorf("the refusal tells %v", p.Fields)
+		}
+		d.change("PATCH", "scopes/other/c", `{"a":1}`, 0, true, `{"a":1}`)
+		release()
+		if err := <-ended; !errors.Is(err, errNothing) {
+			t.Errorf("the function ended with %v", err)
+		}
+		d.want(d.ask("GET", "scopes/quick/c", nil, nil), 404, fault.NotFound)
+		if now, err := patient.Inc(t.Context(), "n", 1); err != nil || now.Version != 0 {
+			t.Errorf("the next change made %+v, %v", now, err)
+		}
+	}, kinds)
+}
+
+// The document of the API tells of the tags, of both kinds of bodies, and of the streams.
+func TestScopesInTheDocument(t *testing.T) {
+	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	s := d.spec()
+	for _, r := range d.api.Routes() {
+		if !strings.HasPrefix(r.Path, "scopes/") {
+			continue
+		}
+		text, _ := json.Marshal(s.operation(r))
+		want := []string{`"ETag"`, `"If-None-Match"`}
+		switch {
+		case r.ID == "getScope":
+			want = append(want, `"304"`, `"text/event-stream"`)
+		case r.ID == "patchScope":
+			want = append(want, `"application/merge-patch+json"`, `"application/json"`)
+			fallthrough
+		default:
+			want = append(want, `"If-Match"`, `"Idempotency-Key"`)
+		}
+		for _, w := range want {
+			if !bytes.Contains(text, []byte(w)) {
+				t.Errorf("%s does not tell of %s: %s", r.ID, w, text)
+			}
+		}
+	}
+}

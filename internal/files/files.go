@@ -1,0 +1,118 @@
+// Package files replaces files as a whole, under locks that the system frees when a process
+// dies: a kill at any moment leaves the old file or the new one.
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Lock waits for the lock of a file that exists for nothing else, and makes it. Other
+// processes and other goroutines wait for each other alike.
+func Lock(name string) (unlock func(), err error) {
+	unlock, err = lockedfile.MutexAt(name).Lock()
+	if err != nil {
+		return nil, broken(err)
+	}
+	return unlock, nil
+}
+
+// Read returns what is in a file, and whether it is there. It needs no lock.
+func Read(name string) (doc []byte, there bool, err error) {
+	doc, err = os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, broken(err)
+	}
+	return doc, true, nil
+}
+
+// Replace writes a file beside the old one, flushes it, and puts it in its place. Its folder
+// is made. Only the holder of a lock may: the file beside has one name, so a crash leaves no
+// more than one. Where the error is [fault.OutcomeUnknown] it is replaced, and may be the
+// old one again after a crash of the machine.
+func Replace(name string, doc []byte) error {
+	if err := MakeDir(filepath.Dir(name)); err != nil {
+		return err
+	}
+	beside := name + ".new"
+	if err := write(beside, doc); err != nil {
+		return broken(err)
+	}
+	if err := os.Rename(beside, name); err != nil {
+		return broken(err)
+	}
+	return flush(filepath.Dir(name))
+}
+
+// MakeDir makes a folder, and those above it, for its owner alone. Their names are durable.
+func MakeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := MakeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return broken(err)
+	}
+	return flush(filepath.Dir(dir))
+}
+
+func write(name string, doc []byte) (err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(doc); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Remove deletes a file; one that is not there is no error.
+func Remove(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return broken(err)
+	}
+	return flush(filepath.Dir(name))
+}
+
+// flush makes the names in a folder durable.
+func flush(dir string) error {
+	if runtime.GOOS == "windows" { // it has no such thing
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return unsure(err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return unsure(err)
+	}
+	return nil
+}
+
+func unsure(err error) error {
+	return fault.New(fault.OutcomeUnknown, "the file was written, and may not survive a crash of the machine").Wrap(err)
+}
+
+func broken(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fault.New(fault.StorageFull, "there is no room left for the file").Wrap(err)
+	}
+	return fault.New(fault.Unavailable, "the file cannot be read or written: %v", err).Wrap(err)
+}

@@ -1,0 +1,211 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// writerVar names the variable that makes the test binary a process that replaces a file.
+const writerVar = "HOLDFAST_FILES_WRITER"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(writerVar); name != "" {
+		replaceForever(name)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// document is one of which every byte tells what the others are.
+func document(n int) []byte {
+	return bytes.Repeat([]byte{'a' + byte(n%26)}, 100_000+n%26)
+}
+
+// replaceForever replaces a file under its lock, and says of each when it is done.
+func replaceForever(name string) {
+	for n := 0; ; n++ {
+		unlock, err := Lock(name + ".lock")
+		if err == nil {
+			err = Replace(name, document(n))
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		unlock()
+		fmt.Println("done", n)
+	}
+}
+
+// whole says what is wrong with a document.
+func whole(doc []byte) error {
+	if len(doc) < 100_000 || !bytes.Equal(doc, document(int(doc[0]-'a'))) {
+		return fmt.Errorf("a document of %d bytes is not whole", len(doc))
+	}
+	return nil
+}
+
+// TestKilledWriterLeavesAWholeFile verifies, with a process that is killed (SIGKILL) while it
+// replaces a file, twenty times over: the file is whole, and is what was told last or newer;
+// a reader meanwhile always sees a whole one; the lock is free at once; and no more than one
+// file is left beside it.
+func TestKilledWriterLeavesAWholeFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "folder", "file")
+	if err := Replace(name, document(0)); err != nil {
+		t.Fatal(err)
+	}
+	stop, readers := make(chan struct{}), sync.WaitGroup{}
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				doc, there, err := Read(name)
+				if err == nil && there {
+					err = whole(doc)
+				}
+				if err != nil || !there {
+					t.Errorf("a reader saw %t, %v", there, err)
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
+		told := killed(t, name, 1+rand.IntN(10))
+		unlock, err := Lock(name + ".lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, _, err := Read(name)
+		if err == nil {
+			err = whole(doc)
+		}
+		if n := int(doc[0] - 'a'); err != nil || n != told%26 && n != (told+1)%26 {
+			t.Errorf("%d was told, and it is %d, %v", told, n, err)
+		}
+		unlock()
+	}
+	close(stop)
+	readers.Wait()
+	left, err := os.ReadDir(filepath.Dir(name))
+	if err != nil || len(left) > 3 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// killed runs a writer until it has said that so many are done, kills it, and returns the
+// last that it said.
+func killed(t *testing.T, name string, after int) (told int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), writerVar+"="+name)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, err := fmt.Sscanf(lines.Text(), "done %d", &told); err != nil {
+			t.Fatalf("the writer said %s", lines.Text())
+		}
+		if after--; after == 0 {
+			_ = cmd.Process.Kill()
+		}
+	}
+	_ = cmd.Wait()
+	return told
+}
+
+// TestLockKeepsOthersOut verifies that of many who lock a file, in this process, one at a time
+// has it.
+func TestLockKeepsOthersOut(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	var inside, sum atomic.Int64 // what goes through the system is no order for Go
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 50 {
+				unlock, err := Lock(name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d are inside", n)
+				}
+				sum.Add(1)
+				runtime.Gosched() // whoever is not kept out comes in now
+				inside.Add(-1)
+				unlock()
+			}
+		})
+	}
+	group.Wait()
+	if sum.Load() != 400 {
+		t.Errorf("%d were inside", sum.Load())
+	}
+}
+
+// TestFiles verifies what is not there, what is made, and what cannot be read or written.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a", "b", "file")
+	if doc, there, err := Read(name); doc != nil || there || err != nil {
+		t.Errorf("%q, %t, %v", doc, there, err)
+	}
+	for _, text := range []string{"one", "", "three"} {
+		if err := Replace(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if doc, there, err := Read(name); string(doc) != text || !there || err != nil {
+			t.Errorf("%q, %t, %v", doc, there, err)
+		}
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others may read it: %v, %v", info.Mode(), err)
+	}
+	if info, err := os.Stat(filepath.Dir(name)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others may look into the folder: %v, %v", info.Mode(), err)
+	}
+	for range 2 {
+		if err := Remove(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, there, _ := Read(name); there {
+		t.Error("it is there still")
+	}
+	if err := Replace(name, nil); err != nil { // where a folder is to be
+		t.Fatal(err)
+	}
+	_, lock := Lock(filepath.Join(name, "lock"))
+	_, _, read := Read(filepath.Join(name, "x"))
+	for what, err := range map[string]error{
+		"replace": Replace(filepath.Join(name, "x"), nil), "folder": MakeDir(filepath.Join(name, "x")), "lock": lock, "read": read,
+	} {
+		if fault.CodeOf(err) != fault.Unavailable || errors.Unwrap(err) == nil || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

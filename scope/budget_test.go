@@ -1,0 +1,193 @@
+package scope_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/scope"
+)
+
+// short is a budget that is spent while a test waits for it.
+var short = scope.Budget(60 * time.Millisecond)
+
+// TestBudgetSpentByWaiting verifies that whoever waits longer than the budget is told so, by
+// every verb, and never changes anything: also when the way is free again.
+func TestBudgetSpentByWaiting(t *testing.T) {
+	each(t, func(e *env) {
+		e.has("u", full)
+		letGo := holds(e, e.raw("u"))
+		told := make(chan error)
+		for _, v := range verbs {
+			go func() {
+				_, err := v.do(e.ctx, e.raw("u", short))
+				told <- err
+			}()
+		}
+		for range verbs {
+			if err := <-told; !errors.Is(err, scope.ErrMutationTimeout) {
+				e.Errorf("got %v", err)
+			}
+		}
+		e.is("u", full, 0)
+		e.ok(letGo())
+		_, err := e.raw("u").Inc(e.ctx, "n", 1)
+		e.ok(err)
+		e.is("u", `{"n":2,"l":[1],"r":{"k":1}}`, 1)
+	})
+}
+
+// TestBudgetSpentByDeciding verifies that a function that takes too long is given up: its
+// caller is told so, the queue goes on meanwhile, its context has ended, and what it returns
+// in the end is never written.
+func TestBudgetSpentByDeciding(t *testing.T) {
+	each(t, func(e *env) {
+		e.has("u", full)
+		free, ended := make(chan struct{}), make(chan error, 1)
+		_, err := e.raw("u", short).Atomic(e.ctx, func(ctx context.Context, d json.RawMessage) (json.RawMessage, error) {
+			<-free
+			defer func() { ended <- ctx.Err() }()
+			return json.RawMessage(`{"late":true}`), nil
+		})
+		if !errors.Is(err, scope.ErrMutationTimeout) {
+			e.Fatalf("got %v", err)
+		}
+		e.equal("budget", e.refused(err, scope.ErrMutationTimeout.Code).Fields["budgetMs"], 60)
+		for _, v := range verbs[:6] { // it hangs still
+			_, err := v.do(e.ctx, e.raw("u"))
+			e.ok(err)
+		}
+		e.is("u", `{"a":1}`, 6)
+		close(free)
+		e.equal("its context", <-ended, context.DeadlineExceeded)
+		_, err = e.raw("u").Atomic(e.ctx, func(_ context.Context, d json.RawMessage) (json.RawMessage, error) { return d, nil })
+		e.ok(err)
+		e.is("u", `{"a":1}`, 6)
+	})
+}
+
+// TestBudget verifies the exact time at which a change is given up: waiting and deciding
+// count together, 0 is the kind's or 30 seconds, less is no limit, and what a handle says
+// goes before what its kind says.
+func TestBudget(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) *scope.Store{
+		"memory": func(*testing.T) *scope.Store { return scope.InMemory(budgeted...) },
+		"files": func(t *testing.T) *scope.Store {
+			s, err := scope.InFiles(t.TempDir(), budgeted...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	} {
+		for _, c := range []struct {
+			name       string
+			kind       string
+			o          []scope.Option
+			wait, work time.Duration
+			want       time.Duration // 0: it is done
+		}{
+			{"waiting", "thing", nil, time.Minute, 0, scope.DefaultBudget},
+			{"deciding", "thing", nil, 0, time.Minute, scope.DefaultBudget},
+			{"both", "thing", nil, 20 * time.Second, 20 * time.Second, scope.DefaultBudget},
+			{"neither", "thing", nil, 14 * time.Second, 15 * time.Second, 0},
+			{"0 is the default", "thing", []scope.Option{scope.Budget(0)}, 0, time.Hour, scope.DefaultBudget},
+			{"negative is no limit", "thing", []scope.Option{scope.Budget(-1)}, 24 * time.Hour, 24 * time.Hour, 0},
+			{"the handle's", "thing", []scope.Option{scope.Budget(time.Second)}, 0, time.Hour, time.Second},
+			{"the kind's", "slow", nil, 30 * time.Second, time.Hour, time.Minute},
+			{"the kind's none", "endless", nil, 24 * time.Hour, 24 * time.Hour, 0},
+			{"the handle's before the kind's", "endless", []scope.Option{scope.Budget(time.Second)}, 0, time.Hour, time.Second},
+			{"no limit before the kind's", "slow", []scope.Option{scope.Budget(-1)}, 0, time.Hour, 0},
+		} {
+			t.Run(name+", "+c.name, func(t *testing.T) {
+				store := make(t)
+				synctest.Test(t, func(t *testing.T) {
+					e := &env{T: t, own: store, ctx: freshWorkspace()}
+					e.spend(at[cart](e, c.kind, "u", scope.Budget(-1)), at[cart](e, c.kind, "u", c.o...), c.wait, c.work, c.want)
+				})
+			})
+		}
+	}
+}
+
+var budgeted = []scope.Kind{{Name: "slow", Budget: time.Minute}, {Name: "endless", Budget: -1}}
+
+// spend has one hold a scope for a while, and another wait for that and then decide for a
+// while; it wants the second to be given up after a time, or to be done.
+func (e *env) spend(first, second scope.Scope[cart], wait, work, want time.Duration) {
+	e.Helper()
+	begun := clock.Now()
+	done, worked := make(chan struct{}), make(chan struct{}, 1)
+	in := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := first.Atomic(e.ctx, func(_ context.Context, c cart) (cart, error) {
+			close(in)
+			<-time.After(wait)
+			c.Total = 10
+			return c, nil
+		})
+		if err != nil {
+			e.Error(err)
+		}
+	}()
+	<-in
+	_, err := second.Atomic(e.ctx, func(_ context.Context, c cart) (cart, error) {
+		defer func() { worked <- struct{}{} }()
+		<-time.After(work)
+		c.Total++
+		return c, nil
+	})
+	took := clock.Since(begun)
+	<-done
+	if wait < want || want == 0 {
+		<-worked // also the one that was given up
+	}
+	synctest.Wait()
+	got, failed := first.Get(e.ctx)
+	e.ok(failed)
+	if want == 0 {
+		e.ok(err)
+		e.equal("took", took, wait+work)
+		e.equal("total", got.State.Total, 11)
+		return
+	}
+	if !errors.Is(err, scope.ErrMutationTimeout) {
+		e.Errorf("got %v", err)
+	}
+	e.equal("took", took, want)
+	e.equal("total", got.State.Total, 10)
+	e.equal("version", got.Version, 0)
+}
+
+// TestCancelledContextStopsBeforeThePersist verifies that a context that ends while a
+// function decides stops the change, whatever the function returns.
+func TestCancelledContextStopsBeforeThePersist(t *testing.T) {
+	each(t, func(e *env) {
+		e.has("u", full)
+		for _, budget := range []scope.Option{scope.Budget(0), scope.Budget(-1)} {
+			ctx, cancel := context.WithCancel(e.ctx)
+			_, err := e.raw("u", budget).Atomic(ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				cancel()
+				return json.RawMessage(`{"cancelled":true}`), nil
+			})
+			if !errors.Is(err, context.Canceled) || errors.Is(err, scope.ErrMutationTimeout) {
+				e.Errorf("got %v", err)
+			}
+			timed, cancel := context.WithTimeout(e.ctx, 20*time.Millisecond)
+			_, err = e.raw("u", budget).Atomic(timed, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+				<-ctx.Done()
+				return json.RawMessage(`{"cancelled":true}`), nil
+			})
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, scope.ErrMutationTimeout) {
+				e.Errorf("got %v", err) // the caller's own deadline is not the budget
+			}
+		}
+		e.is("u", full, 0)
+	})
+}

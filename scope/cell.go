@@ -1,0 +1,132 @@
+package scope
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+)
+
+// cell is a scope in a store of our own.
+type cell struct {
+	version int64
+	state   []byte // nil: there is none
+	ends    int64  // in ms of the clock, 0 is never
+}
+
+// none is a cell that nothing was ever in, in a store whose next version is floor.
+func none(floor int64) cell { return cell{version: floor - 1} }
+
+func (c cell) alive(now time.Time) bool {
+	return c.state != nil && (c.ends == 0 || c.ends > now.UnixMilli())
+}
+
+// seen is its version as those see it who look for one.
+func (c cell) seen(now time.Time) int64 {
+	if c.alive(now) {
+		return c.version
+	}
+	return events.None
+}
+
+func (c cell) scope(kind, id string, now time.Time) scopes.Scope {
+	s := scopes.Scope{Kind: kind, ID: id, Version: c.seen(now)}
+	if c.alive(now) {
+		s.State = c.state
+	}
+	return s
+}
+
+// next is the cell with another state, nil for none.
+func (c cell) next(state []byte, ttl time.Duration, now time.Time) cell {
+	n := cell{version: c.version + 1, state: state}
+	if ttl > 0 {
+		n.ends = now.Add(max(ttl, time.Millisecond)).UnixMilli()
+	}
+	return n
+}
+
+// change is what a verb does to a cell. It leaves the cell that it is given as it is.
+type change func(c cell, now time.Time) (cell, answer)
+
+// answer is what the caller of a verb is told.
+type answer struct {
+	scope   scopes.Scope
+	changed bool
+	err     error
+}
+
+func notThere(kind, id string) error {
+	return fault.New(fault.NotFound, "there is no %s scope %q", kind, id)
+}
+
+func edits(a scopes.EditArgs) change {
+	return func(c cell, now time.Time) (cell, answer) {
+		found := c.scope(a.Kind, a.ID, now)
+		if !scopes.Met(a.Want, found.Version) {
+			return c, answer{scope: found, err: scopes.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		}
+		state, changed, err := a.Op.Apply(found.State)
+		if err != nil || !changed {
+			return c, answer{scope: found, err: err}
+		}
+		c = c.next(state, a.TTL, now)
+		return c, answer{scope: c.scope(a.Kind, a.ID, now), changed: true}
+	}
+}
+
+func puts(a scopes.PutArgs) change {
+	state, err := scopes.State(a.State)
+	return func(c cell, now time.Time) (cell, answer) {
+		found := c.scope(a.Kind, a.ID, now)
+		if err != nil {
+			return c, answer{scope: found, err: err}
+		}
+		if !scopes.Met(a.Want, found.Version) {
+			return c, answer{scope: found, err: scopes.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		}
+		c = c.next(state, a.TTL, now)
+		return c, answer{scope: c.scope(a.Kind, a.ID, now), changed: true}
+	}
+}
+
+func removes(a scopes.DeleteArgs) change {
+	return func(c cell, now time.Time) (cell, answer) {
+		found := c.scope(a.Kind, a.ID, now)
+		switch {
+		case found.Version == events.None:
+			return c, answer{scope: found, err: notThere(a.Kind, a.ID)}
+		case !scopes.Met(a.Want, found.Version):
+			return c, answer{scope: found, err: scopes.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		}
+		c = c.next(nil, 0, now)
+		gone := found
+		gone.Version, gone.State = c.version, nil
+		return c, answer{scope: gone, changed: true}
+	}
+}
+
+// cells is a store that makes changes of cells.
+type cells interface {
+	change(ctx context.Context, kind, id string, f change) (answer, error)
+}
+
+// ownVerbs are those of a store of our own.
+type ownVerbs struct{ cells }
+
+func (v ownVerbs) edit(ctx context.Context, a scopes.EditArgs) (scopes.Edited, error) {
+	got, err := v.change(ctx, a.Kind, a.ID, edits(a))
+	return scopes.Edited{Scope: got.scope, Changed: got.changed}, err
+}
+
+func (v ownVerbs) put(ctx context.Context, a scopes.PutArgs) (scopes.Scope, error) {
+	got, err := v.change(ctx, a.Kind, a.ID, puts(a))
+	return got.scope, err
+}
+
+func (v ownVerbs) remove(ctx context.Context, a scopes.DeleteArgs) (scopes.Scope, error) {
+	got, err := v.change(ctx, a.Kind, a.ID, removes(a))
+	return got.scope, err
+}

@@ -1,0 +1,116 @@
+package scope_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/scope"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// pairsVar has the scenarios run with two faults at a time too, on SQLite.
+const pairsVar = "HOLDFAST_PAIRS"
+
+// paid is a marker of what was paid, and what it adds up to.
+type paid struct {
+	Orders map[string]int64 `json:"orders"`
+	Sum    int64            `json:"sum"`
+	Log    []string         `json:"log"`
+}
+
+// TestCrashOfAMarkerAndWhatItMarks verifies that a scope that says what was done, and the
+// stream that it is done in, are of one transaction: wherever a fault strikes, a request that
+// is repeated until it is done is done once, and the marker tells the truth.
+func TestCrashOfAMarkerAndWhatItMarks(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return pay(ctx, tx, "o-1", 250) })
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			s, err := scope.In[paid](hf, scope.Org, "acme").Get(ctx)
+			if err != nil {
+				return err
+			}
+			all, err := stream.Read(ctx, hf, "payments", 0, 0)
+			got := fmt.Sprintf("%v %d %v, %d events", s.State.Orders, s.State.Sum, s.State.Log, len(all))
+			if want := "map[o-1:250] 250 [o-1], 1 events"; err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			return err
+		},
+		Pairs: os.Getenv(pairsVar) != "",
+	})
+}
+
+// pay pays an order, unless that was done.
+func pay(ctx context.Context, tx holdfast.Tx, order string, cents int64) error {
+	in := scope.In[paid](tx, scope.Org, "acme")
+	s, err := in.Atomic(ctx, func(_ context.Context, p paid) (paid, error) {
+		if _, done := p.Orders[order]; done {
+			return p, nil
+		}
+		p.Sum += cents
+		return p, nil
+	})
+	if err != nil || !s.Changed {
+		return err
+	}
+	if _, err := in.SetRecord(ctx, "orders", order, cents); err != nil {
+		return err
+	}
+	if _, err := in.Push(ctx, "log", order); err != nil {
+		return err
+	}
+	_, err = stream.Append(ctx, tx, "payments", stream.Any, stream.Event{Name: "paid"})
+	return err
+}
+
+// TestCrashOfVerbsThatNameAVersion verifies that a client that names the version which it
+// has seen, and takes a refusal for done, makes each change once, wherever a fault strikes.
+func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
+	in := func(hf *holdfast.Engine, o scope.Option) scope.Scope[paid] {
+		return scope.In[paid](hf, "order", "o-1", o)
+	}
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			for _, step := range []func() (scope.Snapshot[paid], error){
+				func() (scope.Snapshot[paid], error) {
+					return in(hf, scope.Absent()).Patch(ctx, map[string]any{"sum": 1})
+				},
+				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(0)).Inc(ctx, "sum", 1) },
+				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(1)).Push(ctx, "log", "x") },
+				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(2)).SetRecord(ctx, "orders", "a", 1) },
+				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(3)).DeleteRecord(ctx, "orders", "a") },
+				func() (scope.Snapshot[paid], error) {
+					return in(hf, scope.At(4)).Atomic(ctx, func(_ context.Context, p paid) (paid, error) { p.Sum *= 10; return p, nil })
+				},
+			} {
+				if _, err := step(); err != nil && !errors.Is(err, scope.ErrPrecondition) {
+					return err
+				}
+			}
+			return nil
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			s, err := scope.In[paid](hf, "order", "o-1").Get(ctx)
+			if err != nil {
+				return err
+			}
+			all, err := stream.Read(ctx, hf, scopes.Stream("order", "o-1"), 0, 0)
+			got := fmt.Sprintf("%+v at %d", s.State, s.Version)
+			for _, ev := range all {
+				got += " " + ev.Name
+			}
+			if want := "{Orders:map[] Sum:20 Log:[x]} at 5 patch inc push set unset put"; err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			return err
+		},
+	})
+}

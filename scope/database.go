@@ -1,0 +1,72 @@
+package scope
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+type houseKey struct{}
+
+// shared is the house of an engine and of its transactions.
+func shared(p *store.Places) *house {
+	return p.Shared(houseKey{}, func() any { return new(house) }).(*house)
+}
+
+// verbs are those of a database, on an engine or in a transaction.
+type verbs struct {
+	doer   store.Doer
+	common *house
+}
+
+func (v verbs) house() *house                        { return v.common }
+func (v verbs) workspace(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+
+func (v verbs) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
+	return scopes.Get(ctx, v.doer, kind, id)
+}
+
+func (v verbs) edit(ctx context.Context, a scopes.EditArgs) (scopes.Edited, error) {
+	return scopes.Edit(ctx, v.doer, a)
+}
+
+func (v verbs) put(ctx context.Context, a scopes.PutArgs) (scopes.Scope, error) {
+	return scopes.Put(ctx, v.doer, a)
+}
+
+func (v verbs) remove(ctx context.Context, a scopes.DeleteArgs) (scopes.Scope, error) {
+	return scopes.Delete(ctx, v.doer, a)
+}
+
+// engineHome keeps scopes in the database of an engine.
+type engineHome struct {
+	verbs
+	engine *holdfast.Engine
+}
+
+func (e *engineHome) traits() traits                  { return traits{queued: true} }
+func (e *engineHome) ready(ctx context.Context) error { return e.engine.Outside(ctx) }
+
+// watchEvery is how often a scope is looked at whose changes nobody told of: those of nodes
+// that do not reach this one, and the end of its time to live.
+const watchEvery = 2 * time.Second
+
+func (e *engineHome) watch(kind, id string) (<-chan struct{}, func(), time.Duration) {
+	woken, end := e.engine.Hub().Wait(scopes.Topic(kind, id))
+	return woken, end, watchEvery
+}
+
+// txHome keeps scopes in a transaction. It is one caller, so nobody queues, and it has no
+// budget: its owner's context bounds it.
+type txHome struct{ verbs }
+
+func (t *txHome) traits() traits              { return traits{} }
+func (t *txHome) ready(context.Context) error { return nil }
+
+// watch wakes nobody: see [Scope.Watch].
+func (t *txHome) watch(string, string) (<-chan struct{}, func(), time.Duration) {
+	return nil, func() {}, 0
+}

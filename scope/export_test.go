@@ -1,0 +1,16 @@
+package scope
+
+import "context"
+
+// Queued is how many are at the container of a handle, inside and waiting.
+func Queued[T any](ctx context.Context, s Scope[T]) int {
+	return s.handle.home.house().lines.length(s.handle.container(ctx))
+}
+
+// Kept is how many scopes a store in memory holds, also those that have ended.
+func Kept(s *Store) int {
+	m := s.home.(*memoryHome)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.cells)
+}

@@ -1,0 +1,393 @@
+package scope
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/files"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// InFiles returns a store that keeps each scope in a file of its own, under a folder that
+// any number of processes on one machine may share. A file is written beside the old one,
+// flushed, and put in its place, under a lock that the system frees when a process dies: a
+// kill at any moment leaves the old state or the new one. The folder must be on a file
+// system that locks (not every network's does).
+func InFiles(dir string, kinds ...Kind) (*Store, error) {
+	f := &fileHome{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
+	f.ownVerbs = ownVerbs{f}
+	if err := f.common.declare(kinds); err != nil {
+		return nil, err
+	}
+	if err := files.MakeDir(filepath.Join(dir, locks)); err != nil {
+		return nil, err
+	}
+	return &Store{f}, nil
+}
+
+// Sweep deletes what has ended in a store of files, and says how many scopes that was. They
+// are not seen any more in any case: it is the room on the disk that is won. In memory
+// it happens by itself.
+func (s *Store) Sweep(ctx context.Context) (int, error) {
+	if f, ok := s.home.(*fileHome); ok {
+		return f.sweep(ctx)
+	}
+	return 0, nil
+}
+
+// locks is the folder of the locks. A scope has one of a few: they are held while a file
+// is written, and never while somebody decides.
+const (
+	locks     = ".locks"
+	lockCount = 64
+)
+
+// fileHome keeps scopes in files.
+type fileHome struct {
+	ownVerbs
+	dir    string
+	common house
+	hub    *wake.Hub
+
+	// held are the locks that this process has or waits for: a thread of the system waits
+	// for each, not one for each scope.
+	held [lockCount]sync.Mutex
+
+	mu    sync.Mutex
+	piles map[container]*pile
+}
+
+// pile are the changes of one scope that wait to be written. Whoever writes takes all of
+// them, and writes once.
+type pile struct{ calls []*fileCall }
+
+type fileCall struct {
+	change change
+	taken  bool // guarded by fileHome.mu
+	got    answer
+	done   chan struct{}
+}
+
+func (f *fileHome) house() *house                        { return &f.common }
+func (f *fileHome) traits() traits                       { return traits{queued: true} }
+func (f *fileHome) ready(context.Context) error          { return nil }
+func (f *fileHome) workspace(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+
+func (f *fileHome) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
+	if err := ctx.Err(); err != nil {
+		return scopes.Scope{}, err
+	}
+	at, err := f.at(ctx, kind, id)
+	if err != nil {
+		return scopes.Scope{}, err
+	}
+	c, _, err := f.read(at)
+	now := clock.Now()
+	if err == nil && !c.alive(now) {
+		err = notThere(kind, id)
+	}
+	return c.scope(kind, id, now), err
+}
+
+// watchFiles is how often a file is looked at that another process may have changed.
+const watchFiles = 250 * time.Millisecond
+
+func (f *fileHome) watch(kind, id string) (<-chan struct{}, func(), time.Duration) {
+	woken, end := f.hub.Wait(scopes.Topic(kind, id))
+	return woken, end, watchFiles
+}
+
+func (f *fileHome) at(ctx context.Context, kind, id string) (container, error) {
+	at := container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}
+	return at, store.CheckWorkspace(at.workspace)
+}
+
+// change has a change made, with others that wait. Who leaves before it is begun has
+// changed nothing; then the answer is waited for.
+func (f *fileHome) change(ctx context.Context, kind, id string, what change) (answer, error) {
+	at, err := f.at(ctx, kind, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return answer{}, err
+	}
+	call := &fileCall{change: what, done: make(chan struct{})}
+	f.add(at, call)
+	select {
+	case <-call.done:
+		return call.got, call.got.err
+	case <-ctx.Done():
+	}
+	if f.withdraw(at, call) {
+		return answer{}, ctx.Err()
+	}
+	<-call.done
+	return call.got, call.got.err
+}
+
+func (f *fileHome) add(at container, call *fileCall) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.piles[at]; p != nil {
+		p.calls = append(p.calls, call)
+		return
+	}
+	f.piles[at] = &pile{[]*fileCall{call}}
+	go f.serve(at)
+}
+
+func (f *fileHome) withdraw(at container, call *fileCall) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if call.taken {
+		return false
+	}
+	p := f.piles[at]
+	for i, c := range p.calls {
+		if c == call {
+			p.calls = append(p.calls[:i:i], p.calls[i+1:]...)
+		}
+	}
+	return true
+}
+
+// waits says whether anybody does, and ends the pile if not.
+func (f *fileHome) waits(at container) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.piles[at].calls) == 0 {
+		delete(f.piles, at)
+		return false
+	}
+	return true
+}
+
+// take takes all that wait.
+func (f *fileHome) take(at container) []*fileCall {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.piles[at]
+	calls := p.calls
+	p.calls = nil
+	for _, c := range calls {
+		c.taken = true
+	}
+	return calls
+}
+
+// serve writes what waits for one scope, until nothing does. Its callers may leave while
+// it waits for the lock.
+func (f *fileHome) serve(at container) {
+	for f.waits(at) {
+		unlock, err := f.enter(at)
+		calls := f.take(at)
+		if err != nil {
+			for _, c := range calls {
+				c.got.err = err
+			}
+		} else {
+			f.write(at, calls)
+			unlock()
+		}
+		for _, c := range calls {
+			close(c.done)
+		}
+	}
+}
+
+// write makes changes one after the other, and writes what comes of them once.
+func (f *fileHome) write(at container, calls []*fileCall) {
+	c, there, err := f.read(at)
+	now, changed := clock.Now(), false
+	if err == nil && !there {
+		var floor int64
+		floor, err = f.floor(at)
+		c = none(floor)
+	}
+	if err == nil {
+		for _, call := range calls {
+			c, call.got = call.change(c, now)
+			changed = changed || call.got.changed
+		}
+		if changed {
+			err = f.save(at, c)
+		}
+	}
+	if err != nil {
+		for _, call := range calls { // also who was refused: it may have been by what is not written
+			call.got = answer{err: err}
+		}
+		return
+	}
+	if changed {
+		f.hub.WakeHere(scopes.Topic(at.kind, at.id))
+	}
+}
+
+// save puts a cell in its file, or takes the file away.
+func (f *fileHome) save(at container, c cell) error {
+	if c.state == nil {
+		return f.drop(at, c)
+	}
+	doc, err := json.Marshal(fileDoc{Workspace: at.workspace, Kind: at.kind, ID: at.id, Version: c.version, EndsAt: c.ends, State: c.state})
+	if err != nil {
+		return err
+	}
+	return files.Replace(f.file(at), doc)
+}
+
+// drop deletes a file. First the floor is raised, so that its versions are not used again.
+func (f *fileHome) drop(at container, c cell) error {
+	floor, err := f.floor(at)
+	if err == nil && floor <= c.version {
+		err = files.Replace(f.floorFile(at), strconv.AppendInt(nil, c.version+1, 10))
+	}
+	if err != nil {
+		return err
+	}
+	return files.Remove(f.file(at))
+}
+
+// fileDoc is what a file holds.
+type fileDoc struct {
+	Workspace string          `json:"workspace"`
+	Kind      string          `json:"kind"`
+	ID        string          `json:"id"`
+	Version   int64           `json:"version"`
+	EndsAt    int64           `json:"endsAt,omitempty"`
+	State     json.RawMessage `json:"state"`
+}
+
+// read reads a file. It needs no lock: a file is replaced as a whole.
+func (f *fileHome) read(at container) (c cell, there bool, err error) {
+	doc, there, err := files.Read(f.file(at))
+	if err != nil || !there {
+		return cell{}, false, err
+	}
+	var d fileDoc
+	if err := json.Unmarshal(doc, &d); err != nil || d.Workspace != at.workspace || d.Kind != at.kind || d.ID != at.id || len(d.State) == 0 {
+		return cell{}, false, fault.New(fault.DatabaseDamaged, "the file %s does not hold the %s scope %q", f.file(at), at.kind, at.id).Wrap(err)
+	}
+	return cell{d.Version, d.State, d.EndsAt}, true, nil
+}
+
+// floorFile holds the floor of a kind, for the scopes under one lock.
+func (f *fileHome) floorFile(at container) string {
+	return filepath.Join(f.dir, fileName(at.workspace), fileName(at.kind), fmt.Sprintf(".floor%02d", lockOf(at)))
+}
+
+// floor is the version that a new scope of the kind begins with, under the same lock.
+func (f *fileHome) floor(at container) (int64, error) {
+	doc, there, err := files.Read(f.floorFile(at))
+	if err != nil || !there {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(doc), 10, 64)
+	if err != nil {
+		return 0, fault.New(fault.DatabaseDamaged, "the file %s does not hold a version", f.floorFile(at)).Wrap(err)
+	}
+	return n, nil
+}
+
+// enter waits for the lock of a scope, in this process and then among all.
+func (f *fileHome) enter(at container) (leave func(), err error) {
+	held := &f.held[lockOf(at)]
+	held.Lock()
+	unlock, err := files.Lock(f.lock(at))
+	if err != nil {
+		held.Unlock()
+		return nil, err
+	}
+	return func() { unlock(); held.Unlock() }, nil
+}
+
+func (f *fileHome) lock(at container) string {
+	return filepath.Join(f.dir, locks, fmt.Sprintf("%02d", lockOf(at)))
+}
+
+func lockOf(at container) int {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s/%s/%s", at.workspace, at.kind, at.id)
+	return int(h.Sum32() % lockCount)
+}
+
+func (f *fileHome) file(at container) string {
+	return filepath.Join(f.dir, fileName(at.workspace), fileName(at.kind), fileName(at.id)+suffix)
+}
+
+const suffix = ".json"
+
+// fileName writes a name so that every file system takes it, and tells it from others also
+// if it does not tell capitals.
+func fileName(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02x", c)
+		}
+	}
+	if b.Len() > 150 {
+		sum := sha256.Sum256([]byte(name))
+		return "%%" + hex.EncodeToString(sum[:]) // no other name begins so
+	}
+	return b.String()
+}
+
+// sweep deletes the files of what has ended.
+func (f *fileHome) sweep(ctx context.Context) (n int, err error) {
+	walked := filepath.WalkDir(f.dir, func(name string, e fs.DirEntry, failed error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case failed != nil:
+			err = errors.Join(err, failed)
+		case e.IsDir() && e.Name() == locks:
+			return fs.SkipDir
+		case !e.IsDir() && strings.HasSuffix(name, suffix):
+			gone, failed := f.sweepOne(name)
+			if err = errors.Join(err, failed); gone {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, errors.Join(err, walked)
+}
+
+func (f *fileHome) sweepOne(name string) (gone bool, err error) {
+	doc, _, err := files.Read(name)
+	var d fileDoc
+	if err != nil || json.Unmarshal(doc, &d) != nil || d.EndsAt == 0 || d.EndsAt > clock.Now().UnixMilli() {
+		return false, nil // it is gone, is alive, or is told of when somebody reads it
+	}
+	at := container{workspace: d.Workspace, kind: d.Kind, id: d.ID}
+	unlock, err := f.enter(at)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	c, there, err := f.read(at)
+	if err != nil || !there || c.alive(clock.Now()) {
+		return false, err
+	}
+	return true, f.drop(at, c)
+}

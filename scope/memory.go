@@ -1,0 +1,120 @@
+package scope
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Store keeps scopes outside any engine. It is safe for concurrent use.
+type Store struct{ home home }
+
+// InMemory returns a store that lives as long as the program.
+func InMemory(kinds ...Kind) (s *Store) {
+	m := &memoryHome{cells: make(map[container]cell), floors: make(map[container]int64), hub: wake.NewHub()}
+	m.ownVerbs = ownVerbs{m}
+	m.bad = m.common.declare(kinds)
+	return &Store{m}
+}
+
+// memoryHome keeps scopes in memory. Callers queue, so nobody is ever faster than another.
+type memoryHome struct {
+	ownVerbs
+	common house
+	bad    error // what is wrong with the kinds that were declared
+	hub    *wake.Hub
+
+	mu     sync.Mutex
+	cells  map[container]cell
+	floors map[container]int64 // of kinds: above every version of a scope that is gone
+	busy   int                 // writes since it was last swept
+	kept   int                 // what was left then
+}
+
+func (m *memoryHome) house() *house                        { return &m.common }
+func (m *memoryHome) traits() traits                       { return traits{queued: true, alone: true} }
+func (m *memoryHome) ready(context.Context) error          { return m.bad }
+func (m *memoryHome) workspace(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+
+func (m *memoryHome) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
+	now, at := clock.Now(), container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}
+	if err := store.CheckWorkspace(at.workspace); err != nil {
+		return scopes.Scope{}, err
+	}
+	m.mu.Lock()
+	c := m.cells[at]
+	m.mu.Unlock()
+	if !c.alive(now) {
+		return scopes.Scope{}, notThere(kind, id)
+	}
+	return c.scope(kind, id, now), nil
+}
+
+func (m *memoryHome) change(ctx context.Context, kind, id string, f change) (answer, error) {
+	if err := ctx.Err(); err != nil {
+		return answer{}, err
+	}
+	now, at := clock.Now(), container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}
+	if err := store.CheckWorkspace(at.workspace); err != nil {
+		return answer{}, err
+	}
+	c := m.cell(at)
+	next, got := f(c, now) // whoever has the turn is alone with the container, so nobody need wait meanwhile
+	if !got.changed {
+		return got, got.err
+	}
+	m.keep(at, next, now)
+	m.hub.WakeHere(scopes.Topic(kind, id))
+	return got, nil
+}
+
+func (m *memoryHome) cell(at container) cell {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, there := m.cells[at]; there {
+		return c
+	}
+	return none(m.floors[at.kindOf()])
+}
+
+func (m *memoryHome) keep(at container, c cell, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cells[at] = c; c.state == nil {
+		m.drop(at, c)
+	}
+	m.sweep(now)
+}
+
+// drop forgets a scope, but not how far the versions had come. REQUIRES: mu
+func (m *memoryHome) drop(at container, c cell) {
+	kind := at.kindOf()
+	m.floors[kind] = max(m.floors[kind], c.version+1)
+	delete(m.cells, at)
+}
+
+// sweep forgets what has ended, when as much was written as was left the last time. So it
+// costs each write as much as looking at two scopes, and no more than half of what is kept
+// has ended long ago. REQUIRES: mu
+func (m *memoryHome) sweep(now time.Time) {
+	if m.busy++; m.busy <= m.kept+1000 {
+		return
+	}
+	m.busy = 0
+	for at, c := range m.cells {
+		if !c.alive(now) {
+			m.drop(at, c)
+		}
+	}
+	m.kept = len(m.cells)
+}
+
+func (m *memoryHome) watch(kind, id string) (<-chan struct{}, func(), time.Duration) {
+	woken, end := m.hub.Wait(scopes.Topic(kind, id))
+	return woken, end, watchEvery
+}

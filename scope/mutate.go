@@ -1,0 +1,225 @@
+package scope
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// PanicError is what a panic in a function that changes a scope goes on with, in the
+// goroutine that has called.
+type PanicError struct {
+	Value any    // that it panicked with
+	Stack []byte // of the goroutine that the function ran in
+}
+
+func (p *PanicError) Error() string {
+	return fmt.Sprintf("%v\n\nthe function's stack:\n%s", p.Value, p.Stack)
+}
+
+// Unwrap returns what it panicked with, if that is an error.
+func (p *PanicError) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// outcome is how a function ended: by returning, by a panic, or with its goroutine.
+type outcome struct {
+	next     []byte
+	err      error
+	panicked *PanicError
+	exited   bool
+}
+
+// decide has a function decide, and waits for it no longer than the context lasts. What it
+// returns after that is dropped: nobody is there to write it.
+func (h *handle) decide(ctx context.Context, state []byte, f func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	if !h.home.traits().queued { // a transaction is used by one goroutine
+		return f(ctx, state)
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		o := outcome{exited: true}
+		defer func() {
+			if o.exited {
+				if v := recover(); v != nil {
+					o = outcome{panicked: &PanicError{v, debug.Stack()}}
+				}
+			}
+			done <- o
+		}()
+		o.next, o.err = f(ctx, state)
+		o.exited = false
+	}()
+	select {
+	case o := <-done:
+		switch {
+		case o.panicked != nil:
+			panic(o.panicked)
+		case o.exited:
+			runtime.Goexit()
+		}
+		return o.next, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// mutate has f change a state, nil where there is none, and returns the document to write,
+// nil if f has changed nothing.
+func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T) (T, error)) ([]byte, error) {
+	doc := state
+	if doc == nil {
+		doc = []byte("{}")
+	}
+	var t T
+	if err := json.Unmarshal(doc, &t); err != nil {
+		return nil, fault.New(fault.Validation, "the state is no %T: %v", t, err).Wrap(err)
+	}
+	before, err := marshal(&t) // as it is read: its methods may be the pointer's
+	if err != nil {
+		return nil, err
+	}
+	if t, err = f(ctx, t); err != nil {
+		return nil, err
+	}
+	after, err := marshal(&t)
+	if err != nil {
+		return nil, err
+	}
+	if err := strict.State(after); err != nil {
+		return nil, err
+	}
+	if state == nil {
+		return after, nil
+	}
+	return graft(state, before, after)
+}
+
+// graft makes the changes that lead from one document to another on a third, which the first
+// was read from. What they do not speak of stays as it is written: fields that a T does not
+// have, and numbers that are too large for it. It returns nil if nothing is changed.
+func graft(state, before, after []byte) ([]byte, error) {
+	if strict.Equal(before, after) {
+		return nil, nil
+	}
+	next, err := grafted(state, before, after)
+	if err != nil || strict.Equal(state, next) {
+		return nil, err
+	}
+	return next, nil
+}
+
+func grafted(state, before, after []byte) ([]byte, error) {
+	if next, ok, err := graftedList(state, before, after); ok || err != nil {
+		return next, err
+	}
+	s, isObject := members(state)
+	b, was := members(before)
+	a, is := members(after)
+	if !isObject || !was || !is {
+		return after, nil
+	}
+	for name := range b {
+		if _, still := a[name]; !still {
+			for _, spelt := range spellings(s, b, a, name) {
+				delete(s, spelt)
+			}
+		}
+	}
+	for name, value := range a {
+		old, had := b[name]
+		if had && strict.Equal(old, value) {
+			continue // also if it was not there, and a T writes it all the same
+		}
+		for i, spelt := range spellings(s, b, a, name) {
+			if i > 0 {
+				delete(s, spelt) // left there, it would be what the next reader sees
+				continue
+			}
+			name = spelt
+		}
+		if kept, has := s[name]; had && has {
+			inner, err := grafted(kept, old, value)
+			if err != nil {
+				return nil, err
+			}
+			value = inner
+		}
+		s[name] = value
+	}
+	return json.Marshal(s)
+}
+
+// graftedList does it for lists: items that are as they were, at the beginning and at the
+// end, stay as they are written, and so does what a change of others does not speak of if no
+// item was added or taken out. It says no where one of them is no list.
+func graftedList(state, before, after []byte) (next []byte, ok bool, err error) {
+	s, okS := items(state)
+	b, okB := items(before)
+	a, okA := items(after)
+	if !okS || !okB || !okA || len(s) != len(b) {
+		return nil, false, nil
+	}
+	if len(a) == len(b) {
+		for i := range a {
+			if strict.Equal(b[i], a[i]) {
+				a[i] = s[i]
+			} else if a[i], err = grafted(s[i], b[i], a[i]); err != nil {
+				return nil, false, err
+			}
+		}
+	} else {
+		first := 0
+		for ; first < min(len(a), len(b)) && strict.Equal(b[first], a[first]); first++ {
+			a[first] = s[first]
+		}
+		for i, j := len(a)-1, len(b)-1; i >= first && j >= first && strict.Equal(b[j], a[i]); i, j = i-1, j-1 {
+			a[i] = s[j]
+		}
+	}
+	next, err = json.Marshal(a)
+	return next, err == nil, err
+}
+
+// items returns those of a list; not ok if it is none.
+func items(doc []byte) (all []json.RawMessage, ok bool) {
+	if doc = bytes.TrimSpace(doc); len(doc) == 0 || doc[0] != '[' {
+		return nil, false
+	}
+	return all, json.Unmarshal(doc, &all) == nil
+}
+
+// spellings are the names in a state that encoding/json reads into the field of a struct
+// that a T writes under this name: the name itself, and those that differ by case. What a T
+// tells apart, before or after, such as the keys of a map, is not among them.
+func spellings(s, before, after map[string]json.RawMessage, name string) (all []string) {
+	for twin := range s {
+		_, apart := before[twin]
+		_, still := after[twin]
+		if twin != name && !apart && !still && strings.EqualFold(twin, name) {
+			all = append(all, twin)
+		}
+	}
+	slices.Sort(all)
+	if _, has := s[name]; has {
+		all = slices.Insert(all, 0, name)
+	}
+	return all
+}
+
+// members returns those of an object; not ok if it is none.
+func members(doc []byte) (m map[string]json.RawMessage, ok bool) {
+	if doc = bytes.TrimSpace(doc); len(doc) == 0 || doc[0] != '{' {
+		return nil, false
+	}
+	return m, json.Unmarshal(doc, &m) == nil
+}

@@ -1,0 +1,162 @@
+package scope_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/scope"
+)
+
+// within runs f inside a function that changes a scope.
+func within(e *env, s raw, f func(context.Context)) {
+	e.Helper()
+	_, err := s.Atomic(e.ctx, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		f(ctx)
+		return json.RawMessage(`{"outer":true}`), nil
+	})
+	e.ok(err)
+}
+
+// reentrant wants every verb on a scope to be refused at once.
+func reentrant(ctx context.Context, e *env, s raw) {
+	e.Helper()
+	for _, v := range verbs {
+		if _, err := v.do(ctx, s); !errors.Is(err, scope.ErrReentrant) {
+			e.Errorf("%s inside: %v", v.name, err)
+		}
+	}
+}
+
+// TestNestedOnTheSameContainer verifies that a function that changes a scope cannot change it
+// again inside, by any verb, through another function or a transaction; that it is told so
+// at once; and that what it returns is written all the same.
+func TestNestedOnTheSameContainer(t *testing.T) {
+	each(t, func(e *env) {
+		u, v := e.raw("u", scope.Budget(-1)), e.raw("v", scope.Budget(-1))
+		within(e, u, func(ctx context.Context) { reentrant(ctx, e, e.raw("u")) })
+		e.is("u", `{"outer":true}`, 0)
+		within(e, u, func(ctx context.Context) { // and further in
+			_, err := v.Atomic(ctx, func(ctx context.Context, d json.RawMessage) (json.RawMessage, error) {
+				reentrant(ctx, e, e.raw("u"))
+				reentrant(ctx, e, e.raw("v"))
+				return json.RawMessage(`{"inner":true}`), nil
+			})
+			e.ok(err)
+		})
+		e.is("v", `{"inner":true}`, 0)
+		within(e, u, func(ctx context.Context) { // what is not the same is free
+			_, err := e.raw("u").Inc(holdfast.InWorkspace(ctx, "other"), "n", 1)
+			e.ok(err)
+			_, err = at[cart](e, "other", "u").Inc(ctx, "total", 1)
+			e.ok(err)
+			_, err = scope.Of[cart](scope.InMemory(), "thing", "u").Inc(ctx, "total", 1)
+			e.ok(err)
+		})
+		_, err := u.Inc(e.ctx, "n", 1)
+		e.ok(err)
+	})
+}
+
+// TestAKeptContextHoldsNothing verifies that who keeps the context of a function beyond it
+// may change the scope with it: the function is over.
+func TestAKeptContextHoldsNothing(t *testing.T) {
+	each(t, func(e *env) {
+		var kept context.Context
+		within(e, e.raw("u", scope.Budget(-1)), func(ctx context.Context) { kept = ctx })
+		_, err := e.raw("u").Inc(kept, "n", 1)
+		e.ok(err)
+		e.is("u", `{"outer":true,"n":1}`, 1)
+	})
+}
+
+// TestNestedThroughATransaction verifies that a transaction that is begun inside a function
+// does not lead around it, that the engine is refused inside its own transactions, and that a
+// function inside a transaction cannot change its scope again either.
+func TestNestedThroughATransaction(t *testing.T) {
+	each(t, func(e *env) {
+		within(e, e.raw("u"), func(ctx context.Context) {
+			e.ok(e.hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				reentrant(ctx, e, scope.In[json.RawMessage](tx, "thing", "u"))
+				_, err := scope.In[cart](tx, "thing", "v").Inc(ctx, "total", 1)
+				return err
+			}))
+		})
+		e.is("u", `{"outer":true}`, 0)
+		e.is("v", `{"total":1}`, 0)
+		e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			reentrant(ctx, e, e.raw("u"))
+			if _, err := e.raw("u").Get(ctx); !errors.Is(err, scope.ErrReentrant) {
+				e.Errorf("get inside: %v", err)
+			}
+			if _, err := e.raw("u").Watch(ctx); !errors.Is(err, scope.ErrReentrant) {
+				e.Errorf("watch inside: %v", err)
+			}
+			inside := scope.In[json.RawMessage](tx, "thing", "u")
+			_, err := inside.Atomic(ctx, func(ctx context.Context, d json.RawMessage) (json.RawMessage, error) {
+				reentrant(ctx, e, inside)
+				reentrant(ctx, e, e.raw("v"))
+				_, err := scope.In[cart](tx, "thing", "v").Inc(ctx, "total", 1)
+				return json.RawMessage(`{"inside":true}`), err
+			})
+			return err
+		}))
+		e.is("u", `{"inside":true}`, 1)
+		e.is("v", `{"total":2}`, 1)
+	}, "sqlite", "postgres")
+}
+
+// opposite has two change two scopes in opposite order, each holding the first when it goes
+// for the second, and returns what they were told.
+func opposite(e *env, o ...scope.Option) (told [2]error) {
+	var ready, done sync.WaitGroup
+	ready.Add(2)
+	names := []string{"a", "b"}
+	for i := range 2 {
+		done.Go(func() {
+			_, told[i] = at[cart](e, "thing", names[i], o...).Atomic(e.ctx, func(ctx context.Context, c cart) (cart, error) {
+				ready.Done()
+				ready.Wait()
+				_, err := at[cart](e, "thing", names[1-i], o...).Inc(ctx, "total", 1)
+				return c, err
+			})
+		})
+	}
+	done.Wait()
+	return told
+}
+
+// TestNestedInOppositeOrder verifies that two who hold what the other wants end with an error
+// within the budget, and that both scopes are free afterwards.
+func TestNestedInOppositeOrder(t *testing.T) {
+	free := func(e *env, told [2]error) {
+		e.Helper()
+		if told[0] == nil && told[1] == nil {
+			e.Error("both were told that it is done")
+		}
+		for _, err := range told {
+			if err != nil && !errors.Is(err, scope.ErrMutationTimeout) {
+				e.Errorf("one was told %v", err)
+			}
+		}
+		for _, id := range []string{"a", "b"} {
+			_, err := at[cart](e, "thing", id).Inc(e.ctx, "total", 1)
+			e.ok(err)
+		}
+	}
+	each(t, func(e *env) { free(e, opposite(e, scope.Budget(300*time.Millisecond))) })
+	t.Run("memory, as it is by default", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := &env{T: t, own: scope.InMemory(), ctx: freshWorkspace()}
+			begun := clock.Now()
+			free(e, opposite(e))
+			e.equal("it took", clock.Since(begun), scope.DefaultBudget)
+		})
+	})
+}

@@ -1,0 +1,185 @@
+package scope
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Snapshot is a scope as it was at one moment. It is the caller's own: changing it changes
+// nothing stored.
+type Snapshot[T any] struct {
+	Kind, ID string
+	// Version grows with every change. It is -1 where there is no such scope, and after
+	// Delete that of the deletion: it is never used again, also if the scope is made anew.
+	Version int64
+	// Exists says whether there is such a scope. Where there is none, State is what an
+	// empty object is as a T.
+	Exists bool
+	// Changed says whether the call that returned it has changed something.
+	Changed bool
+	State   T
+}
+
+// Scope is a handle on one scope. It holds nothing, costs nothing to make, and is safe for
+// concurrent use.
+type Scope[T any] struct{ handle *handle }
+
+// In returns a handle on a scope in the database of an engine or, given a transaction,
+// inside it: then what is changed is committed with it, or not at all.
+func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
+	switch d := d.(type) {
+	case *holdfast.Engine:
+		return handled[T](&engineHome{verbs{d, shared(d.Port().Places)}, d}, kind, id, o)
+	case *store.Tx:
+		return handled[T](&txHome{verbs{d, shared(d.Places())}}, kind, id, o)
+	}
+	return handled[T](nil, kind, id, o) // nobody else is a Doer
+}
+
+// Of returns a handle on a scope in a store of its own.
+func Of[T any](s *Store, kind, id string, o ...Option) Scope[T] {
+	return handled[T](s.home, kind, id, o)
+}
+
+// Memory returns a handle on a container of its own, in memory.
+func Memory[T any](o ...Option) Scope[T] { return Of[T](InMemory(), "memory", "-", o...) }
+
+func handled[T any](in home, kind, id string, o []Option) Scope[T] {
+	h := &handle{home: in, kind: kind, id: id}
+	for _, f := range o {
+		f(&h.given)
+	}
+	return Scope[T]{h}
+}
+
+// Get returns the scope as it is now.
+func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
+	return typed[T](s.handle.get(ctx))
+}
+
+// Atomic replaces the state by what f makes of it. f is given a state of its own, and may
+// change it and return it; an error that it returns is returned, and nothing is written. In
+// a store, f may be called again, on what another has written meanwhile, and the snapshot
+// is that of the call that was committed. Fields that a T does not have are left as they
+// are, and so is everything that f did not touch.
+//
+// f may take its time, and call others, but not change the same scope inside: the context
+// that it is given tells. That context ends with the budget. A panic of f goes on in the
+// caller, as a [PanicError], inside a transaction as it is; the next in the queue is not
+// touched by it.
+func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, error)) (Snapshot[T], error) {
+	return typed[T](s.handle.atomic(ctx, func(ctx context.Context, state []byte) ([]byte, error) { return mutate(ctx, state, f) }))
+}
+
+// Patch merges a document into the state (RFC 7396): what it marshals to is an object whose
+// members replace those of the state, object in object; null takes a member out. All of it
+// is seen, or nothing.
+func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
+	doc, err := marshal(merge)
+	if err != nil {
+		return Snapshot[T]{}, err
+	}
+	op, err := scopes.Patch(doc)
+	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+}
+
+// Inc adds to the whole number in a field. A field that is missing is 0; one that is no
+// whole number of 64 bits, or would not be one afterwards, is [holdfast.ErrValidation].
+func (s Scope[T]) Inc(ctx context.Context, field string, by int64) (Snapshot[T], error) {
+	op, err := scopes.Inc(field, by)
+	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+}
+
+// Push adds an item to the list in a field. A field that is missing is an empty list.
+func (s Scope[T]) Push(ctx context.Context, field string, item any) (Snapshot[T], error) {
+	doc, err := marshal(item)
+	if err != nil {
+		return Snapshot[T]{}, err
+	}
+	op, err := scopes.Push(field, doc)
+	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+}
+
+// SetRecord puts a record into the object in a field, under a key. A field that is missing
+// is an empty object.
+func (s Scope[T]) SetRecord(ctx context.Context, field, key string, record any) (Snapshot[T], error) {
+	doc, err := marshal(record)
+	if err != nil {
+		return Snapshot[T]{}, err
+	}
+	op, err := scopes.Set(field, key, doc)
+	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+}
+
+// DeleteRecord takes a record out of the object in a field. One that is not there changes
+// nothing.
+func (s Scope[T]) DeleteRecord(ctx context.Context, field, key string) (Snapshot[T], error) {
+	op, err := scopes.Unset(field, key)
+	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+}
+
+// Delete deletes the scope. One that is not there changes nothing.
+func (s Scope[T]) Delete(ctx context.Context) (Snapshot[T], error) {
+	return typed[T](s.handle.remove(ctx))
+}
+
+// fits says of an edit that was to be made that a T could not read what comes of it: it is
+// refused before, not after.
+func (s Scope[T]) fits(op scopes.Op, invalid error) error {
+	if invalid != nil {
+		return invalid
+	}
+	alone := op.Alone()
+	if alone == nil {
+		return nil
+	}
+	var t T
+	if err := json.Unmarshal(alone, &t); err != nil {
+		return fault.New(fault.Validation, "a %T cannot hold this: %v", t, err).Wrap(err)
+	}
+	return nil
+}
+
+// found is a snapshot before it has a type.
+type found struct {
+	scopes.Scope
+	exists, changed bool
+}
+
+func typed[T any](f found, err error) (Snapshot[T], error) {
+	s := Snapshot[T]{Kind: f.Kind, ID: f.ID, Version: f.Version, Exists: f.exists, Changed: f.changed}
+	if err != nil {
+		return s, err
+	}
+	state := f.State
+	if !f.exists {
+		state = []byte("{}")
+	}
+	if err := json.Unmarshal(state, &s.State); err != nil {
+		return s, misfit(s, err)
+	}
+	return s, nil
+}
+
+// misfit says that what is stored is no T, and whether the call has changed it all the same.
+func misfit[T any](s Snapshot[T], err error) error {
+	f := fault.New(fault.Validation, "the state of the %s scope %q is no %T: %v", s.Kind, s.ID, s.State, err).Wrap(err)
+	if s.Changed {
+		f = fault.New(fault.Validation, "the %s scope %q was changed, to version %d, and its state is no %T: %v", s.Kind, s.ID, s.Version, s.State, err).
+			With("changed", true).With("version", s.Version).Wrap(err)
+	}
+	return f
+}
+
+func marshal(v any) ([]byte, error) {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return nil, fault.New(fault.Validation, "the value cannot be written as JSON: %v", err).Wrap(err)
+	}
+	return doc, nil
+}

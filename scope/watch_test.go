@@ -1,0 +1,273 @@
+package scope_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/scope"
+)
+
+// patience is how long a watcher waits for what must come.
+const patience = 20 * time.Second
+
+// watched is a scope that is watched until the test ends.
+func watched[T any](e *env, s scope.Scope[T]) (<-chan scope.Change[T], func()) {
+	e.Helper()
+	ctx, cancel := context.WithCancel(e.ctx)
+	news, err := s.Watch(ctx)
+	e.ok(err)
+	e.Cleanup(func() {
+		cancel()
+		for range news {
+			continue
+		}
+	})
+	return news, cancel
+}
+
+// next is what a watcher is told next.
+func next[T any](e *env, news <-chan scope.Change[T]) scope.Change[T] {
+	e.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case c, ok := <-news:
+		if !ok {
+			e.Fatal("the channel is closed")
+		}
+		return c
+	case <-timer.C:
+		e.Fatal("the watcher is told nothing")
+	}
+	panic("not reached")
+}
+
+// until reads what a watcher is told until it is at a version, and wants versions to grow.
+func until[T any](e *env, news <-chan scope.Change[T], version int64) (last scope.Change[T], told int) {
+	e.Helper()
+	for before := int64(-2); ; told++ {
+		last = next(e, news)
+		if last.Err != nil || last.Version <= before && last.Version != -1 {
+			e.Fatalf("told of %d after %d, %v", last.Version, before, last.Err)
+		}
+		if before = last.Version; before == version {
+			return last, told + 1
+		}
+	}
+}
+
+// TestWatch verifies that a watcher is told how the scope is at first, then of changes by
+// any verb, by this process and by another; that what changes nothing is not told; that an
+// end and a new beginning are told; and that the channel is closed when the context ends.
+func TestWatch(t *testing.T) {
+	each(t, func(e *env) {
+		news, cancel := watched(e, e.raw("u"))
+		first := next(e, news)
+		e.absent(first.Snapshot, -1, false)
+		e.has("u", full)
+		e.like(next(e, news).Snapshot, full, 0, false)
+		version := int64(0)
+		for _, v := range verbs[:5] {
+			s, err := v.do(e.ctx, e.raw("u"))
+			e.ok(err)
+			version++
+			c := next(e, news)
+			e.like(c.Snapshot, string(s.State), version, false)
+		}
+		for range 3 { // it changes nothing
+			_, err := e.raw("u").Inc(e.ctx, "n", 0)
+			e.ok(err)
+		}
+		gone, err := e.raw("u").Delete(e.ctx)
+		e.ok(err)
+		e.absent(next(e, news).Snapshot, -1, false)
+		s, err := e.raw("u").Inc(e.ctx, "n", 7)
+		e.ok(err)
+		if c := next(e, news); c.Version <= gone.Version || c.Version != s.Version || !c.Exists {
+			e.Errorf("made anew at %d, told of %+v", s.Version, c)
+		}
+		if e.where != "" {
+			other := e.other()
+			s, err = other.raw("u").Inc(other.ctx, "n", 1)
+			e.ok(err)
+			e.like(next(e, news).Snapshot, `{"n":8}`, s.Version, false)
+		}
+		cancel()
+		for c := range news {
+			e.Errorf("told of %+v after the end", c)
+		}
+	})
+}
+
+// TestWatchFromThere verifies that who begins to watch a scope that is there is told of it
+// at once.
+func TestWatchFromThere(t *testing.T) {
+	each(t, func(e *env) {
+		e.has("u", full)
+		for range 2 {
+			news, _ := watched(e, e.raw("u"))
+			e.like(next(e, news).Snapshot, full, 0, false)
+		}
+	})
+}
+
+// TestASlowWatcherIsToldOfTheLast verifies that a watcher who does not listen for a while is
+// told of the last change and not of all, and that the last one always comes, also with
+// several watchers and changes from several at once.
+func TestASlowWatcherIsToldOfTheLast(t *testing.T) {
+	each(t, func(e *env) {
+		const changes = 60
+		var all []<-chan scope.Change[cart]
+		for range 4 {
+			news, _ := watched(e, at[cart](e, "thing", "u"))
+			all = append(all, news)
+		}
+		for range changes {
+			_, err := at[cart](e, "thing", "u").Inc(e.ctx, "total", 1)
+			e.ok(err)
+		}
+		for _, news := range all {
+			last, told := until(e, news, changes-1)
+			e.equal("total", last.State.Total, changes)
+			if told > changes/2 {
+				e.Errorf("who did not listen was told of %d changes", told)
+			}
+		}
+		done := make(chan error, 3)
+		for range 3 {
+			go func() {
+				for range changes / 3 {
+					if _, err := at[cart](e, "thing", "u").Inc(e.ctx, "total", 1); err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+		}
+		for _, news := range all {
+			last, _ := until(e, news, 2*changes-1)
+			e.equal("total", last.State.Total, 2*changes)
+		}
+		for range 3 {
+			e.ok(<-done)
+		}
+	})
+}
+
+// TestAWatcherIsToldOfAnErrorOnce verifies that a scope that cannot be read is told of once,
+// and then when it can be read again.
+func TestAWatcherIsToldOfAnErrorOnce(t *testing.T) {
+	each(t, func(e *env) {
+		news, _ := watched(e, at[cart](e, "thing", "u"))
+		e.equal("there", next(e, news).Exists, false)
+		e.has("u", `{"total":"many"}`)
+		if c := next(e, news); fault.CodeOf(c.Err) != fault.Validation {
+			e.Errorf("told of %+v", c)
+		}
+		for _, still := range []string{`{"total":"more"}`, `{"total":[]}`} {
+			e.has("u", still)
+		}
+		e.has("u", `{"total":3}`)
+		if c := next(e, news); c.Err != nil || c.State.Total != 3 || c.Version != 3 {
+			e.Errorf("told of %+v", c)
+		}
+	})
+}
+
+// TestAWatcherIsToldWhatIsNew verifies what a watcher of a store in memory is told, to the
+// letter: nothing while nothing has changed, of an error once however often it is met, and
+// nothing of what was so while nobody listened and is so no more.
+func TestAWatcherIsToldWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &env{T: t, ctx: freshWorkspace(), own: scope.InMemory()}
+		ctx, cancel := context.WithCancel(e.ctx)
+		news, err := at[cart](e, "thing", "u").Watch(ctx)
+		e.ok(err)
+		quiet := func() {
+			e.Helper()
+			<-time.After(time.Minute)
+			synctest.Wait()
+			select {
+			case c := <-news:
+				e.Errorf("told of %+v", c)
+			default:
+			}
+		}
+		e.equal("there", (<-news).Exists, false)
+		quiet()
+		e.has("u", `{"total":"many"}`)
+		e.equal("code", fault.CodeOf((<-news).Err), fault.Validation)
+		quiet()
+		e.has("u", `{"total":"more"}`)
+		quiet()
+		e.has("u", `{"total":1}`)
+		e.equal("version", (<-news).Version, 2)
+		quiet()
+		e.has("u", `{"total":"many"}`)
+		<-time.After(time.Minute)
+		_, err = e.raw("u").Delete(e.ctx)
+		e.ok(err)
+		<-time.After(time.Minute)
+		if c := <-news; c.Exists || c.Err != nil {
+			e.Errorf("told of %+v", c)
+		}
+		quiet()
+		cancel()
+		if _, open := <-news; open {
+			e.Error("the channel is open")
+		}
+	})
+}
+
+// TestWatchOfWhatEnds verifies that a watcher is told when a scope ends by itself.
+func TestWatchOfWhatEnds(t *testing.T) {
+	each(t, func(e *env) {
+		news, _ := watched(e, e.raw("u"))
+		e.absent(next(e, news).Snapshot, -1, false)
+		_, err := e.raw("u", scope.TTL(300*time.Millisecond)).Inc(e.ctx, "n", 1)
+		e.ok(err)
+		e.like(next(e, news).Snapshot, `{"n":1}`, 0, false)
+		e.absent(next(e, news).Snapshot, -1, false)
+	})
+}
+
+// TestATransactionCannotBeWatched verifies that it is refused, and so is what is no name.
+func TestATransactionCannotBeWatched(t *testing.T) {
+	each(t, func(e *env) {
+		e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := scope.In[cart](tx, "thing", "u").Watch(ctx)
+			e.refused(err, fault.Validation)
+			return nil
+		}))
+		_, err := at[cart](e, "thing", "").Watch(e.ctx)
+		e.refused(err, fault.Validation)
+	}, "sqlite", "postgres")
+}
+
+// TestMemory verifies that each call of Memory is a container of its own.
+func TestMemory(t *testing.T) {
+	ctx := context.Background()
+	a, b := scope.Memory[cart](), scope.Memory[cart](scope.Budget(-1))
+	for range 3 {
+		if _, err := a.Inc(ctx, "total", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := b.Inc(ctx, "total", 1)
+	if err != nil || s.State.Total != 1 || s.Version != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	bad := scope.Of[cart](scope.InMemory(scope.Kind{Name: "a"}, scope.Kind{Name: "a"}), "a", "u")
+	if _, err := bad.Get(ctx); !errors.Is(err, holdfast.ErrConflict) {
+		t.Errorf("a kind declared twice: %v", err)
+	}
+	if _, err := scope.InFiles(t.TempDir(), scope.Kind{Name: "a/b"}); !errors.Is(err, holdfast.ErrValidation) {
+		t.Errorf("a kind that is no name: %v", err)
+	}
+}
