@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/scope"
 )
 
 // The systems, by the names that the results have.
@@ -95,7 +96,7 @@ func (l locked) append(ctx context.Context, stream string, want int64) error {
 }
 
 func (e engine) inc(ctx context.Context, id string) error {
-	_, err := scopes.Inc(ctx, e.hf, scopes.IncArgs{Kind: kind, ID: id, Field: field, By: 1})
+	_, err := scope.In[map[string]int64](e.hf, kind, id).Inc(ctx, field, 1)
 	return err
 }
 

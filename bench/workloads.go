@@ -49,6 +49,9 @@ var workloads = []workload{
 	{name: "create", start: startCreate},
 	// One number of one row, added to by all, each with its event.
 	{name: "hot-row", seed: func(ctx context.Context, s system) error { return s.put(ctx, "hot") }, start: startHotRow},
+	// The state of one row, which all callers change by a function of their own: it is
+	// read, decided on, and written if nobody was faster.
+	{name: "hot-swap", seed: func(ctx context.Context, s system) error { return s.put(ctx, "swapped") }, start: startHotSwap},
 	// A task that is leased, with up to 99 others, and acknowledged. The clients
 	// share what is leased and acknowledge one each, or, where a system can, each
 	// leases its own and acknowledges all at once.

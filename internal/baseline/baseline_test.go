@@ -2,6 +2,7 @@ package baseline_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -40,6 +41,9 @@ func TestSystems(t *testing.T) {
 			t.Run("stream", func(t *testing.T) { testStream(t, s) })
 			t.Run("race", func(t *testing.T) { testRace(t, s) })
 			t.Run("sum", func(t *testing.T) { testSum(t, s) })
+			if w, ok := s.(baseline.Swapper); ok {
+				t.Run("swap", func(t *testing.T) { testSwap(t, s, w) })
+			}
 			t.Run("run", func(t *testing.T) { testRun(t, s) })
 			t.Run("tasks", func(t *testing.T) { testTasks(t, s) })
 			t.Run("task race", func(t *testing.T) { testTaskRace(t, s) })
@@ -141,6 +145,24 @@ func testSum(t *testing.T, s baseline.System) {
 	}
 	if _, err := s.Inc(ctx, baseline.Inc{Kind: "org", ID: "none", Field: "n", By: 2}); !errors.Is(err, baseline.ErrRefused) {
 		t.Errorf("of a scope that is not there: %v", err)
+	}
+}
+
+// Nothing is lost that was decided in the program.
+func testSwap(t *testing.T, s baseline.System, w baseline.Swapper) {
+	ctx := context.Background()
+	if err := s.PutScope(ctx, "org", "swap", `{"n": 0}`); err != nil {
+		t.Fatal(err)
+	}
+	add := func(state string) (string, error) {
+		var now struct{ N int64 }
+		err := json.Unmarshal([]byte(state), &now)
+		return fmt.Sprintf(`{"n": %d}`, now.N+1), err
+	}
+	won := race(t, 8, func(int) error { return w.Swap(ctx, "org", "swap", add) })
+	n, err := s.Inc(ctx, baseline.Inc{Kind: "org", ID: "swap", Field: "n", By: 1})
+	if won != 8 || n != 9 || err != nil {
+		t.Errorf("%d of 8 swapped, and one more makes %d, %v", won, n, err)
 	}
 }
 

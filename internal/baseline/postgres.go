@@ -49,7 +49,7 @@ func OpenPostgres(ctx context.Context, url, schema string, conns int) (*Postgres
 func (p *Postgres) start(ctx context.Context, schema string) error {
 	for _, name := range []string{
 		"schema", "create", "create.all", "transition", "transition.all",
-		"append", "append.first", "append.all", "inc", "inc.all", "put",
+		"append", "append.first", "append.all", "inc", "inc.all", "put", "scope", "swap",
 		"task.add", "task.lease", "task.ack", "task.ack.all", "wallet.put", "wallet.move",
 		"batch.create", "batch.add", "batch.count", "item.take", "item.take.all", "item.settle", "item.settle.all", "run.start", "run.step",
 	} {

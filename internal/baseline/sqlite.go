@@ -45,6 +45,9 @@ var liteTexts = map[string]string{
 	"put": `INSERT INTO baseline_scope (shard, workspace, kind, id, version, state, created_at, updated_at)
 		VALUES (?, ?, ?, ?, 0, ?, ?, ?) ON CONFLICT (shard, workspace, kind, id) DO UPDATE
 		SET version = version + 1, state = excluded.state, updated_at = excluded.updated_at`,
+	"scope": `SELECT version, state FROM baseline_scope WHERE shard = ? AND workspace = ? AND kind = ? AND id = ?`,
+	"swap": `UPDATE baseline_scope SET version = version + 1, state = ?6, updated_at = ?7
+		WHERE shard = ?1 AND workspace = ?2 AND kind = ?3 AND id = ?4 AND version = ?5 RETURNING version`,
 	"wallet.put": `INSERT INTO baseline_wallet (shard, workspace, id, version, balance, reserved, created_at, updated_at)
 		VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?5) ON CONFLICT (shard, workspace, id) DO UPDATE
 		SET version = version + 1, balance = excluded.balance, reserved = 0, updated_at = excluded.updated_at`,

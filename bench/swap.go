@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/scope"
+)
+
+// swapper is a system that changes a state by a function.
+type swapper interface {
+	swap(ctx context.Context, id string) error
+}
+
+func startHotSwap(s system) unit {
+	w, ok := s.(swapper)
+	if h, hand := s.(hand); hand {
+		_, ok = h.System.(baseline.Swapper)
+	}
+	if !ok {
+		return nil
+	}
+	return single(func(ctx context.Context, _, _ int) error { return w.swap(ctx, "swapped") })
+}
+
+type swapped struct {
+	Count int64 `json:"count"`
+}
+
+func (e engine) swap(ctx context.Context, id string) error {
+	_, err := scope.In[swapped](e.hf, kind, id).Atomic(ctx, func(_ context.Context, s swapped) (swapped, error) {
+		s.Count++
+		return s, nil
+	})
+	return err
+}
+
+func (h hand) swap(ctx context.Context, id string) error {
+	return h.System.(baseline.Swapper).Swap(ctx, kind, id, func(state string) (string, error) {
+		var s swapped
+		if err := json.Unmarshal([]byte(state), &s); err != nil {
+			return "", err
+		}
+		s.Count++
+		doc, err := json.Marshal(s)
+		return string(doc), err
+	})
+}
