@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 type houseKey struct{}
@@ -54,9 +55,18 @@ func (e *engineHome) ready(ctx context.Context) error { return e.engine.Outside(
 // that do not reach this one, and the end of its time to live.
 const watchEvery = 2 * time.Second
 
-func (e *engineHome) watch(kind, id string) (<-chan struct{}, func(), time.Duration) {
-	woken, end := e.engine.Hub().Wait(scopes.Topic(kind, id))
-	return woken, end, watchEvery
+// watch leaves the looking to the pulse of a node that runs, which asks for all watchers in
+// one statement.
+func (e *engineHome) watch(kind, id string) watching {
+	hub := e.engine.Hub()
+	woken, end := hub.Wait(scopes.Topic(kind, id))
+	return watching{woken: woken, end: end, every: watchEvery, rest: func(ctx context.Context, seen int64) (<-chan struct{}, func(), bool) {
+		at, err := e.engine.Place(ctx, store.Read)
+		if err != nil {
+			return nil, nil, false
+		}
+		return hub.Rest(wake.SeenScope(at, kind, id, seen))
+	}}
 }
 
 // txHome keeps scopes in a transaction. It is one caller, so nobody queues, and it has no
@@ -67,6 +77,4 @@ func (t *txHome) traits() traits              { return traits{} }
 func (t *txHome) ready(context.Context) error { return nil }
 
 // watch wakes nobody: see [Scope.Watch].
-func (t *txHome) watch(string, string) (<-chan struct{}, func(), time.Duration) {
-	return nil, func() {}, 0
-}
+func (t *txHome) watch(string, string) watching { return watching{end: func() {}} }

@@ -107,9 +107,9 @@ func (f *fileHome) get(ctx context.Context, kind, id string) (scopes.Scope, erro
 // watchFiles is how often a file is looked at that another process may have changed.
 const watchFiles = 250 * time.Millisecond
 
-func (f *fileHome) watch(kind, id string) (<-chan struct{}, func(), time.Duration) {
+func (f *fileHome) watch(kind, id string) watching {
 	woken, end := f.hub.Wait(scopes.Topic(kind, id))
-	return woken, end, watchFiles
+	return watching{woken: woken, end: end, every: watchFiles}
 }
 
 func (f *fileHome) at(ctx context.Context, kind, id string) (container, error) {

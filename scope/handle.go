@@ -27,7 +27,7 @@ type home interface {
 	remove(context.Context, scopes.DeleteArgs) (scopes.Scope, error)
 	// watch returns a channel that gets a value when a scope may have changed, and how
 	// often to look without that.
-	watch(kind, id string) (woken <-chan struct{}, end func(), every time.Duration)
+	watch(kind, id string) watching
 }
 
 // traits tell the tiers apart.

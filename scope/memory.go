@@ -114,7 +114,7 @@ func (m *memoryHome) sweep(now time.Time) {
 	m.kept = len(m.cells)
 }
 
-func (m *memoryHome) watch(kind, id string) (<-chan struct{}, func(), time.Duration) {
+func (m *memoryHome) watch(kind, id string) watching {
 	woken, end := m.hub.Wait(scopes.Topic(kind, id))
-	return woken, end, watchEvery
+	return watching{woken: woken, end: end, every: watchEvery}
 }

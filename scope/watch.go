@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 // Change is what a watcher is told: a scope as it is now, or why it cannot be read.
@@ -27,22 +28,43 @@ func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
 	if err := h.home.ready(ctx); err != nil {
 		return nil, err
 	}
-	woken, end, every := h.home.watch(h.kind, h.id)
-	if woken == nil {
-		end()
+	w := h.home.watch(h.kind, h.id)
+	if w.woken == nil {
+		w.end()
 		return nil, fault.New(fault.Validation, "a transaction cannot be watched: nobody else changes it. Watch the engine's")
 	}
 	out := make(chan Change[T])
 	go func() {
 		defer close(out)
-		defer end()
-		watch(ctx, woken, every, s.Get, out)
+		defer w.end()
+		watch(ctx, w, s.Get, out)
 	}()
 	return out, nil
 }
 
+// watching is how a home tells of changes.
+type watching struct {
+	woken <-chan struct{} // gets a value at a change; nil: nobody tells
+	end   func()
+	every time.Duration // how often to look all the same
+	// rest, if there is one, has somebody else look for a version that was not seen, -1 being
+	// none; false says that nobody does. Then due gets a value, until end is called.
+	rest func(ctx context.Context, seen int64) (due <-chan struct{}, end func(), ok bool)
+}
+
+// lieDown says how long to wait for news when a version was seen, and has somebody else look
+// meanwhile if that can be.
+func (w *watching) lieDown(ctx context.Context, seen int64) (long time.Duration, due <-chan struct{}, end func()) {
+	if w.rest != nil {
+		if due, end, ok := w.rest(ctx, seen); ok {
+			return wake.Seldom, due, end
+		}
+	}
+	return w.every, nil, func() {}
+}
+
 // watch looks, and gives what it sees to whoever takes it.
-func watch[T any](ctx context.Context, woken <-chan struct{}, every time.Duration, get func(context.Context) (Snapshot[T], error), out chan<- Change[T]) {
+func watch[T any](ctx context.Context, w watching, get func(context.Context) (Snapshot[T], error), out chan<- Change[T]) {
 	var (
 		last Change[T]        // what was taken last
 		news chan<- Change[T] // nil while there is none
@@ -54,27 +76,39 @@ func watch[T any](ctx context.Context, woken <-chan struct{}, every time.Duratio
 		if ctx.Err() != nil {
 			return
 		}
+		long, due, rise := w.every, (<-chan struct{})(nil), func() {}
+		switch {
+		case err != nil:
+		case now.Exists:
+			long, due, rise = w.lieDown(ctx, now.Version)
+		default:
+			long, due, rise = w.lieDown(ctx, -1)
+		}
 		if now := (Change[T]{now, err}); !told || differs(last, now) {
 			next, news = now, out
 		} else {
 			news = nil // what was to be told is so no more
 		}
-		timer := time.NewTimer(clock.Jitter(every))
+		timer := time.NewTimer(clock.Jitter(long))
 	waiting:
 		for {
 			select {
 			case <-ctx.Done():
 				timer.Stop()
+				rise()
 				return
 			case news <- next:
 				last, told, news = next, true, nil
-			case <-woken:
+			case <-w.woken:
+				break waiting
+			case <-due:
 				break waiting
 			case <-timer.C:
 				break waiting
 			}
 		}
 		timer.Stop()
+		rise()
 	}
 }
 

@@ -2,7 +2,10 @@ package scope_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,13 +230,91 @@ func TestAWatcherIsToldWhatIsNew(t *testing.T) {
 
 // TestWatchOfWhatEnds verifies that a watcher is told when a scope ends by itself.
 func TestWatchOfWhatEnds(t *testing.T) {
-	each(t, func(e *env) {
-		news, _ := watched(e, e.raw("u"))
+	ends := func(e *env) {
+		news, cancel := watched(e, e.raw("u"))
 		e.absent(next(e, news).Snapshot, -1, false)
-		_, err := e.raw("u", scope.TTL(300*time.Millisecond)).Inc(e.ctx, "n", 1)
+		_, err := e.raw("u", scope.TTL(time.Minute)).Inc(e.ctx, "n", 1)
 		e.ok(err)
 		e.like(next(e, news).Snapshot, `{"n":1}`, 0, false)
+		e.pass(2 * time.Minute)
 		e.absent(next(e, news).Snapshot, -1, false)
+		cancel()
+	}
+	each(t, ends, "sqlite", "postgres")
+	t.Run("memory", func(t *testing.T) { inBubble(t, func() *scope.Store { return scope.InMemory() }, ends) })
+	t.Run("files", func(t *testing.T) {
+		folder := t.TempDir()
+		inBubble(t, func() *scope.Store {
+			own, err := scope.InFiles(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return own
+		}, ends)
+	})
+}
+
+// TestWatchersOfANodeAskTogether verifies that watchers of what nobody changes do not ask the
+// database, on a node that runs: one look serves all of them. What another process changes,
+// and what ends, is told to whom it concerns.
+func TestWatchersOfANodeAskTogether(t *testing.T) {
+	const many = 200
+	meddled(t, func(e *env, set func(meddling)) {
+		var gets atomic.Int64
+		looks := make(chan struct{}, 1000)
+		set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
+			switch verb {
+			case "scopes.get":
+				gets.Add(1)
+			case "wake.glance":
+				defer func() { looks <- struct{}{} }()
+				return true, do(ctx)
+			}
+			return false, nil
+		})
+		running(e)
+		_, err := e.raw("0", scope.TTL(time.Minute)).Inc(e.ctx, "n", 1)
+		e.ok(err)
+		e.has("1", `{"n":1}`)
+		var all []<-chan scope.Change[json.RawMessage]
+		for i := range many {
+			news, _ := watched(e, e.raw(fmt.Sprint(i)))
+			next(e, news)
+			all = append(all, news)
+		}
+		for range 4 { // who looked before the node ran looks once more
+			<-looks
+		}
+		gets.Store(0)
+		for range 3 {
+			<-looks
+		}
+		e.equal("reads of many who watch", gets.Load(), 0)
+		other := e.other()
+		for _, id := range []string{"1", "2"} { // one that is there, and one that is not yet
+			_, err := other.raw(id).Inc(e.ctx, "n", 1)
+			e.ok(err)
+		}
+		e.like(next(e, all[1]).Snapshot, `{"n":2}`, 1, false)
+		e.like(next(e, all[2]).Snapshot, `{"n":1}`, 0, false)
+		e.pass(2 * time.Minute)
+		e.absent(next(e, all[0]).Snapshot, -1, false)
+		if n := gets.Load(); n > many/10 {
+			e.Errorf("three changes had %d watchers look %d times", many, n)
+		}
+	})
+}
+
+// running has the engine run until the test ends.
+func running(e *env) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.hf.Run(ctx) }()
+	e.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			e.Error(err)
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -44,6 +45,9 @@ var glimpses = []struct {
 	{wake.Need{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
 	{wake.Need{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
 	{wake.Need{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
+	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=0", "workspace='w' kind='k' id='i' state='{}' version=0 expires_at=PAST"},
+	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7 expires_at=FUTURE", "workspace='w' kind='k' id='i' version=7"},
+	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7", "workspace='v' kind='k' id='i' state='{}' version=7"},
 	{wake.Need{Kind: wake.OldScope}, "scope", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldRequest}, "request", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldToken}, "token", "expires_at=PAST", "expires_at=FUTURE"},

@@ -21,6 +21,7 @@ const (
 	Batch     = "batch"
 	Keeping   = "keeping"  // of batches: no name
 	Cleaning  = "cleaning" // after items: no name
+	Scope     = "scope"    // is not as it was seen: [SeenScope]
 )
 
 // What a janitor looks for. None has a name, but for OldAttempt: that is an age in ms.
@@ -39,6 +40,13 @@ const (
 	OldToken           = "old token"
 	OldAttempt         = "old attempt"
 )
+
+// SeenScope is the need of one who has seen a scope at a version, or -1 if there was none,
+// and waits for another.
+func SeenScope(at store.Place, kind, id string, version int64) Need {
+	name, _ := json.Marshal([]any{at.Shard, at.Workspace, kind, id, version}) // of texts and numbers, it does not fail
+	return Need{Scope, string(name)}
+}
 
 // Needs are those of one kind, of several names.
 func Needs(kind string, names ...string) []Need {

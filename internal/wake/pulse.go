@@ -107,6 +107,17 @@ func (h *Hub) rests() (all []*rest) {
 	return all
 }
 
+// Seldom is how often one who rests looks all the same.
+const Seldom = seldom
+
+// Rest leaves the looking for a need to the pulse, if there is one: due gets a value when
+// there is some. One who rests so must call end.
+func (h *Hub) Rest(need Need) (due <-chan struct{}, end func(), ok bool) {
+	r := &rest{needs: func() []Need { return []Need{need} }, due: make(chan struct{}, 1)}
+	end, ok = h.lieDown(r)
+	return r.due, end, ok
+}
+
 // lieDown leaves the looking to the pulse, if there is one, until end is called.
 func (h *Hub) lieDown(r *rest) (end func(), ok bool) {
 	h.mu.Lock()

@@ -60,6 +60,14 @@ SELECT DISTINCT q.n - 1
             (SELECT true FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.pruned < s.first ORDER BY s.workspace, s.name LIMIT 1)
        WHEN 'old run' THEN
             (SELECT true FROM {schema}.run r WHERE r.shard = t.shard::smallint AND r.prune_at <= c.now ORDER BY r.prune_at LIMIT 1)
+       WHEN 'scope' THEN -- [shard, workspace, kind, id, version], -1 for none
+            (SELECT w.seen IS DISTINCT FROM coalesce((
+                    SELECT s.version FROM {schema}.scope s
+                     WHERE s.shard = t.shard::smallint AND s.workspace = w.workspace AND s.kind = w.kind AND s.id = w.id
+                       AND s.state IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > c.now)), -1)
+               FROM (SELECT (x.item ->> 0)::smallint AS shard, x.item ->> 1 AS workspace, x.item ->> 2 AS kind, x.item ->> 3 AS id, (x.item ->> 4)::bigint AS seen
+                       FROM (SELECT (q.item ->> 1)::jsonb AS item) AS x) AS w
+              WHERE w.shard = t.shard::smallint)
        WHEN 'old scope' THEN
             (SELECT true FROM {schema}.scope s WHERE s.shard = t.shard::smallint AND s.expires_at <= c.now ORDER BY s.expires_at LIMIT 1)
        WHEN 'old request' THEN
