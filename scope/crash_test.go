@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -112,5 +114,57 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 			}
 			return err
 		},
+	})
+}
+
+// TestCrashOfWhatEnds verifies that a scope which ends, is swept, is forgotten and is made
+// anew has one event of each, and no version twice, wherever a fault strikes.
+func TestCrashOfWhatEnds(t *testing.T) {
+	history := func(ctx context.Context, hf *holdfast.Engine) (names []string, versions []int64, err error) {
+		all, err := stream.Read(ctx, hf, scopes.Stream("request", "r-1"), 0, 0)
+		for _, ev := range all {
+			names, versions = append(names, ev.Name), append(versions, int64(ev.Version))
+		}
+		return names, versions, err
+	}
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			made, _, err := history(ctx, hf)
+			if err != nil {
+				return err
+			}
+			if len(made) == 0 {
+				_, err := scope.In[paid](hf, "request", "r-1", scope.TTL(time.Minute), scope.Absent()).Inc(ctx, "sum", 1)
+				if err != nil && !errors.Is(err, scope.ErrPrecondition) {
+					return err
+				}
+			}
+			for _, by := range []time.Duration{time.Hour, 48 * time.Hour} { // it has ended; its tombstone may go
+				if err := store.Shift(ctx, hf, by); err != nil {
+					return err
+				}
+				if _, err := scopes.SweepAll(ctx, hf); err != nil {
+					return err
+				}
+			}
+			_, err = scope.In[paid](hf, "request", "r-1", scope.TTL(-1), scope.Absent()).Inc(ctx, "sum", 5)
+			if errors.Is(err, scope.ErrPrecondition) {
+				return nil
+			}
+			return err
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			s, err := scope.In[paid](hf, "request", "r-1").Get(ctx)
+			if err != nil {
+				return err
+			}
+			names, versions, err := history(ctx, hf)
+			got := fmt.Sprintf("%d at %d: %v %v", s.State.Sum, s.Version, names, versions)
+			if want := "5 at 2: [inc expired inc] [0 1 2]"; err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			return err
+		},
+		Pairs: os.Getenv(pairsVar) != "",
 	})
 }

@@ -76,28 +76,31 @@ func SweepFor(ctx context.Context, d store.Doer, most time.Duration) (n int, err
 	return n, err
 }
 
+// sweep deals with some, several at once; with one by itself.
 func sweep(ctx context.Context, d store.Doer, shard int16, all []old) (n int, err error) {
 	var (
 		mu   sync.Mutex
 		work sync.WaitGroup
-		next = make(chan old)
+		next = make(chan old, len(all))
 	)
-	for range min(sweepers, len(all)) {
-		work.Go(func() {
-			for o := range next {
-				done, failed := o.end(ctx, d, shard)
-				mu.Lock()
-				if err = errors.Join(err, failed); done {
-					n++
-				}
-				mu.Unlock()
-			}
-		})
-	}
 	for _, o := range all {
 		next <- o
 	}
 	close(next)
+	some := func() {
+		for o := range next {
+			done, failed := o.end(ctx, d, shard)
+			mu.Lock()
+			if err = errors.Join(err, failed); done {
+				n++
+			}
+			mu.Unlock()
+		}
+	}
+	for range min(sweepers, len(all)) - 1 {
+		work.Go(some)
+	}
+	some()
 	work.Wait()
 	return n, err
 }
