@@ -28,7 +28,7 @@ func (s *Store) rounds() store.Rounds {
 		Most:      mostMembers,
 		Lone:      s.lone,
 		Acquire: func() (any, func(), error) {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := s.alarm.Within(context.Background(), patience, nil)
 			defer cancel()
 			link, err := s.quick.Acquire(ctx)
 			if err != nil {
@@ -84,7 +84,7 @@ const patience = 10 * time.Second
 // is applied, and each member runs alone: then the one at fault has its error,
 // and the others their answers.
 func (s *Store) serve(link *pgxpool.Conn, members []store.Command) []error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := s.alarm.Within(context.Background(), patience, nil)
 	defer cancel()
 	if len(members) == 1 {
 		return []error{orAlone(lost(s.run(ctx, link, members[0])))}

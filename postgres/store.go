@@ -37,6 +37,7 @@ type Store struct {
 	// patient bounds how many connections of the pool wait for locks.
 	patient chan struct{}
 	grouper *store.Grouper
+	alarm   clock.Alarm // for rounds
 	// vital serves what must not wait behind the rest: a hold that cannot be
 	// renewed because the pool is busy is lost.
 	vital *pgxpool.Pool

@@ -47,8 +47,9 @@ type handle struct {
 	given    settings
 }
 
-// begin checks what a handle was given and bounds a change by its budget.
-func (h *handle) begin(ctx context.Context) (in context.Context, end func(), s settings, err error) {
+// begin checks what a handle was given and bounds a change by its budget. The context may be
+// theirs: seen by the program's own code.
+func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
 	s = h.home.house().settle(h.kind, h.given)
 	for _, err := range []error{checkNames(h.kind, h.id), checkWant(s.want), checkTTL(s.TTL), h.home.ready(ctx), ctx.Err()} {
 		if err != nil {
@@ -62,7 +63,11 @@ func (h *handle) begin(ctx context.Context) (in context.Context, end func(), s s
 	if s.Budget < 0 || !h.home.traits().queued {
 		return ctx, func() {}, s, nil
 	}
-	in, end = context.WithTimeoutCause(ctx, s.Budget, errBudget)
+	if theirs { // it is a context like any other that they know
+		in, end = context.WithTimeoutCause(ctx, s.Budget, errBudget)
+	} else {
+		in, end = h.home.house().alarm.Within(ctx, s.Budget, errBudget)
+	}
 	return in, end, s, nil
 }
 
@@ -101,11 +106,16 @@ func (h *handle) told(ctx context.Context, s settings, err error) error {
 			p = p.With(name, value)
 		}
 		return p
-	case context.Cause(ctx) == errBudget && (errors.Is(err, ctx.Err()) || code == fault.Unavailable && !own): //nolint:errorlint // it is our own, as it is
+	case context.Cause(ctx) == errBudget && (ofContext(err) || code == fault.Unavailable && !own): //nolint:errorlint // it is our own, as it is
 		return fault.New(fault.MutationTimeout, "the %s scope %q was not changed within %s, waiting included: it never will be by this call",
 			h.kind, h.id, s.Budget).With("budgetMs", s.Budget.Milliseconds())
 	}
 	return err
+}
+
+// ofContext says of an error that a context ended.
+func ofContext(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 func (h *handle) get(ctx context.Context) (found, error) {
@@ -133,7 +143,7 @@ func (h *handle) none() found {
 
 // change makes a change when it is its turn, within its budget.
 func (h *handle) change(ctx context.Context, alone bool, make func(context.Context, settings) (found, error)) (found, error) {
-	ctx, end, s, err := h.begin(ctx)
+	ctx, end, s, err := h.begin(ctx, alone)
 	defer end()
 	if err != nil {
 		return found{}, err

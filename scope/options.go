@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -88,6 +89,7 @@ func (p kindsPart) Start(_ context.Context, e *holdfast.Engine) error {
 // house is what all handles on one store have in common.
 type house struct {
 	lines lines
+	alarm clock.Alarm // for budgets
 	mu    sync.Mutex
 	kinds map[string]Kind
 }
