@@ -87,6 +87,9 @@ func (c *call) kept() (any, error) {
 	return c.route.serve(c)
 }
 
+// update runs f in a transaction.
+type update func(c *call, f func(context.Context, holdfast.Tx) error) error
+
 func (c *call) keptInTx() (answer any, err error) {
 	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.path, "lifecycles/") { // it is looked up outside of the transaction
 		if _, err := c.lifecycle(name); err != nil {
@@ -98,7 +101,13 @@ func (c *call) keptInTx() (answer any, err error) {
 	}
 	r := c.r
 	defer func() { c.r = r }()
-	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
+	run := c.route.update
+	if run == nil {
+		run = func(c *call, f func(context.Context, holdfast.Tx) error) error {
+			return c.api.engine.Update(c.ctx(), f)
+		}
+	}
+	err = run(c, func(ctx context.Context, tx holdfast.Tx) error {
 		answer, c.status, c.keep, c.etag = nil, c.route.status, nil, "" // it may run again
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})

@@ -97,6 +97,7 @@ func (r *route) describeConditions(op *huma.Operation, ok *huma.Response) {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "header", Description: text, Schema: &huma.Schema{Type: "string"}})
 	}
 	if r.method == http.MethodGet {
+		header("If-Match", "The ETag that it must have, or several: 412 if it has none of them.")
 		header("If-None-Match", "The ETag that you have: 304 if it is still that.")
 		op.Responses[strconv.Itoa(http.StatusNotModified)] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 	} else {

@@ -30,6 +30,7 @@ type route struct {
 	conditional      bool        // what it shows or changes has an entity tag, which a caller may name
 	merges           bool        // its body is a merge patch
 	before           func(*call) // looks up, before a transaction begins, what cannot be looked up in it
+	update           update      // runs the transaction of a request with a key; nil: as it is
 	in               *input
 	out              reflect.Type
 	serve            func(*call) (any, error)

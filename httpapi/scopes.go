@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
@@ -17,17 +18,23 @@ func (a *API) scopeRoutes() {
 	add(a, route{method: http.MethodGet, path: one, id: "getScope", tag: "scopes", summary: "Show a scope, or watch it (text/event-stream).",
 		roles: readers, stream: true, conditional: true}, getScope)
 	add(a, route{method: http.MethodPatch, path: one, id: "patchScope", tag: "scopes", summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
-		roles: operators, once: inTx, conditional: true, merges: true}, patchScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true, merges: true}, patchScope)
 	add(a, route{method: http.MethodDelete, path: one, id: "deleteScope", tag: "scopes", summary: "Delete a scope.",
-		roles: operators, once: inTx, conditional: true}, deleteScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true}, deleteScope)
 	add(a, route{method: http.MethodPost, path: one + "/inc", id: "incScope", tag: "scopes", summary: "Add to the whole number in a field.",
-		roles: operators, once: inTx, conditional: true}, incScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true}, incScope)
 	add(a, route{method: http.MethodPost, path: one + "/push", id: "pushScope", tag: "scopes", summary: "Add an item to the list in a field.",
-		roles: operators, once: inTx, conditional: true}, pushScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true}, pushScope)
 	add(a, route{method: http.MethodPut, path: record, id: "setScopeRecord", tag: "scopes", summary: "Put a record into the object in a field, under a key.",
-		roles: operators, once: inTx, conditional: true}, setScopeRecord)
+		roles: operators, once: inTx, update: inTurn, conditional: true}, setScopeRecord)
 	add(a, route{method: http.MethodDelete, path: record, id: "deleteScopeRecord", tag: "scopes", summary: "Take a record out of the object in a field.",
-		roles: operators, once: inTx, conditional: true}, deleteScopeRecord)
+		roles: operators, once: inTx, update: inTurn, conditional: true}, deleteScopeRecord)
+}
+
+// inTurn has the transaction of a request with a key stand in the scope's line, within its
+// budget, as a change without a key does.
+func inTurn(c *call, f func(context.Context, holdfast.Tx) error) error {
+	return scope.Update(c.ctx(), c.api.engine, c.values["kind"], c.values["id"], f)
 }
 
 // snapshot is a scope whose state is handed on as it is.
@@ -64,23 +71,40 @@ func getScope(c *call, in *scopeIn) (wire.Scope, error) {
 	if err != nil {
 		return wire.Scope{}, err
 	}
+	if err := c.moved(s); err != nil {
+		return wire.Scope{}, err
+	}
 	c.etag = tagOf(s.Version)
-	if c.has(c.etag) {
+	if c.names("If-None-Match", func(one string) bool { return strings.TrimPrefix(one, "W/") == c.etag }) {
 		c.unchanged()
 	}
 	return scopeOf(s), nil
 }
 
-// has says that the caller has what a tag names. A read may name several, and weak ones
-// (RFC 9110, 13.1.2).
-func (c *call) has(tag string) bool {
-	for _, one := range strings.Split(strings.Join(c.r.Header.Values("If-None-Match"), ","), ",") {
-		one = strings.TrimSpace(one)
-		if one == "*" || strings.TrimPrefix(one, "W/") == tag {
+// names says that a condition of a read names what is there. A read may name several; a weak
+// one is the same where the caller has it (If-None-Match), and never where it must be it
+// (If-Match; RFC 9110, 13.1).
+func (c *call) names(header string, same func(tag string) bool) bool {
+	for _, one := range strings.Split(strings.Join(c.r.Header.Values(header), ","), ",") {
+		if one = strings.TrimSpace(one); one == "*" || same(one) {
 			return true
 		}
 	}
 	return false
+}
+
+// moved refuses a read of a scope that is at none of the versions that If-Match names. It is
+// told as a change is.
+func (c *call) moved(s snapshot) error {
+	match := c.r.Header.Values("If-Match")
+	if len(match) == 0 || c.names("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
+		return nil
+	}
+	f := fault.New(fault.PreconditionFailed, "%s scope %s is at version %d, and If-Match does not name that: load it again and decide anew", s.Kind, s.ID, s.Version)
+	if version, err := versionIn(strings.Join(match, ",")); err == nil {
+		f = f.With("expectedVersion", version)
+	}
+	return f.With("lastVersion", s.Version)
 }
 
 // unchanged answers that the caller has it already.

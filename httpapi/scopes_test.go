@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,6 +229,49 @@ func TestAScopeThatIsKnown(t *testing.T) {
 		if resp.StatusCode != 304 {
 			t.Errorf("with two headers it answered %d", resp.StatusCode)
 		}
+	})
+}
+
+// A read of a scope that is not at the version that the caller wants is refused as a change is.
+func TestAReadOfAScopeThatHasMoved(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		const at = "scopes/cart/c"
+		for _, value := range []string{`"0"`, `*`} { // what is not there has no tag to be held to
+			d.want(d.ask("GET", at, nil, nil, "If-Match", value), 404, fault.NotFound)
+		}
+		d.change("PATCH", at, `{"a":1}`, 0, true, `{"a":1}`)
+		d.change("PATCH", at, `{"a":2}`, 1, true, `{"a":2}`)
+		for value, want := range map[string]int{
+			`"1"`: 200, `*`: 200, `"0", "1"`: 200, `"x","1"`: 200,
+			`"99"`: 412, `"0"`: 412, `"11"`: 412, `"0", "2"`: 412, `W/"1"`: 412, `1`: 412, `"x"`: 412, ``: 412,
+		} {
+			var got wire.Scope
+			resp := d.ask("GET", at, nil, &got, "If-Match", value)
+			if want == 200 {
+				if d.want(resp, 200, ""); got.Version != 1 || string(got.State) != `{"a":2}` || resp.Header.Get("ETag") != `"1"` {
+					t.Errorf("If-Match: %s is answered %+v, %v", value, got, resp.Header)
+				}
+			} else if p := d.want(resp, 412, fault.PreconditionFailed); p.Fields["lastVersion"] != 1.0 || resp.Header.Get("ETag") != "" {
+				t.Errorf("If-Match: %s is told %v, %v", value, p.Fields, resp.Header)
+			} else if one, err := strconv.ParseFloat(strings.Trim(value, `"`), 64); err == nil && value != `1` && p.Fields["expectedVersion"] != one {
+				t.Errorf("If-Match: %s is told %v", value, p.Fields)
+			}
+			if head := d.ask("HEAD", at, nil, nil, "If-Match", value); head.StatusCode != want || textOf(head) != "" {
+				t.Errorf("a HEAD with If-Match: %s answered %d, want %d", value, head.StatusCode, want)
+			}
+		}
+		for two, want := range map[[4]string]int{
+			{"If-Match", `"0"`, "If-Match", `"1"`}:      200,
+			{"If-Match", `"0"`, "If-Match", `"2"`}:      412,
+			{"If-Match", `"1"`, "If-None-Match", `"1"`}: 304,
+			{"If-Match", `"1"`, "If-None-Match", `"0"`}: 200,
+			{"If-Match", `"0"`, "If-None-Match", `"1"`}: 412, // it is looked at first
+		} {
+			if resp := d.ask("GET", at, nil, nil, two[:]...); resp.StatusCode != want {
+				t.Errorf("with %v it answered %d, want %d", two, resp.StatusCode, want)
+			}
+		}
+		d.scopeIs(at, 1, `{"a":2}`)
 	})
 }
 
@@ -587,9 +631,11 @@ func TestAChangeThatTakesTooLong(t *testing.T) {
 			ended <- err
 		}()
 		<-begun
-		p := d.want(d.ask("PATCH", "scopes/quick/c", `{"a":1}`, nil), 503, fault.MutationTimeout)
-		if p.Fields["budgetMs"] != 50.0 {
-			t.Errorf("the refusal tells %v", p.Fields)
+		for _, header := range [][]string{nil, {"Idempotency-Key", "k"}} {
+			p := d.want(d.ask("PATCH", "scopes/quick/c", `{"a":1}`, nil, header...), 503, fault.MutationTimeout)
+			if p.Fields["budgetMs"] != 50.0 {
+				t.Errorf("the refusal tells %v", p.Fields)
+			}
 		}
 		d.change("PATCH", "scopes/other/c", `{"a":1}`, 0, true, `{"a":1}`)
 		release()

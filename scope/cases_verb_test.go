@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -261,6 +262,28 @@ var verbCases = []testCase{
 			e.ok(err)
 			e.like(s, `{"n":`+c.to+`,"r":{"k":`+c.to+`}}`, s.Version, true)
 		}
+	}},
+	{"a number that is too long without its exponent is refused, and what is taken can be changed", func(e *env) {
+		e.has("u", `{"n":1,"x":1e-398}`)
+		long := json.RawMessage("1e-400")
+		_, patch := e.raw("u").Patch(e.ctx, map[string]any{"x": long})
+		_, push := e.raw("u").Push(e.ctx, "x", long)
+		_, set := e.raw("u").SetRecord(e.ctx, "x", "k", long)
+		_, atomic := e.raw("u").Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"x":1e-400}`), nil
+		})
+		for err, pointer := range map[error]string{patch: "/x", push: "/x/0", set: "/x/k", atomic: "/x"} {
+			e.equal("pointer", e.refused(err, fault.Validation).Fields["pointer"], pointer)
+		}
+		many := map[string]any{"n": nil}
+		for i := range 201 {
+			many["m"+strconv.Itoa(i)] = nil
+		}
+		s, err := e.raw("u").Patch(e.ctx, many)
+		e.ok(err)
+		e.like(s, `{"x":1e-398}`, 1, true)
+		change(e, "u", func(m *map[string]any) { (*m)["n"] = 2 })
+		e.is("u", `{"n":2,"x":1e-398}`, 2)
 	}},
 	{"what is too deep is refused", func(e *env) {
 		deep := func(levels int) json.RawMessage {

@@ -61,8 +61,8 @@ func (e *engineHome) watch(kind, id string) watching {
 	hub := e.engine.Hub()
 	woken, end := hub.Wait(scopes.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchEvery, rest: func(ctx context.Context, seen int64) (<-chan struct{}, func(), bool) {
-		at, err := e.engine.Place(ctx, store.Read)
-		if err != nil {
+		at, ok := e.engine.Port().Places.Known(store.WorkspaceOf(ctx))
+		if !ok { // another node may give the workspace a place that this one would not
 			return nil, nil, false
 		}
 		return hub.Rest(wake.SeenScope(at, kind, id, seen))

@@ -245,7 +245,7 @@ func (f *fileHome) save(at container, c cell) error {
 	if c.state == nil {
 		return f.drop(at, c)
 	}
-	doc, err := json.Marshal(fileDoc{Workspace: at.workspace, Kind: at.kind, ID: at.id, Version: c.version, EndsAt: c.ends, State: c.state})
+	doc, err := scopes.Write(fileDoc{Workspace: at.workspace, Kind: at.kind, ID: at.id, Version: c.version, EndsAt: c.ends, State: c.state})
 	if err != nil {
 		return err
 	}

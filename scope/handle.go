@@ -51,7 +51,7 @@ type handle struct {
 // theirs: seen by the program's own code.
 func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
 	s = h.home.house().settle(h.kind, h.given)
-	for _, err := range []error{checkNames(h.kind, h.id), checkWant(s.want), checkTTL(s.TTL), h.home.ready(ctx), ctx.Err()} {
+	for _, err := range []error{checkNames(h.kind, h.id), checkWant(s.want), checkTTL(s.TTL), events.CheckMeta(s.meta), h.home.ready(ctx), ctx.Err()} {
 		if err != nil {
 			return ctx, func() {}, s, err
 		}
@@ -168,23 +168,27 @@ func (h *handle) edit(ctx context.Context, op scopes.Op, invalid error) (found, 
 	return h.change(ctx, false, func(ctx context.Context, s settings) (found, error) {
 		e, err := h.home.edit(ctx, scopes.EditArgs{Kind: h.kind, ID: h.id, Op: op, Want: s.want, TTL: s.TTL, Meta: s.meta})
 		if err == nil && e.State == nil && e.Changed { // the answer was lost, and the event told only that it was made
-			return h.since(ctx, e.Version), nil
+			return h.since(ctx, op, e), nil
 		}
 		return found{Scope: e.Scope, exists: e.Version != events.None, changed: e.Changed}, err
 	})
 }
 
-// since reads a scope that was changed to a version. It may be newer by now. Where it cannot
-// be read, that it was changed stands all the same.
-func (h *handle) since(ctx context.Context, version int64) found {
+// since reads a scope that was changed to a version. Where it is newer by now, the version is
+// that of the change, and so is the sum of an inc; the rest of the state is newer. Where it
+// cannot be read, that it was changed stands all the same.
+func (h *handle) since(ctx context.Context, op scopes.Op, e scopes.Edited) found {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
 	f, err := h.look(ctx)
 	if err != nil || !f.exists {
 		f = h.none()
-		f.Version, f.exists, f.State = version, err != nil, []byte("{}")
+		f.State = []byte("{}")
 	}
-	f.changed = true
+	if f.Version != e.Version {
+		f.State = op.Told(f.State, e.Sum)
+	}
+	f.Version, f.exists, f.changed = e.Version, true, true
 	return f
 }
 
@@ -238,6 +242,7 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 		state = seen.State
 	}
 	inner, end := holding(ctx, h.container(ctx))
+	defer end() // also if f panics
 	next, err := h.decide(inner, state, f)
 	end()
 	if err == nil {

@@ -36,8 +36,8 @@ type asked struct {
 }
 
 // answered is what came of it. With unknown, it was made at some time, or never will be. With
-// vague, the answer was lost and then looked up: it was made, and the answer may be of a
-// later state.
+// vague, the answer was lost and then looked up: it was made, and the number may be a later
+// one.
 type answered struct {
 	unknown, vague  bool
 	exists, changed bool
@@ -82,7 +82,7 @@ var numberModel = porcupine.Model{
 		}
 		changed := next != s
 		if out.vague {
-			return changed == out.changed && (!out.exists || out.version >= next.version), next
+			out.n, out.vague = next.n, false
 		}
 		version := next.version
 		if !next.exists && !(in.what == "delete" && changed) {
@@ -113,7 +113,7 @@ func (r *recorder) call(client int, a asked, vague bool, f func() (scope.Snapsho
 	defer r.mu.Unlock()
 	switch {
 	case err == nil:
-		out.vague = vague && s.Changed
+		out.vague = vague && s.Changed && a.what == "set" // of a patch, the event does not tell the number
 	case fault.CodeOf(err) == fault.OutcomeUnknown:
 		what, out, ended = "unknown", answered{unknown: true}, math.MaxInt64
 	case errors.Is(err, scope.ErrMutationTimeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),

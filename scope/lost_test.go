@@ -73,9 +73,11 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 	meddled(t, func(e *env, set func(meddling)) {
 		for name, v := range lateVerbs {
 			e.has(name, full)
+			var asked atomic.Bool // for the change itself, within the budget
 			set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
 				switch verb {
 				case name:
+					asked.Store(true)
 					e.ok(do(context.WithoutCancel(ctx)))
 					<-ctx.Done()
 					return true, errUntold
@@ -84,24 +86,34 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 				}
 				return false, nil
 			})
-			_, err := v.do(e.ctx, e.raw(name, short))
-			if !errors.Is(err, holdfast.ErrOutcomeUnknown) || errors.Is(err, scope.ErrMutationTimeout) {
-				e.Errorf("%s that has landed: %v", v.name, err)
-			}
+			e.inTime(func(budget time.Duration) bool {
+				_, err := v.do(e.ctx, e.raw(name, scope.Budget(budget)))
+				if !asked.Load() {
+					e.refused(err, scope.ErrMutationTimeout.Code)
+				} else if !errors.Is(err, holdfast.ErrOutcomeUnknown) || errors.Is(err, scope.ErrMutationTimeout) {
+					e.Errorf("%s that has landed: %v", v.name, err)
+				}
+				return asked.Load()
+			})
 			set(nil)
 			e.is(name, after[v.name], 1)
 
+			asked.Store(false)
 			set(func(ctx context.Context, verb string, _ func(context.Context) error) (bool, error) {
 				if verb != name {
 					return false, nil
 				}
+				asked.Store(true)
 				<-ctx.Done()
 				return true, errUntold
 			})
-			_, err = v.do(e.ctx, e.raw(name+"-not", short))
-			if !errors.Is(err, scope.ErrMutationTimeout) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-				e.Errorf("%s that has not landed: %v", v.name, err)
-			}
+			e.inTime(func(budget time.Duration) bool {
+				_, err := v.do(e.ctx, e.raw(name+"-not", scope.Budget(budget)))
+				if !errors.Is(err, scope.ErrMutationTimeout) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
+					e.Errorf("%s that has not landed: %v", v.name, err)
+				}
+				return asked.Load()
+			})
 			set(nil)
 			e.isNone(name + "-not")
 		}
@@ -132,7 +144,7 @@ func TestAHungReadHoldsNobody(t *testing.T) {
 		})
 		s, err := e.raw("u").Inc(e.ctx, "n", 1)
 		e.ok(err)
-		e.like(s, `{}`, 1, true)
+		e.like(s, `{"n":2}`, 1, true) // its event tells the sum
 		e.equal("left in the line", scope.Queued(e.ctx, e.raw("u")), 0)
 		set(nil)
 		_, err = e.raw("u").Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -156,12 +157,14 @@ func grafted(state, before, after []byte) ([]byte, error) {
 		}
 		s[name] = value
 	}
-	return json.Marshal(s)
+	return scopes.Write(s)
 }
 
-// graftedList does it for lists: items that are as they were, at the beginning and at the
-// end, stay as they are written, and so does what a change of others does not speak of if no
-// item was added or taken out. It says no where one of them is no list.
+// graftedList does it for lists. An item that is as it was stays as it is written, wherever it
+// has gone. One that was changed keeps what the change does not speak of if it is known to be
+// the same one: by its id or, where no item has come, gone or moved, by its place. Otherwise it
+// is what it was made: it would be given what another item had. It says no where one of them is
+// no list.
 func graftedList(state, before, after []byte) (next []byte, ok bool, err error) {
 	s, okS := items(state)
 	b, okB := items(before)
@@ -169,25 +172,98 @@ func graftedList(state, before, after []byte) (next []byte, ok bool, err error) 
 	if !okS || !okB || !okA || len(s) != len(b) {
 		return nil, false, nil
 	}
-	if len(a) == len(b) {
-		for i := range a {
-			if strict.Equal(b[i], a[i]) {
-				a[i] = s[i]
-			} else if a[i], err = grafted(s[i], b[i], a[i]); err != nil {
+	from, changed, gone := paired(b, a)
+	byID := make(map[string]int, len(gone))
+	for _, j := range gone {
+		id := idOf(b[j])
+		if _, twice := byID[id]; twice {
+			j = -1 // it tells nothing
+		}
+		byID[id] = j
+	}
+	delete(byID, "")
+	stay := slices.Equal(changed, gone) && len(a) == len(b)
+	for _, i := range changed {
+		id := idOf(a[i])
+		if j, ok := byID[id]; ok {
+			from[i], byID[id] = j, -1
+		} else if stay && idOf(b[i]) == "" && id == "" && (len(changed) == 1 || alike(b[i], a[i])) {
+			from[i] = i
+		}
+	}
+	for i, j := range from {
+		if j >= 0 {
+			if a[i], err = graftedItem(s[j], b[j], a[i]); err != nil {
 				return nil, false, err
 			}
 		}
-	} else {
-		first := 0
-		for ; first < min(len(a), len(b)) && strict.Equal(b[first], a[first]); first++ {
-			a[first] = s[first]
-		}
-		for i, j := len(a)-1, len(b)-1; i >= first && j >= first && strict.Equal(b[j], a[i]); i, j = i-1, j-1 {
-			a[i] = s[j]
+	}
+	next, err = scopes.Write(a)
+	return next, err == nil, err
+}
+
+func graftedItem(state, before, after []byte) ([]byte, error) {
+	if strict.Equal(before, after) {
+		return state, nil
+	}
+	return grafted(state, before, after)
+}
+
+// paired says of each item of a list which item of the list before is the same: those at the
+// beginning and at the end, and then those that have moved. What is left is -1, and among the
+// changed, or the gone.
+func paired(b, a []json.RawMessage) (from, changed, gone []int) {
+	from = slices.Repeat([]int{-1}, len(a))
+	first := 0
+	for ; first < min(len(a), len(b)) && strict.Equal(b[first], a[first]); first++ {
+		from[first] = first
+	}
+	i, j := len(a)-1, len(b)-1
+	for ; i >= first && j >= first && strict.Equal(b[j], a[i]); i, j = i-1, j-1 {
+		from[i] = j
+	}
+	left := make(map[string][]int) // both were written by the same type, so the same items are the same text
+	for k := first; k <= j; k++ {
+		left[string(b[k])] = append(left[string(b[k])], k)
+	}
+	for k := first; k <= i; k++ {
+		if same := left[string(a[k])]; len(same) > 0 {
+			from[k], left[string(a[k])] = same[0], same[1:]
+		} else {
+			changed = append(changed, k)
 		}
 	}
-	next, err = json.Marshal(a)
-	return next, err == nil, err
+	for _, rest := range left {
+		gone = append(gone, rest...)
+	}
+	slices.Sort(gone)
+	return from, changed, gone
+}
+
+// idOf is what tells an item of a list from others, if it has something that is called so.
+func idOf(item json.RawMessage) string {
+	m, _ := members(item)
+	for _, is := range []string{"id", "uuid", "key"} {
+		for name, value := range m {
+			if strings.EqualFold(name, is) && !bytes.Equal(value, []byte("null")) {
+				return is + string(value)
+			}
+		}
+	}
+	return ""
+}
+
+// alike says of two items, of which neither has an id, that they may be one: they have
+// something in common, or are no objects.
+func alike(b, a json.RawMessage) bool {
+	was, _ := members(b)
+	is, object := members(a)
+	for name, value := range is {
+		if old, has := was[name]; has && strict.Equal(old, value) {
+			return true
+		}
+	}
+	return !object
 }
 
 // items returns those of a list; not ok if it is none.

@@ -31,20 +31,20 @@ func holds[T any](e *env, s scope.Scope[T]) (letGo func() error) {
 		})
 		done <- err
 	}()
-	<-begun
+	select {
+	case <-begun:
+	case err := <-done:
+		e.Fatalf("it ended before it was let go: %v", err)
+	}
 	return func() error { close(free); return <-done }
 }
 
-// TestSubmissionOrder verifies, with 1,000 who change one container in memory and 150 in
-// each other store, that they are run one by one in the order in which they came; and that
-// one in ten that panics, and one in ten that fails, do not stop the next: a panic goes on
-// in its own caller, and an error is its caller's.
+// TestSubmissionOrder verifies, with 1,000 who change one container, that they are run one by
+// one in the order in which they came; and that one in ten that panics, and one in ten that
+// fails, do not stop the next: a panic goes on in its own caller, and an error is its caller's.
 func TestSubmissionOrder(t *testing.T) {
 	each(t, func(e *env) {
-		n := 150
-		if e.name == "memory" {
-			n = 1000
-		}
+		const n = 1000
 		s := at[cart](e, "thing", "u", scope.Budget(-1))
 		_, err := s.Patch(e.ctx, cart{})
 		e.ok(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,29 +114,39 @@ func TestNestedThroughATransaction(t *testing.T) {
 }
 
 // opposite has two change two scopes in opposite order, each holding the first when it goes
-// for the second, and returns what they were told.
-func opposite(e *env, o ...scope.Option) (told [2]error) {
-	var ready, done sync.WaitGroup
-	ready.Add(2)
-	names := []string{"a", "b"}
+// for the second, and returns what they were told; and whether they met: on a slow machine
+// the budget of one may be spent before the other has begun.
+func opposite(e *env, o ...scope.Option) (told [2]error, met bool) {
+	var (
+		done sync.WaitGroup
+		saw  [2]atomic.Bool
+	)
+	names, in := []string{"a", "b"}, []chan struct{}{make(chan struct{}), make(chan struct{})}
 	for i := range 2 {
 		done.Go(func() {
 			_, told[i] = at[cart](e, "thing", names[i], o...).Atomic(e.ctx, func(ctx context.Context, c cart) (cart, error) {
-				ready.Done()
-				ready.Wait()
+				close(in[i])
+				select {
+				case <-in[1-i]:
+				case <-ctx.Done():
+				}
+				if err := ctx.Err(); err != nil {
+					return c, err
+				}
+				saw[i].Store(true)
 				_, err := at[cart](e, "thing", names[1-i], o...).Inc(ctx, "total", 1)
 				return c, err
 			})
 		})
 	}
 	done.Wait()
-	return told
+	return told, saw[0].Load() && saw[1].Load()
 }
 
 // TestNestedInOppositeOrder verifies that two who hold what the other wants end with an error
 // within the budget, and that both scopes are free afterwards.
 func TestNestedInOppositeOrder(t *testing.T) {
-	free := func(e *env, told [2]error) {
+	free := func(e *env, told [2]error, met bool) bool {
 		e.Helper()
 		if told[0] == nil && told[1] == nil {
 			e.Error("both were told that it is done")
@@ -149,13 +160,20 @@ func TestNestedInOppositeOrder(t *testing.T) {
 			_, err := at[cart](e, "thing", id).Inc(e.ctx, "total", 1)
 			e.ok(err)
 		}
+		return met
 	}
-	each(t, func(e *env) { free(e, opposite(e, scope.Budget(300*time.Millisecond))) })
+	each(t, func(e *env) {
+		e.inTime(func(budget time.Duration) bool {
+			told, met := opposite(e, scope.Budget(budget))
+			return free(e, told, met)
+		})
+	})
 	t.Run("memory, as it is by default", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := &env{T: t, own: scope.InMemory(), ctx: freshWorkspace()}
 			begun := clock.Now()
-			free(e, opposite(e))
+			told, met := opposite(e)
+			e.equal("they met", free(e, told, met), true)
 			e.equal("it took", clock.Since(begun), scope.DefaultBudget)
 		})
 	})

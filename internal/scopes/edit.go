@@ -1,7 +1,6 @@
 package scopes
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -36,12 +35,28 @@ func Inc(field string, by int64) (Op, error) {
 // Patch merges a document into the state (RFC 7396).
 func Patch(patch []byte) (Op, error) {
 	value, err := State(patch)
-	return Op{name: opPatch, value: value, many: bytes.Count(value, []byte(":")) > manyMembers}, err
+	return Op{name: opPatch, value: value, many: membersOf(value) > manyMembers}, err
 }
 
 // manyMembers is how many members of a patch are left to a database: it looks through the
 // whole state for each.
 const manyMembers = 200
+
+// membersOf counts the members of all objects in a document.
+func membersOf(doc []byte) (n int) {
+	inText := false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case c == ':' && !inText:
+			n++
+		}
+	}
+	return n
+}
 
 // Push adds an item to the list in a field. A field that is missing is an empty list.
 func Push(field string, item []byte) (Op, error) {
@@ -66,7 +81,7 @@ func checkName(what, name string) error { return strict.Text(what, name, events.
 // it in its one form.
 func within(value []byte, around func(any) any) ([]byte, error) {
 	var v any = json.RawMessage(value)
-	doc, err := json.Marshal(around(v))
+	doc, err := write(around(v))
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the value is no JSON").Wrap(err)
 	}
@@ -76,7 +91,8 @@ func within(value []byte, around func(any) any) ([]byte, error) {
 	return canonical(value)
 }
 
-// Alone is what the edit makes of an empty state, but for nulls in it; nil if nothing.
+// Alone is what the edit makes of an empty state, but for nulls in it; nil if nothing. An inc
+// makes it 0 there: what a type can hold is the sum, not what is added.
 func (o Op) Alone() []byte {
 	if o.name == opPatch || o.name == opUnset {
 		return o.value
@@ -88,14 +104,14 @@ func (o Op) Alone() []byte {
 	case opSet:
 		doc = append(append(append(quoted(append(doc, '{'), o.key), ':'), o.value...), '}')
 	default:
-		doc = append(doc, o.value...)
+		doc = append(doc, '0')
 	}
 	return append(doc, '}')
 }
 
 // quoted adds a name to a document.
 func quoted(doc []byte, name string) []byte {
-	text, _ := json.Marshal(name) // of a text, it does not fail
+	text, _ := write(name) // of a text, it does not fail
 	return append(doc, text...)
 }
 
@@ -122,13 +138,23 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 	if next, err = write(fields); err != nil {
 		return nil, false, err
 	}
-	if len(next) > strict.MaxBytes && len(next) >= len(state) { // what makes it smaller is never refused
+	if len(next) > strict.MaxBytes && !smaller(next, state) { // what makes it smaller is never refused
 		return nil, false, tooLarge()
 	}
 	if state != nil && strict.Equal(state, next) {
 		return state, false, nil
 	}
 	return next, true, nil
+}
+
+// smaller says that a document is shorter than another would be in the same form.
+func smaller(next, state []byte) bool {
+	v, err := parse(state)
+	if err != nil {
+		return false
+	}
+	was, err := write(v)
+	return err == nil && len(next) < len(was)
 }
 
 func tooLarge() *fault.Error {
@@ -194,6 +220,20 @@ func add(old any, has bool, by any) (sum json.Number, ok bool) {
 		return "", false
 	}
 	return json.Number(strconv.FormatInt(s, 10)), true
+}
+
+// Told is a state as read after the edit, maybe much later, with what the edit's event tells
+// of it: the sum of an inc.
+func (o Op) Told(state []byte, sum int64) []byte {
+	if o.name != opInc {
+		return state
+	}
+	is := Op{name: opPatch, value: strconv.AppendInt(append(quoted([]byte{'{'}, o.field), ':'), sum, 10)}
+	is.value = append(is.value, '}')
+	if next, _, err := is.Apply(state); err == nil {
+		return next
+	}
+	return is.value
 }
 
 // refuse says what stands where the edit was to be made.

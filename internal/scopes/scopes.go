@@ -60,10 +60,12 @@ type DeleteArgs struct {
 }
 
 // Edited is a scope behind an edit. Its version is [events.None] where there is none. Where
-// the database's answer was lost, and only the event told of it, the state is nil.
+// the database's answer was lost, and only the event told of it, the state is nil, and the
+// sum that of an inc.
 type Edited struct {
 	Scope
 	Changed bool
+	Sum     int64
 }
 
 type result struct {
@@ -230,22 +232,16 @@ func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 // expected version [fault.Concurrency]; both leave everything as it is, and return the scope
 // as it was found.
 func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
-	e, _, err := edit(ctx, d, a)
-	return e, err
-}
-
-func edit(ctx context.Context, d store.Doer, a EditArgs) (e Edited, sum int64, err error) {
 	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
-		return e, 0, err
+		return Edited{}, err
 	}
 	if a.Op.many {
-		e, err = replace(ctx, d, a)
-		return e, 0, err
+		return replace(ctx, d, a)
 	}
 	r, err := editVerb.Do(ctx, d, a)
-	e = Edited{named(r, a.Kind, a.ID), r.applied}
+	e := Edited{named(r, a.Kind, a.ID), r.applied, r.sum}
 	if err != nil || r.applied {
-		return e, r.sum, err
+		return e, err
 	}
 	switch r.verdict {
 	case unchanged:
@@ -254,7 +250,7 @@ func edit(ctx context.Context, d store.Doer, a EditArgs) (e Edited, sum int64, e
 	default:
 		err = why(a.Op, e.Scope)
 	}
-	return e, r.sum, err
+	return e, err
 }
 
 // updater is an engine, as against a transaction.
@@ -302,7 +298,7 @@ func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost 
 	if fault.CodeOf(err) == fault.Concurrency {
 		return e, true, nil
 	}
-	return Edited{put, err == nil}, false, err
+	return Edited{Scope: put, Changed: err == nil}, false, err
 }
 
 // why says why an edit was refused.
@@ -336,8 +332,8 @@ func Add(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
 	if err != nil {
 		return Sum{}, err
 	}
-	e, sum, err := edit(ctx, d, EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
-	s := Sum{e.Scope, sum}
+	e, err := Edit(ctx, d, EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
+	s := Sum{e.Scope, e.Sum}
 	if err != nil {
 		return s, err
 	}

@@ -171,6 +171,12 @@ func (p *Places) Registry(ctx context.Context, d Doer, at Place, fresh bool) (*R
 	return p.registries.Resolve(ctx, d, at, fresh)
 }
 
+// Known returns where a workspace lives if that is known here: it does not change any more.
+func (p *Places) Known(name string) (Place, bool) {
+	shard, ok := p.known(name)
+	return Place{shard, name}, ok
+}
+
 func (p *Places) known(name string) (int16, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

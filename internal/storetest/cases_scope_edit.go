@@ -115,6 +115,35 @@ var scopeEditCases = []Case{
 		}
 		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put"})
 	}},
+	{"scope edit: numbers are compared as they are written, also in a large state, and never by their order", func(e *env) {
+		const one, two = "0.10000000000000000001", "0.10000000000000000002"
+		record := func(a, b string) string {
+			return `"b:` + one + `\\\",{}[1]":[` + strings.Repeat("0.5,", 2_000) + a + "," + b + `],"s":"\\",`
+		}
+		_, err := e.put(e.hf, "u", none, `{"f":{"k":{`+record(one, two)+`"y":1}},"l":[`+strings.Repeat("0.5,", 75_000)+`1],"x":`+one+`}`)
+		e.ok(err)
+		for i, c := range []struct {
+			op      scopes.Op
+			changed bool
+		}{
+			{e.op("patch", `{"x":`+two+`}`), true},
+			{e.op("patch", `{"x":`+two+`}`), false},
+			{e.op("patch", `{"f":{"k":{"a":-1.5}}}`), true}, // and is the last member, in SQLite
+			{e.op("set", `{"a":-1.5,`+record(one, two)+`"y":1}`), false},
+			{e.op("set", `{"a":-1.5,`+record(two, one)+`"y":1}`), true},
+			{e.op("patch", `{"f":{"k":{"0":0.25}}}`), true},
+			{e.op("set", `{"0":0.25,"a":-1.5,`+record(two, two)+`"y":1}`), true},
+			{e.op("set", `{"0":0.25,"a":-1.5,`+record(two, two)+`"y":1}`), false},
+		} {
+			ctx, stop := context.WithTimeout(e.ctx, 10*time.Second)
+			in := &env{T: e.T, hf: e.hf, db: e.db, ctx: ctx}
+			got, err := in.edit(in.hf, "u", c.op, nil, 0)
+			stop()
+			e.ok(err)
+			e.equal(fmt.Sprint("edit ", i, " changed"), got.Changed, c.changed)
+		}
+		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put", "patch", "patch", "set", "patch", "set"})
+	}},
 	{"scope edit: refused, it leaves everything, and returns what it found", func(e *env) {
 		for _, c := range []struct{ name, found string }{
 			{"inc", `{"f":"1"}`}, {"inc", `{"f":9223372036854775807}`}, {"push", `{"f":{}}`}, {"set", `{"f":[]}`}, {"unset", `{"f":1}`},

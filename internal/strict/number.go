@@ -26,7 +26,30 @@ func (s *scanner) number() error {
 	if why := fits(s.doc[start:s.pos], whole, s.doc[exp:s.pos]); why != "" {
 		return s.fail(start, "%s", why)
 	}
+	if s.plain && exp < s.pos && plainLength(string(s.doc[start:s.pos])) > MaxNumber {
+		return s.fail(start, "a number of more than %d bytes without its exponent", MaxNumber)
+	}
 	return nil
+}
+
+// plainLength is how many bytes a number has without its exponent and without zeros that
+// are worth nothing.
+func plainLength(lit string) int {
+	d, ok := decimalOf(lit)
+	n := 0
+	if d.negative {
+		n = 1
+	}
+	switch whole := len(d.digits) + d.exp; {
+	case !ok || d.digits == "":
+		return 1
+	case d.exp >= 0:
+		return n + whole
+	case whole > 0:
+		return n + len(d.digits) + len(".")
+	default:
+		return n + len("0.") - d.exp
+	}
 }
 
 // whole reads the digits before the point and returns how many there are.

@@ -20,6 +20,9 @@ type scanner struct {
 
 	// twins lets names differ by nothing but case.
 	twins bool
+
+	// plain holds numbers to [MaxNumber] as they are without their exponents.
+	plain bool
 }
 
 // step is a member's name, or an index where isIndex is set.

@@ -47,9 +47,11 @@ func Object(doc []byte) error {
 }
 
 // State is [Object] for what a program keeps, and not what comes through the door: its
-// names may be anybody's, ids say, and two of them may differ by nothing but case.
+// names may be anybody's, ids say, and two of them may differ by nothing but case. Its
+// numbers are kept without exponents, so what is too long without is refused: the state
+// could not be written again.
 func State(doc []byte) error {
-	s := scanner{doc: doc, twins: true}
+	s := scanner{doc: doc, twins: true, plain: true}
 	if err := s.document(nil); err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@
 -- $1 shard, $2 workspace, neither looked at, $3 shards as a JSON list, $4 needs as a JSON list of [kind, name]
 SELECT DISTINCT q.n - 1
   FROM jsonb_array_elements($4::text::jsonb) WITH ORDINALITY AS q(item, n)
- CROSS JOIN jsonb_array_elements_text($3::text::jsonb) AS t(shard)
+ CROSS JOIN jsonb_array_elements_text($3::text::jsonb) WITH ORDINALITY AS t(shard, k)
  CROSS JOIN (SELECT {now} AS now) AS c
  WHERE $1::smallint IS NOT NULL AND $2::text IS NOT NULL
    AND CASE q.item ->> 0
@@ -60,14 +60,14 @@ SELECT DISTINCT q.n - 1
             (SELECT true FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.pruned < s.first ORDER BY s.workspace, s.name LIMIT 1)
        WHEN 'old run' THEN
             (SELECT true FROM {schema}.run r WHERE r.shard = t.shard::smallint AND r.prune_at <= c.now ORDER BY r.prune_at LIMIT 1)
-       WHEN 'scope' THEN -- [shard, workspace, kind, id, version], -1 for none
+       WHEN 'scope' THEN -- [shard, workspace, kind, id, version], -1 for none; the shard is its own, known or not
             (SELECT w.seen IS DISTINCT FROM coalesce((
                     SELECT s.version FROM {schema}.scope s
-                     WHERE s.shard = t.shard::smallint AND s.workspace = w.workspace AND s.kind = w.kind AND s.id = w.id
+                     WHERE s.shard = w.shard AND s.workspace = w.workspace AND s.kind = w.kind AND s.id = w.id
                        AND s.state IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > c.now)), -1)
                FROM (SELECT (x.item ->> 0)::smallint AS shard, x.item ->> 1 AS workspace, x.item ->> 2 AS kind, x.item ->> 3 AS id, (x.item ->> 4)::bigint AS seen
                        FROM (SELECT (q.item ->> 1)::jsonb AS item) AS x) AS w
-              WHERE w.shard = t.shard::smallint)
+              WHERE t.k = 1)
        WHEN 'old scope' THEN
             (SELECT true FROM {schema}.scope s WHERE s.shard = t.shard::smallint AND s.expires_at <= c.now ORDER BY s.expires_at LIMIT 1)
        WHEN 'old request' THEN

@@ -2,8 +2,12 @@
 -- step of a path. A field that is null is as one that is missing, and what makes a state
 -- smaller is never refused.
 -- The verdict: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
--- Two states of the same length may be the same in another order. Numbers that SQLite rounds
--- are compared as they are written.
+-- A patch leaves the members that are there in their order, and lists hold objects in their
+-- one order, so another text is another state. Only a record that is set may be of the same
+-- length and the same in another order. SQLite rounds numbers of more than 15 digits: they are
+-- then compared as they are written. w is the texts of the numbers of both records in turn, cut
+-- out of what is left without strings; k is where those numbers stand. (The operator -> for
+-- each of them would look through the whole record for each.)
 -- ?1 shard, ?2 workspace, ?3 command, ?4 kind, ?5 scope, ?6 op (inc, patch, push, set, unset),
 -- ?7 field, ?8 key, ?9 value as JSON, ?10 want (NULL any, -1 none, -2 some), ?11 ttl in ms,
 -- ?12 correlation, ?13 causation, ?14 actor
@@ -11,7 +15,7 @@
 INSERT INTO holdfast_scope AS s
     (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
   WITH n AS MATERIALIZED (
-       SELECT b.now, b.version, b.alive, b.old,
+       SELECT b.now, b.version, b.alive, b.old, b.old -> (b.path || '.' || json_quote(?8)) AS record,
               CASE ?6
                       WHEN 'inc' THEN CASE WHEN b.type IS NULL THEN json_set(b.old, b.path, CAST(?9 AS INTEGER))
                                            WHEN b.type = 'integer' AND typeof(b.old ->> b.path) = 'integer'
@@ -37,11 +41,27 @@ SELECT ?1, ?2, ?4, ?5, f.version, n.state, n.now, n.now, n.now + ?11, f.version
  WHERE (?10 IS NULL OR ?10 = CASE WHEN n.alive THEN n.version ELSE -1 END OR (?10 = -2 AND n.alive))
    AND n.state IS NOT NULL AND (octet_length(n.state) <= 1048576 OR octet_length(n.state) < octet_length(n.old))
    AND CASE WHEN n.alive OR ?6 = 'unset' THEN n.state <> n.old ELSE true END
-   AND (?6 IN ('inc', 'push') OR NOT n.alive OR octet_length(n.state) <> octet_length(n.old)
-        OR EXISTS (SELECT j.fullkey, j.type, j.atom FROM json_tree(n.state) AS j
-                   EXCEPT SELECT j.fullkey, j.type, j.atom FROM json_tree(n.old) AS j)
-        OR EXISTS (SELECT j.fullkey, n.state -> j.fullkey FROM json_tree(n.state) AS j WHERE typeof(j.atom) = 'real'
-                   EXCEPT SELECT j.fullkey, n.old -> j.fullkey FROM json_tree(n.old) AS j WHERE typeof(j.atom) = 'real'))
+   AND (?6 <> 'set' OR NOT n.alive OR n.record IS NULL OR octet_length(n.record) <> octet_length(?9)
+        OR EXISTS (SELECT j.fullkey, j.type, j.atom FROM json_tree(?9) AS j
+                   EXCEPT SELECT j.fullkey, j.type, j.atom FROM json_tree(n.record) AS j)
+        OR (?9 GLOB '*' || replace('xxxxxxxxxxxxxxxx', 'x', '[.0-9]') || '*' AND
+            EXISTS (WITH d AS MATERIALIZED (SELECT '[' || n.record || ',' || ?9 || ']' AS both FROM n),
+                         r AS MATERIALIZED (
+                         SELECT string_agg(p.value, '' ORDER BY p.key) AS rest
+                           FROM d CROSS JOIN json_each('["' || replace(replace(replace(replace(d.both, '\\', ''), '\"', ''), '\', ''), '"', '","') || '"]') AS p
+                          WHERE p.key % 2 = 0),
+                         w AS MATERIALIZED (
+                         SELECT q.key AS nth, q.value AS text
+                           FROM json_each((SELECT json_group_array(p.value ORDER BY p.key)
+                                             FROM r CROSS JOIN json_each('["' || replace(replace(replace(replace(replace(replace(
+                                                  r.rest, '{', ','), '}', ','), '[', ','), ']', ','), ':', ','), ',', '","') || '"]') AS p
+                                            WHERE p.value GLOB '[-0-9]*')) AS q
+                          WHERE length(q.value) > 15),
+                         k AS MATERIALIZED (
+                         SELECT q.key AS nth, substr(q.value, length('$[0]') + 1) AS place
+                           FROM json_each((SELECT json_group_array(j.fullkey ORDER BY j.id) FROM d CROSS JOIN json_tree(d.both) AS j
+                                            WHERE j.type IN ('integer', 'real'))) AS q)
+                    SELECT 1 FROM k JOIN w ON w.nth = k.nth GROUP BY k.place, w.text HAVING count(*) < 2)))
 ON CONFLICT (shard, workspace, kind, id) DO UPDATE
    SET version = s.version + 1, state = excluded.state, updated_at = excluded.updated_at, expires_at = excluded.expires_at
 RETURNING version, state, 1

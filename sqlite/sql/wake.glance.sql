@@ -45,9 +45,9 @@ SELECT DISTINCT q.key
             SELECT 1 FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned WHERE s.shard = t.value AND s.pruned < s.first)
        WHEN 'old run' THEN EXISTS (
             SELECT 1 FROM holdfast_run AS r INDEXED BY holdfast_run_prune WHERE r.shard = t.value AND r.prune_at IS NOT NULL AND r.prune_at <= {now})
-       WHEN 'scope' THEN q.value ->> 1 ->> 0 = t.value AND q.value ->> 1 ->> 4 <> coalesce(( -- [shard, workspace, kind, id, version], -1 for none
+       WHEN 'scope' THEN t.key = 0 AND q.value ->> 1 ->> 4 <> coalesce(( -- [shard, workspace, kind, id, version], -1 for none; the shard is its own, known or not
             SELECT s.version FROM holdfast_scope AS s
-             WHERE s.shard = t.value AND s.workspace = q.value ->> 1 ->> 1 AND s.kind = q.value ->> 1 ->> 2 AND s.id = q.value ->> 1 ->> 3
+             WHERE s.shard = q.value ->> 1 ->> 0 AND s.workspace = q.value ->> 1 ->> 1 AND s.kind = q.value ->> 1 ->> 2 AND s.id = q.value ->> 1 ->> 3
                AND s.state IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > {now})), -1)
        WHEN 'old scope' THEN EXISTS (
             SELECT 1 FROM holdfast_scope AS s INDEXED BY holdfast_scope_expires WHERE s.shard = t.value AND s.expires_at IS NOT NULL AND s.expires_at <= {now})

@@ -1,0 +1,18 @@
+package scope
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Update runs f in one transaction, like [holdfast.Engine.Update], when it is the scope's turn
+// and within its budget, as if it were a change by [Scope.Atomic]: so what f changes of the
+// scope, through In with the transaction, does not race with other changes of this process.
+// With [holdfast.Engine.Update] alone it does: a transaction stands in no queue, and a function
+// of Atomic that meets it is tried again. f may be called again, and must not use the engine.
+func Update(ctx context.Context, e *holdfast.Engine, kind, id string, f func(context.Context, holdfast.Tx) error, o ...Option) error {
+	h := In[struct{}](e, kind, id, o...).handle
+	_, err := h.change(ctx, true, func(ctx context.Context, _ settings) (found, error) { return found{}, e.Update(ctx, f) })
+	return err
+}
