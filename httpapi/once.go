@@ -99,6 +99,11 @@ func (c *call) keptInTx() (answer any, err error) {
 	if c.route.before != nil {
 		c.route.before(c)
 	}
+	if c.route.update != nil { // what is done already is not waited for
+		if answer, done, err := c.again(); done || err != nil {
+			return answer, err
+		}
+	}
 	r := c.r
 	defer func() { c.r = r }()
 	run := c.route.update
@@ -123,7 +128,26 @@ func (c *call) keptInTx() (answer any, err error) {
 		}
 		return requests.Finish(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer))
 	})
+	c.r = r
+	if fault.CodeOf(err) == fault.MutationTimeout { // its twin may have been faster
+		if answer, done, _ := c.again(); done {
+			return answer, nil
+		}
+	}
 	return answer, err
+}
+
+// again answers a request that was made before, if it was.
+func (c *call) again() (answer any, done bool, err error) {
+	q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency)
+	switch {
+	case fault.CodeOf(err) == fault.NotFound, err == nil && q.State != requests.Done:
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	answer, err = c.replay(q)
+	return answer, true, err
 }
 
 func (c *call) keptUnderHold() (any, error) {

@@ -649,6 +649,37 @@ func TestAChangeThatTakesTooLong(t *testing.T) {
 	}, kinds)
 }
 
+// A request that was made is answered again at once, also while somebody else holds the line of
+// its scope for longer than the budget: told that it never will be made, its caller would make
+// it again under another key.
+func TestARepetitionDoesNotWaitInTheLine(t *testing.T) {
+	kinds := scope.Kinds(scope.Kind{Name: "quick", Budget: 50 * time.Millisecond})
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		for d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, nil, "Idempotency-Key", "k").StatusCode == 503 {
+			continue // this machine is slow: a key is there for that
+		}
+		begun, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		defer func() { close(free); <-ended }()
+		go func() {
+			_, err := scope.In[json.RawMessage](d.engine, "quick", "c", scope.Budget(-1)).Atomic(context.Background(),
+				func(_ context.Context, now json.RawMessage) (json.RawMessage, error) {
+					close(begun)
+					<-free
+					return now, nil
+				})
+			ended <- err
+		}()
+		<-begun
+		var now wire.ChangedScope
+		r := d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, &now, "Idempotency-Key", "k")
+		if r.StatusCode != 200 || r.Header.Get("Idempotency-Replayed") != "true" || now.Version != 0 || !now.Changed {
+			t.Errorf("the repetition is %d, %+v", r.StatusCode, now)
+		}
+		d.want(d.ask("POST", "scopes/quick/c/inc", `{"field":"m"}`, nil, "Idempotency-Key", "k"), 422, fault.KeyMismatch)
+		d.want(d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, nil, "Idempotency-Key", "l"), 503, fault.MutationTimeout)
+	}, kinds)
+}
+
 // The document of the API tells of the tags, of both kinds of bodies, and of the streams.
 func TestScopesInTheDocument(t *testing.T) {
 	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -162,9 +163,8 @@ func grafted(state, before, after []byte) ([]byte, error) {
 
 // graftedList does it for lists. An item that is as it was stays as it is written, wherever it
 // has gone. One that was changed keeps what the change does not speak of if it is known to be
-// the same one: by its id or, where no item has come, gone or moved, by its place. Otherwise it
-// is what it was made: it would be given what another item had. It says no where one of them is
-// no list.
+// the same one ([recognized]). Otherwise it is what it was made: it would be given what another
+// item had. It says no where one of them is no list.
 func graftedList(state, before, after []byte) (next []byte, ok bool, err error) {
 	s, okS := items(state)
 	b, okB := items(before)
@@ -173,24 +173,7 @@ func graftedList(state, before, after []byte) (next []byte, ok bool, err error) 
 		return nil, false, nil
 	}
 	from, changed, gone := paired(b, a)
-	byID := make(map[string]int, len(gone))
-	for _, j := range gone {
-		id := idOf(b[j])
-		if _, twice := byID[id]; twice {
-			j = -1 // it tells nothing
-		}
-		byID[id] = j
-	}
-	delete(byID, "")
-	stay := slices.Equal(changed, gone) && len(a) == len(b)
-	for _, i := range changed {
-		id := idOf(a[i])
-		if j, ok := byID[id]; ok {
-			from[i], byID[id] = j, -1
-		} else if stay && idOf(b[i]) == "" && id == "" && (len(changed) == 1 || alike(b[i], a[i])) {
-			from[i] = i
-		}
-	}
+	recognized(b, a, from, changed, gone)
 	for i, j := range from {
 		if j >= 0 {
 			if a[i], err = graftedItem(s[j], b[j], a[i]); err != nil {
@@ -240,30 +223,118 @@ func paired(b, a []json.RawMessage) (from, changed, gone []int) {
 	return from, changed, gone
 }
 
-// idOf is what tells an item of a list from others, if it has something that is called so.
-func idOf(item json.RawMessage) string {
-	m, _ := members(item)
+// recognized says of changed items which of the gone ones they were: the one with the same id;
+// else the one that has a text in common which no other item has, before or after; else the
+// one that has a number so. Where that names several, or is named by several, it is none of
+// them. A list in a list is known where it is the only one that changed, in its place.
+func recognized(b, a []json.RawMessage, from, changed, gone []int) {
+	if len(changed) == 0 || len(gone) == 0 {
+		return
+	}
+	if _, list := items(a[changed[0]]); list && len(changed) == 1 && slices.Equal(changed, gone) && len(a) == len(b) {
+		from[changed[0]] = gone[0]
+		return
+	}
+	was, is := signs(b), signs(a)
+	left := make(map[int]bool, len(gone))
+	for _, j := range gone {
+		left[j] = true
+	}
+	for _, kind := range []byte{'i', '"', '0'} {
+		claims := make(map[int]int) // the gone one, by the changed one; -1 if they are several
+		named := make(map[int]int)  // how many have claimed it
+		for _, i := range changed {
+			if from[i] >= 0 {
+				continue
+			}
+			for sign := range is.of[i] {
+				j, known := was.only[sign]
+				if _, mine := is.only[sign]; sign[0] != kind || !known || !mine || !left[j] || was.id[j] != "" && is.id[i] != "" && was.id[j] != is.id[i] {
+					continue
+				}
+				if other, claimed := claims[i]; claimed && other != j {
+					j = -1
+				} else if !claimed {
+					named[j]++
+				}
+				claims[i] = j
+			}
+		}
+		for i, j := range claims {
+			if j >= 0 && named[j] == 1 {
+				from[i] = j
+				delete(left, j)
+			}
+		}
+	}
+}
+
+// marks are what items of a list are known by: each begins with what it is, an id, a text or a
+// number.
+type marks struct {
+	of   []map[string]bool
+	id   []string
+	only map[string]int // the item, of what one alone has
+}
+
+func signs(all []json.RawMessage) marks {
+	m := marks{of: make([]map[string]bool, len(all)), id: make([]string, len(all)), only: make(map[string]int)}
+	twice := make(map[string]bool)
+	for i, item := range all {
+		m.of[i] = make(map[string]bool)
+		object, _ := members(item)
+		id := idName(object)
+		for name, value := range object {
+			kind := kindOf(value)
+			if kind == 0 {
+				continue
+			}
+			m.of[i][string(kind)+name+":"+string(value)] = true
+			if name == id {
+				m.id[i] = string(value)
+				m.of[i]["i"+string(value)] = true
+			}
+		}
+		for sign := range m.of[i] {
+			if _, known := m.only[sign]; known {
+				twice[sign] = true
+			}
+			m.only[sign] = i
+		}
+	}
+	for sign := range twice {
+		delete(m.only, sign)
+	}
+	return m
+}
+
+// idName is the name of what tells an item from others, if it has something that is called so.
+func idName(object map[string]json.RawMessage) string {
 	for _, is := range []string{"id", "uuid", "key"} {
-		for name, value := range m {
-			if strings.EqualFold(name, is) && !bytes.Equal(value, []byte("null")) {
-				return is + string(value)
+		if kindOf(object[is]) != 0 {
+			return is
+		}
+		for _, spelt := range slices.Sorted(maps.Keys(object)) {
+			if strings.EqualFold(spelt, is) && kindOf(object[spelt]) != 0 {
+				return spelt
 			}
 		}
 	}
 	return ""
 }
 
-// alike says of two items, of which neither has an id, that they may be one: they have
-// something in common, or are no objects.
-func alike(b, a json.RawMessage) bool {
-	was, _ := members(b)
-	is, object := members(a)
-	for name, value := range is {
-		if old, has := was[name]; has && strict.Equal(old, value) {
-			return true
-		}
+// kindOf is '"' of a text and '0' of a number; 0 of what tells nothing, such as one that is
+// empty or zero.
+func kindOf(value json.RawMessage) byte {
+	switch {
+	case len(value) == 0, string(value) == "0", string(value) == `""`:
+		return 0
+	case value[0] == '"':
+		return '"'
+	case value[0] == '-' || value[0] >= '0' && value[0] <= '9':
+		return '0'
 	}
-	return !object
+	return 0
 }
 
 // items returns those of a list; not ok if it is none.

@@ -3,6 +3,7 @@ package scope
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -138,14 +139,23 @@ func (s Scope[T]) fits(op scopes.Op, invalid error) error {
 		return invalid
 	}
 	alone := op.Alone()
-	var t T
-	if _, own := any(&t).(json.Unmarshaler); own || alone == nil { // it may look at all fields together
+	if alone == nil || ruled(reflect.TypeFor[T]()) {
 		return nil
 	}
+	var t T
 	if err := json.Unmarshal(alone, &t); err != nil {
 		return fault.New(fault.Validation, "a %T cannot hold this: %v", t, err).Wrap(err)
 	}
 	return nil
+}
+
+// ruled says of a type that it reads itself: it may look at all its fields together, and so
+// says nothing of one alone.
+func ruled(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 // found is a snapshot before it has a type.

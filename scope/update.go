@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
 )
 
 // Update runs f in one transaction, like [holdfast.Engine.Update], when it is the scope's turn
@@ -11,8 +13,12 @@ import (
 // scope, through In with the transaction, does not race with other changes of this process.
 // With [holdfast.Engine.Update] alone it does: a transaction stands in no queue, and a function
 // of Atomic that meets it is tried again. f may be called again, and must not use the engine.
+// The one option is [Budget]: what is said of changes goes to In.
 func Update(ctx context.Context, e *holdfast.Engine, kind, id string, f func(context.Context, holdfast.Tx) error, o ...Option) error {
 	h := In[struct{}](e, kind, id, o...).handle
+	if g := h.given; g.want != nil || g.TTL != 0 || g.Retries != 0 || g.meta != (events.Meta{}) {
+		return fault.New(fault.Validation, "of a transaction in a scope's turn only the budget can be said here: give the other options to scope.In, inside")
+	}
 	_, err := h.change(ctx, true, func(ctx context.Context, _ settings) (found, error) { return found{}, e.Update(ctx, f) })
 	return err
 }

@@ -55,8 +55,8 @@ func TestWhatATypeDoesNotKnowStaysWithItsItem(t *testing.T) {
 			`{"items":[{"id":4},{"id":1,"note":7,"s":"of-1"},{"id":2,"s":"of-2"},{"id":3,"s":"of-3"}]}`},
 		"an id twice tells nothing": {`{"items":[{"id":1,"s":"a"},{"id":1,"note":1,"s":"b"}]}`, func(l []item) []item { l[0].Note, l[1].Note = 5, 6; return l },
 			`{"items":[{"id":1,"note":5},{"id":1,"note":6}]}`},
-		"without ids, one changes": {`{"items":[{"note":1,"s":"a"},{"note":2,"s":"b"}]}`, func(l []item) []item { l[1].Note = 7; return l },
-			`{"items":[{"note":1,"s":"a"},{"note":7,"s":"b"}]}`},
+		"nothing tells that it is the same": {`{"items":[{"note":1,"s":"a"},{"note":2,"s":"b"}]}`, func(l []item) []item { l[1].Note = 7; return l },
+			`{"items":[{"note":1,"s":"a"},{"note":7}]}`},
 		"without ids, all are others": {`{"items":[{"note":1,"s":"a"},{"note":2,"s":"b"}]}`, func([]item) []item { return []item{{Note: 3}, {Note: 4}} },
 			`{"items":[{"note":3},{"note":4}]}`},
 		"without ids, they change places": {`{"items":[{"note":1,"s":"a"},{"note":2,"s":"b"}]}`, func(l []item) []item { return []item{l[1], l[0]} },
@@ -66,6 +66,57 @@ func TestWhatATypeDoesNotKnowStaysWithItsItem(t *testing.T) {
 			e := stores["memory"](t).in(t)
 			e.has("u", c.from)
 			change(e, "u", func(h *holder) { h.Items = c.do(h.Items) })
+			e.is("u", c.want, 1)
+		})
+	}
+}
+
+// TestItemsAreKnownByWhatOnlyTheyHave verifies it of items that need not have an id: what tells
+// them is a text or a number that no other has, and never where they stand.
+func TestItemsAreKnownByWhatOnlyTheyHave(t *testing.T) {
+	type item struct {
+		ID   int    `json:"id"` // 0 is written, and tells nothing
+		Name string `json:"name"`
+		N    int    `json:"n"`
+		Done bool   `json:"done"`
+	}
+	type holder struct {
+		Items []item             `json:"items"`
+		Rows  [][]map[string]int `json:"rows,omitempty"`
+		Refs  []map[string]any   `json:"refs,omitempty"`
+	}
+	const two = `{"items":[{"name":"a","n":1,"done":false,"s":"of-a"},{"name":"b","n":5,"done":false,"s":"of-b"}]}`
+	for name, c := range map[string]struct {
+		from string
+		do   func(*holder)
+		want string
+	}{
+		"all change": {two, func(h *holder) { h.Items[0].N, h.Items[1].N = 7, 7 },
+			`{"items":[{"name":"a","n":7,"done":false,"s":"of-a"},{"name":"b","n":7,"done":false,"s":"of-b"}]}`},
+		"all change, and change places": {two, func(h *holder) { h.Items = []item{{Name: "b", N: 6}, {Name: "a", N: 2}} },
+			`{"items":[{"name":"b","n":6,"done":false,"s":"of-b"},{"name":"a","n":2,"done":false,"s":"of-a"}]}`},
+		"each has the number that the other had": {two, func(h *holder) { h.Items[0].N, h.Items[1].N = 5, 1 },
+			`{"items":[{"name":"a","n":5,"done":false,"s":"of-a"},{"name":"b","n":1,"done":false,"s":"of-b"}]}`},
+		"one goes, and one comes": {two, func(h *holder) { h.Items = []item{h.Items[1], {Name: "c"}} },
+			`{"items":[{"name":"b","n":5,"done":false,"s":"of-b"},{"id":0,"name":"c","n":0,"done":false}]}`},
+		"the last goes, and one comes": {two, func(h *holder) { h.Items[1] = item{Name: "c"} },
+			`{"items":[{"name":"a","n":1,"done":false,"s":"of-a"},{"id":0,"name":"c","n":0,"done":false}]}`},
+		"all are others": {two, func(h *holder) { h.Items = []item{{Name: "x"}, {Name: "y"}} },
+			`{"items":[{"id":0,"name":"x","n":0,"done":false},{"id":0,"name":"y","n":0,"done":false}]}`},
+		"all are given an id": {two, func(h *holder) { h.Items[0].ID, h.Items[1].ID = 5, 6 },
+			`{"items":[{"id":5,"name":"a","n":1,"done":false,"s":"of-a"},{"id":6,"name":"b","n":5,"done":false,"s":"of-b"}]}`},
+		"one changes, and one comes": {two, func(h *holder) { h.Items[0].N = 7; h.Items = append(h.Items, item{Name: "c"}) },
+			`{"items":[{"name":"a","n":7,"done":false,"s":"of-a"},{"name":"b","n":5,"done":false,"s":"of-b"},{"id":0,"name":"c","n":0,"done":false}]}`},
+		"lists in a list change, and change places": {`{"items":[],"rows":[[{"n":1}],[{"n":2}]]}`,
+			func(h *holder) { h.Rows = [][]map[string]int{{{"n": 12}}, {{"n": 11}}} }, `{"items":[],"rows":[[{"n":12}],[{"n":11}]]}`},
+		"a number that is too large": {`{"items":[],"refs":[{"ref":12345678901234567891,"n":1},{"ref":5,"n":1}]}`,
+			func(h *holder) { h.Refs[0]["n"] = 7; h.Refs = append(h.Refs, map[string]any{"ref": 6}) },
+			`{"items":[],"refs":[{"ref":12345678901234567891,"n":7},{"ref":5,"n":1},{"ref":6}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := stores["memory"](t).in(t)
+			e.has("u", c.from)
+			change(e, "u", c.do)
 			e.is("u", c.want, 1)
 		})
 	}
@@ -206,20 +257,26 @@ func TestTransactionsInTheLine(t *testing.T) {
 		e.equal("errors", lost, "[]")
 		e.equal("tries of 40 functions", tries.Load(), 40)
 		e.is("u", `{"n":80}`, 80)
-		ended := make(chan struct{})
-		err := scope.Update(e.ctx, e.hf, "thing", "late", func(ctx context.Context, tx holdfast.Tx) error {
-			defer close(ended)
-			_, err := scope.In[number](tx, "thing", "late").Inc(ctx, "n", 1)
-			e.ok(err)
-			<-ctx.Done()
-			return nil
-		}, scope.Budget(time.Second))
-		e.refused(err, fault.MutationTimeout)
-		<-ended
+		e.inTime(func(budget time.Duration) (made bool) {
+			err := scope.Update(e.ctx, e.hf, "thing", "late", func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := scope.In[number](tx, "thing", "late").Inc(ctx, "n", 1)
+				if err != nil {
+					return err
+				}
+				made = true
+				<-ctx.Done()
+				return nil
+			}, scope.Budget(budget))
+			e.refused(err, fault.MutationTimeout)
+			return made
+		})
 		e.isNone("late")
-		_, err = e.raw("late").Inc(e.ctx, "n", 1)
+		_, err := e.raw("late").Inc(e.ctx, "n", 1)
 		e.ok(err)
 		e.refused(scope.Update(e.ctx, e.hf, "", "u", nil), fault.Validation)
+		for _, o := range []scope.Option{scope.At(0), scope.Absent(), scope.TTL(time.Hour), scope.Retries(1), scope.By("ann")} {
+			e.refused(scope.Update(e.ctx, e.hf, "thing", "u", nil, o), fault.Validation)
+		}
 	}, "sqlite", "postgres")
 }
 

@@ -157,11 +157,7 @@ func TestAnotherNodeFinishesARegistration(t *testing.T) {
 			open := s.hold(t, other, pgx.ReadCommitted)
 			appendTo(t, open.tx, "s", "unknown")
 			d := define("r", "^s$")
-			ctx, die := context.WithTimeout(context.Background(), 300*time.Millisecond)
-			defer die()
-			if _, err := reactions.Register(ctx, dying, d); err != nil {
-				t.Fatal(err)
-			}
+			registerUnsettled(t, dying, d)
 			if !noted {
 				s.must(t, dying, `UPDATE holdfast.reaction SET waits = NULL`)
 			}
@@ -177,6 +173,23 @@ func TestAnotherNodeFinishesARegistration(t *testing.T) {
 			eventually(t, "the other node settles it", func() bool { sweep(t, other); return settled(t, other, "r") })
 			same(t, "after the commit", drain(t, other, d), []string{"s 0 unknown"})
 		})
+	}
+}
+
+// registerUnsettled registers a reaction that waits for a transaction. It gives up the waiting
+// soon, but not before it has come so far, which a slow machine may need longer for.
+func registerUnsettled(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
+	t.Helper()
+	for limit := 300 * time.Millisecond; ; limit *= 2 {
+		ctx, soon := context.WithTimeout(context.Background(), limit)
+		_, err := reactions.Register(ctx, hf, d)
+		soon()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || limit > time.Minute {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -238,11 +251,7 @@ func TestAPreparedTransactionIsWaitedFor(t *testing.T) {
 	appendTo(t, hf, "warm", "w")
 	open := s.hold(t, hf, pgx.ReadCommitted)
 	appendTo(t, open.tx, "s", "e")
-	ctx, soon := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer soon()
-	if _, err := reactions.Register(ctx, hf, d); err != nil {
-		t.Fatal(err)
-	}
+	registerUnsettled(t, hf, d)
 	conn := open.Conn()
 	if _, err := conn.Exec(context.Background(), `PREPARE TRANSACTION 'two-phase'`); err != nil {
 		t.Fatal(err)
