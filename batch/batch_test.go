@@ -182,7 +182,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 				return "", ctx.Err()
 			}
 			return "out-" + i.Key, nil
-		}, batch.Options{Parallel: parallel, Lease: 300 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
+		}, batch.Options{Parallel: parallel, Lease: 1500 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
 			after.Add(1)
 			if u.State != "cancelled" || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
 				t.Errorf("undoes %+v", u)

@@ -45,7 +45,7 @@ func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := serving(t, hf)
 		a, b := define("a", "^s"), define("b", "")
-		a.Lease = 300 * time.Millisecond // to be renewed more often than what there was before
+		a.Lease = 1500 * time.Millisecond // to be renewed more often than what there was before
 		register(t, hf, a)
 		register(t, hf, b)
 		told, goOn, free := make(chan string, 10), make(chan struct{}), make(chan struct{})
