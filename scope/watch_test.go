@@ -286,7 +286,7 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 		e.ok(err)
 		e.has("1", `{"n":1}`)
 		other := e.other()
-		running(e)
+		runEngine(e.T, e.hf)
 		pass(1) // the node looks for those who watch from now on
 		var (
 			all   []<-chan scope.Change[json.RawMessage]
@@ -327,19 +327,6 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 		e.absent(next(e, all[0]).Snapshot, -1, false)
 		if n := gets.Load(); n > many/5 && early() {
 			e.Errorf("three changes had %d watchers look %d times", many, n)
-		}
-	})
-}
-
-// running has the engine run until the test ends.
-func running(e *env) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- e.hf.Run(ctx) }()
-	e.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			e.Error(err)
 		}
 	})
 }

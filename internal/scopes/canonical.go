@@ -16,7 +16,7 @@ func canonical(doc []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := write(v)
+	out, err := Write(v)
 	if err == nil && len(out) > strict.MaxBytes { // numbers are longer without their exponents
 		return nil, tooLarge()
 	}
@@ -38,11 +38,8 @@ func parse(doc []byte) (any, error) {
 }
 
 // Write writes a value as JSON, with no more bytes than it takes: json.Marshal makes six of
-// each angle bracket.
-func Write(v any) ([]byte, error) { return write(v) }
-
-// write writes a value in its one form.
-func write(v any) ([]byte, error) {
+// each angle bracket. What was parsed comes out in its one form.
+func Write(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)

@@ -81,7 +81,7 @@ func checkName(what, name string) error { return strict.Text(what, name, events.
 // it in its one form.
 func within(value []byte, around func(any) any) ([]byte, error) {
 	var v any = json.RawMessage(value)
-	doc, err := write(around(v))
+	doc, err := Write(around(v))
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the value is no JSON").Wrap(err)
 	}
@@ -111,7 +111,7 @@ func (o Op) Alone() []byte {
 
 // quoted adds a name to a document.
 func quoted(doc []byte, name string) []byte {
-	text, _ := write(name) // of a text, it does not fail
+	text, _ := Write(name) // of a text, it does not fail
 	return append(doc, text...)
 }
 
@@ -135,7 +135,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if next, err = write(fields); err != nil {
+	if next, err = Write(fields); err != nil {
 		return nil, false, err
 	}
 	if len(next) > strict.MaxBytes && !smaller(next, state) { // what makes it smaller is never refused
@@ -153,7 +153,7 @@ func smaller(next, state []byte) bool {
 	if err != nil {
 		return false
 	}
-	was, err := write(v)
+	was, err := Write(v)
 	return err == nil && len(next) < len(was)
 }
 
@@ -238,7 +238,7 @@ func (o Op) Told(state []byte, sum int64) []byte {
 
 // refuse says what stands where the edit was to be made.
 func (o Op) refuse(old any, want string) error {
-	found, err := write(old)
+	found, err := Write(old)
 	if err != nil {
 		found = []byte("unreadable")
 	}

@@ -13,9 +13,10 @@ import (
 // needs a [Pulse] knows leaves the looking to that when it has come so far, and looks
 // by itself once a minute.
 const (
-	eager  = 25 * time.Millisecond
-	idle   = time.Second
-	seldom = time.Minute
+	eager = 25 * time.Millisecond
+	idle  = time.Second
+	// Seldom is how often one who rests looks all the same.
+	Seldom = time.Minute
 )
 
 // Poller looks for something to do, again and again.
@@ -68,7 +69,7 @@ func (p *Poller) rest(ctx context.Context, woken <-chan struct{}, d time.Duratio
 		r := &rest{needs: p.Needs, due: make(chan struct{}, 1)}
 		if end, ok := p.Hub.lieDown(r); ok {
 			defer end()
-			due, d = r.due, seldom
+			due, d = r.due, Seldom
 		}
 	}
 	timer := time.NewTimer(clock.Jitter(d))

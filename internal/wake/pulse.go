@@ -107,9 +107,6 @@ func (h *Hub) rests() (all []*rest) {
 	return all
 }
 
-// Seldom is how often one who rests looks all the same.
-const Seldom = seldom
-
 // Rest leaves the looking for a need to the pulse, if there is one: due gets a value when
 // there is some. One who rests so must call end.
 func (h *Hub) Rest(need Need) (due <-chan struct{}, end func(), ok bool) {
