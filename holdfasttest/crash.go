@@ -32,8 +32,8 @@ type Scenario struct {
 	Recover func(context.Context, *holdfast.Engine) error
 	// Check says what is wrong with the end, if anything.
 	Check func(context.Context, *holdfast.Engine) error
-	// Pairs also strikes at every point that follows each single fault
-	// (SQLite only: there are many).
+	// Pairs also strikes a second time, at the points that follow each single
+	// fault (SQLite only: there are many).
 	Pairs bool
 	// Databases are the databases to run on: "sqlite" and "postgres", which
 	// is the default.
@@ -44,20 +44,16 @@ type Scenario struct {
 // "7:after" or "7:after,2:before". A failure prints it.
 const CaseVar = "HOLDFAST_CRASH_CASE"
 
-// AllVar names the environment variable that, set, has [Crash] run every case
-// also with the race detector, where otherwise of many one in seven is run.
-const AllVar = "HOLDFAST_CRASH_ALL"
-
-// SomeVar names the environment variable that has [Crash] run, of many cases, one in so many on
-// PostgreSQL, where each takes ten times as long: 3, 5 or 7; and one in three on SQLite.
-const SomeVar = "HOLDFAST_CRASH_SOME"
-
 // Crash runs a scenario once for every point at which the engine meets its
 // database and every fault that can strike there: the process dies before or
 // after the point, the point is executed or not and the answer is lost, the
 // caller's context ends. After each the scenario's Check and the invariants of
 // [holdfast.Engine.Check] must hold. A failure prints the case, the points that
 // it met, and one command that replays it.
+//
+// How many of the cases are run depends on HOLDFAST_TEST_LEVEL: "test", the default,
+// samples them; "check" runs every single fault on SQLite and samples the rest;
+// "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the test's name.
 //
 // The faults in a case are numbered from the point where the one before them
 // struck, so the second of a pair strikes while the first is being recovered

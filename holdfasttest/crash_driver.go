@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -19,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // crashDriver runs a scenario on one kind of database.
@@ -59,27 +59,45 @@ func (d *crashDriver) run() {
 	}
 	begun := clock.Now()
 	single := singles(len(points))
-	if len(single) > manySingles && !d.pairs {
-		single = thinned(single)
-	}
-	if stride, err := strconv.Atoi(os.Getenv(SomeVar)); err == nil && len(single) > manySingles && slices.Contains([]int{3, 5, 7}, stride) {
-		if !d.slow {
-			stride = 3
-		}
-		single = oneIn(stride, single)
-	}
-	one := d.cases(workers, single)
+	one := d.cases(workers, d.sample(single, d.mostSingles()))
 	all := one
 	if d.pairs {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, thinned(pairs(one)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(24, 500, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
-	d.t.Logf("%d points, %d cases (%d of two faults) in %s: %.0f cases/s",
-		len(points), len(all), len(all)-len(one), took.Round(time.Millisecond), float64(len(all))/took.Seconds())
+	d.t.Attr(casesAttr, strconv.Itoa(len(all)))
+	d.t.Logf("%d points, %d of %d single faults and %d pairs in %s: %.0f cases/s, seed %d",
+		len(points), len(one), len(single), len(all)-len(one), took.Round(time.Millisecond), float64(len(all))/took.Seconds(), testlevel.Seed())
+}
+
+// casesAttr is the attribute with the number of cases that a test ran.
+const casesAttr = "holdfast.crash.cases"
+
+// mostSingles is how many cases of one fault are run; 0 is all of them. A case on
+// PostgreSQL takes several times as long as one on SQLite.
+func (d *crashDriver) mostSingles() int {
+	if d.slow {
+		return testlevel.Pick(8, 40, 0)
+	}
+	return testlevel.Pick(24, 0, 0)
+}
+
+// sample returns at most that many cases, chosen by the seed and spread evenly: the
+// stride is odd, and so prime to the eight faults of a point, so that each kind of
+// fault and each part of the scenario is among them.
+func (d *crashDriver) sample(all [][]crash.Strike, most int) (few [][]crash.Strike) {
+	if most == 0 || len(all) <= most {
+		return all
+	}
+	stride := (len(all)+most-1)/most | 1
+	for i := testlevel.Rand(d.t).IntN(stride); i < len(all); i += stride {
+		few = append(few, all[i])
+	}
+	return few
 }
 
 func (d *crashDriver) worker(log slog.Handler) *crashWorker {
@@ -111,27 +129,6 @@ func (d *crashDriver) count(w *crashWorker) []crash.Point {
 		d.t.Fatal("the scenario does nothing with the engine")
 	}
 	return first.points
-}
-
-// manySingles is how many cases of one fault are run in full also with the race
-// detector.
-const manySingles = 100
-
-// thinned leaves out most cases where the race detector is at work: SQLite is
-// then twenty times slower, and one goroutine races with nobody. The stride is
-// prime to the number of faults, so that each of them is among those left.
-func thinned(all [][]crash.Strike) (few [][]crash.Strike) {
-	if !raceDetector || os.Getenv(AllVar) != "" {
-		return all
-	}
-	return oneIn(7, all)
-}
-
-func oneIn(stride int, all [][]crash.Strike) (few [][]crash.Strike) {
-	for i := 0; i < len(all); i += stride {
-		few = append(few, all[i])
-	}
-	return few
 }
 
 // fewCases is how many cases a database is used for: what steps a whole shard takes longer

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -239,7 +240,7 @@ func findsAndReplays(t *testing.T, db, says string) {
 func failing(t *testing.T, run, only string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run="+run)
-	cmd.Env = append(os.Environ(), plantedVar+"=1", holdfasttest.AllVar+"=1", holdfasttest.CaseVar+"="+only)
+	cmd.Env = append(os.Environ(), plantedVar+"=1", testlevel.LevelVar+"=crash", holdfasttest.CaseVar+"="+only)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // crashWorker runs cases, one after the other, on a database of its own: each in
@@ -19,8 +20,7 @@ type crashWorker struct {
 	plan crash.Plan
 	log  *slog.Logger
 	// keep leaves the database open when the engine dies, and opens only the
-	// engine anew: with the race detector, opening SQLite takes as long as
-	// fifty writes.
+	// engine anew: opening a database takes as long as fifty writes.
 	keep bool
 
 	hf *holdfast.Engine // nil when it is not open
@@ -30,7 +30,7 @@ type crashWorker struct {
 var crashCases atomic.Int64
 
 func newCrashWorker(s Scenario, db holdfast.Database, log *slog.Logger) *crashWorker {
-	return &crashWorker{s: s, db: crash.Keep(db), log: log, keep: raceDetector}
+	return &crashWorker{s: s, db: crash.Keep(db), log: log, keep: testlevel.Current() < testlevel.Crash}
 }
 
 // close frees everything. A dead engine may be closed too.

@@ -81,6 +81,9 @@ func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.
 	})
 }
 
+// databaseAttr is the attribute with the database that a test was given.
+const databaseAttr = "holdfast.database"
+
 // SQLite returns the path of a database file of the test's own, with Holdfast's
 // schema in it, in the test's temporary folder.
 func SQLite(t testing.TB) string {
@@ -93,6 +96,7 @@ func SQLite(t testing.TB) string {
 	if err := os.WriteFile(path, schema, 0o600); err != nil {
 		t.Fatalf("sqlite: %v", err)
 	}
+	t.Attr(databaseAttr, "sqlite")
 	return path
 }
 
@@ -128,6 +132,7 @@ func PostgreSQL(t testing.TB) string {
 		t.Fatalf("postgresql: %v", err)
 	}
 	t.Cleanup(drop)
+	t.Attr(databaseAttr, "postgres")
 	return url
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -361,7 +362,7 @@ func (m *maker) request(r httpapi.Route, seen []string) *http.Request {
 // refused, never with an error of ours; and what is answered is as the document says.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
 	t.Parallel()
-	const seed, rounds = 7, 200
+	const seed = 7
 	d := newDoor(t, holdfasttest.Open(t, invoices(nil), stream.Feed(stream.FeedOptions{})), httpapi.Options{NoKeys: true, SecretKeys: sealing})
 	for _, id := range []string{"i1", "i2"} {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -370,7 +371,7 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 	t.Logf("the seed is %d", seed)
 	var seen []string
 	answered := make(map[string]int)
-	for range rounds {
+	for range testlevel.Pick(20, 200, 2000) {
 		for _, r := range d.api.Routes() {
 			req := m.request(r, seen)
 			text := fmt.Sprintf("%s %s %v", req.Method, req.URL, req.Header)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,9 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
-
-// pairsVar has every scenario run with two faults at a time too, on SQLite.
-const pairsVar = "HOLDFAST_PAIRS"
 
 const fxCrashConfig = `{
   "workflow": "crash", "owning_module": "fx", "initial_status": "open", "status_types": ["open", "closing", "closed"],
@@ -43,7 +39,6 @@ type fxCrash struct {
 	ends []string
 	// person resolves what is uncertain at the end.
 	person bool
-	pairs  bool
 
 	mu    sync.Mutex
 	cases map[string]*fxCase
@@ -281,7 +276,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 
 func (c *fxCrash) run(t *testing.T, name string) {
 	t.Helper()
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: c.pairs || os.Getenv(pairsVar) != ""})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: true})
 }
 
 // fxCharge is an effect that notes its call.
@@ -334,7 +329,7 @@ func TestCrashOfAStep(t *testing.T) {
 				}
 				return got(k, r, err)
 			}},
-		"probe": {safety: Journaled(), pairs: true, ends: settledOrBack,
+		"probe": {safety: Journaled(), ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, k.asks())
 				return got(k, r, err)

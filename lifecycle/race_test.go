@@ -2,8 +2,6 @@ package lifecycle_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,22 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 const (
-	// roundsVar is how many rounds the races between processes have, for the long
-	// suite.
-	roundsVar = "HOLDFAST_RACE_ROUNDS"
 	processes = 4
 	each4     = 16 // callers in each process
 )
-
-func rounds(otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(roundsVar)); err == nil {
-		return n
-	}
-	return otherwise
-}
 
 // crowd is some processes, with all that they say in one place.
 type crowd struct {
@@ -87,7 +76,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		c := newCrowd(t, db)
-		for r := range rounds(20) {
+		for r := range testlevel.Pick(5, 20, 1000) {
 			id := fmt.Sprint("r", r)
 			w.create(id)
 			c.fire("close", id)
@@ -132,7 +121,7 @@ func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		c := newCrowd(t, db)
-		for r := range rounds(20) {
+		for r := range testlevel.Pick(5, 20, 1000) {
 			step := []string{"note", "skip"}[r%2]
 			id := fmt.Sprint("r", r)
 			w.create(id)

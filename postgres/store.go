@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -133,22 +134,54 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	texts, err := texts(s.schema, movable)
+	all := loadStatements(s.schema, movable)
+	if all.err != nil {
+		return all.err
+	}
+	s.verbs = all.verbs
+	return store.Retry(ctx, func() error { return s.parse(ctx, all) })
+}
+
+// statements is the SQL of every verb in a schema. The verbs that a program links
+// do not change while it runs, so it is made once a process.
+type statements struct {
+	texts store.Texts
+	verbs map[string]verb
+	err   error
+	// parsed are the shapes of schemas against which every text was parsed.
+	parsed sync.Map
+}
+
+type statementsKey struct {
+	schema  string
+	movable bool
+}
+
+var allStatements sync.Map // statementsKey → func() *statements
+
+func loadStatements(schema string, movable bool) *statements {
+	load, _ := allStatements.LoadOrStore(statementsKey{schema, movable},
+		sync.OnceValue(func() *statements { return newStatements(schema, movable) }))
+	return load.(func() *statements)()
+}
+
+func newStatements(schema string, movable bool) *statements {
+	texts, err := texts(schema, movable)
+	if err == nil {
+		err = texts.Missing(store.Decls())
+	}
 	if err != nil {
-		return err
+		return &statements{err: err}
 	}
-	if err := texts.Missing(store.Decls()); err != nil {
-		return err
-	}
-	s.verbs = make(map[string]verb, len(texts))
+	all := &statements{texts: texts, verbs: make(map[string]verb, len(texts))}
 	for _, d := range store.Decls() {
 		v := verb{text: texts[d.Name], fast: texts[d.Name+".fast"], group: texts[d.Name+".group"],
 			unmarked: texts[d.Name+".unmarked"], groupUnmarked: texts[d.Name+".group.unmarked"]}
 		v.group = cmp.Or(v.group, v.text)
 		v.unmarked, v.groupUnmarked = cmp.Or(v.unmarked, v.text), cmp.Or(v.groupUnmarked, v.group)
-		s.verbs[d.Name] = v
+		all.verbs[d.Name] = v
 	}
-	return store.Retry(ctx, func() error { return s.parse(ctx, texts) })
+	return all
 }
 
 // movable says whether tests may move this database's time.
@@ -160,19 +193,41 @@ func (s *Store) movable(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-func (s *Store) parse(ctx context.Context, texts store.Texts) error {
+// parse has the server parse every statement, unless this process has seen them
+// parsed against a schema of the same shape: what parsing looks at is the shape.
+// Parsing is most of what opening costs.
+func (s *Store) parse(ctx context.Context, all *statements) error {
 	link, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return s.fault(err)
 	}
 	defer link.Release()
-	for _, text := range texts {
+	var shape string
+	if err := link.QueryRow(ctx, shapeSQL, s.schema).Scan(&shape); err != nil {
+		return s.fault(err)
+	}
+	shape = s.version + " " + shape
+	if _, known := all.parsed.Load(shape); known {
+		return nil
+	}
+	for _, text := range all.texts {
 		if _, err := link.Conn().PgConn().Prepare(ctx, "", text, nil); err != nil {
 			return s.fault(err)
 		}
 	}
+	all.parsed.Store(shape, true)
 	return nil
 }
+
+// shapeSQL digests what a statement can refer to in a schema: the columns of its
+// relations and the signatures of its functions.
+const shapeSQL = `SELECT md5(coalesce(string_agg(o.part, ',' ORDER BY o.part COLLATE "C"), ''))
+  FROM (SELECT concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid) AS part
+          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+         WHERE c.relnamespace = to_regnamespace(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped
+         UNION ALL
+        SELECT concat_ws(' ', p.proname, p.prokind, p.proargtypes, p.prorettype)
+          FROM pg_catalog.pg_proc p WHERE p.pronamespace = to_regnamespace(quote_ident($1))) o`
 
 // Do runs a command and commits it: for a write, one statement in one round
 // trip, which is its own transaction and may serve other callers too.

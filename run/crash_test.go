@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -183,7 +182,7 @@ func TestCrashOfARun(t *testing.T) {
 	w := &world{calls: make(map[string]int)}
 	def := w.whole()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
-		Pairs: os.Getenv("HOLDFAST_PAIRS") != "",
+		Pairs: true,
 		Parts: func() []holdfast.Part { return []holdfast.Part{w.invoices(), run.Serve(def)} },
 		Do: func(ctx context.Context, e *holdfast.Engine) error {
 			l, err := lifecycle.Named(ctx, e, "invoice")
@@ -286,7 +285,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 		if p.ends == nil {
 			p.ends = []string{"COMPLETED"}
 		}
-		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Pairs: os.Getenv("HOLDFAST_PAIRS") != "",
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Pairs: true,
 			Parts: func() []holdfast.Part { return []holdfast.Part{run.Serve(p.def)} },
 			Do: func(ctx context.Context, e *holdfast.Engine) error {
 				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))

@@ -3,7 +3,6 @@ package run_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,13 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
-
-// millionVar has the test of many finished runs take a million.
-const millionVar = "HOLDFAST_MILLION"
 
 // counting is a database that counts what is written through it, by verb.
 type counting struct {
@@ -81,10 +78,7 @@ func five() *run.Definition {
 // Verifies that a run of five plain steps on the node that starts it is six transactions:
 // its start, and one a step; also where there are very many finished runs.
 func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
-	finished := 5_000
-	if os.Getenv(millionVar) != "" {
-		finished = 1_000_000
-	}
+	finished := testlevel.Pick(5_000, 20_000, 1_000_000)
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

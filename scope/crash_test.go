@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
 )
-
-// pairsVar has the scenarios run with two faults at a time too, on SQLite.
-const pairsVar = "HOLDFAST_PAIRS"
 
 // paid is a marker of what was paid, and what it adds up to.
 type paid struct {
@@ -46,7 +42,7 @@ func TestCrashOfAMarkerAndWhatItMarks(t *testing.T) {
 			}
 			return err
 		},
-		Pairs: os.Getenv(pairsVar) != "",
+		Pairs: true,
 	})
 }
 
@@ -165,6 +161,6 @@ func TestCrashOfWhatEnds(t *testing.T) {
 			}
 			return err
 		},
-		Pairs: os.Getenv(pairsVar) != "",
+		Pairs: true,
 	})
 }

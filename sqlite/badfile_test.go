@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -100,7 +101,7 @@ func readFile(t *testing.T, path string) []byte {
 }
 
 func writeRandom(t *testing.T, path string) {
-	seed := rand.Uint64()
+	seed := testlevel.Seed()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	content := make([]byte, 20_000)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // perform runs a program as a process, which starts and kills its own.
@@ -27,6 +28,7 @@ func perform(t *testing.T, program string, args ...string) (output string, ok bo
 // TestOneCredit verifies that, while processes race and are killed, each
 // invoice is charged and credited once, and nothing stays claimed.
 func TestOneCredit(t *testing.T) {
+	testlevel.Long(t)
 	databases := map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + holdfasttest.SQLite(t) },
 		"postgres": func(t *testing.T) string { return holdfasttest.PostgreSQL(t) },
@@ -85,6 +87,7 @@ var mistakes = map[string][]change{
 // TestMistakes verifies that the program's questions find what they are asked for: a
 // second charge, where the gateway is called without the journal.
 func TestMistakes(t *testing.T) {
+	testlevel.Long(t)
 	for name, changes := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			program := build(t, changes)

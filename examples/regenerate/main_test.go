@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // perform runs a program as a process, which starts and kills its own.
@@ -27,6 +28,7 @@ func perform(t *testing.T, program string, args ...string) (output string, ok bo
 // TestOneClone verifies that, while processes race and are killed, each
 // invoice is replaced by one clone, and nothing stays claimed.
 func TestOneClone(t *testing.T) {
+	testlevel.Long(t)
 	databases := map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + holdfasttest.SQLite(t) },
 		"postgres": func(t *testing.T) string { return holdfasttest.PostgreSQL(t) },
@@ -72,6 +74,7 @@ var mistakes = map[string][]change{
 // TestMistakes verifies that the program's questions find what they are asked for: two
 // clones, where the writes are not in the step's transaction.
 func TestMistakes(t *testing.T) {
+	testlevel.Long(t)
 	for name, changes := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			program := build(t, changes)

@@ -113,7 +113,7 @@ var Rules = slices.Concat(
 			Why: "the shapes of the wire are plain values",
 		},
 		{
-			Pkg: "holdfasttest/...", May: join(core, adapters, []string{root, "internal/pgtest"}), Libs: anyLib,
+			Pkg: "holdfasttest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel"}), Libs: anyLib,
 			Why: "users' tests and ours start an engine on a real database",
 		},
 	},
@@ -170,6 +170,11 @@ var Rules = slices.Concat(
 			Pkg: "internal/pgtest/...", May: []string{"internal/clock", "fault"}, Libs: []string{"github.com/jackc/pgx/v5"},
 			Why: "a PostgreSQL for tests knows nothing of what is tested",
 		},
+		{Pkg: "internal/testlevel", Why: "how thorough a test is depends on nothing that is tested"},
+		{
+			Pkg: "internal/testrun", May: []string{"internal/clock", "internal/pgtest", "internal/testlevel"},
+			Why: "what runs the tests knows nothing of what is tested",
+		},
 		{Pkg: "internal/archtest", Why: "what judges the house stands on the standard library alone"},
 	},
 )
@@ -184,7 +189,7 @@ type Confinement struct {
 // Confined are the imports that are kept to few places.
 var Confined = []Confinement{
 	{
-		Import: "testing", Only: []string{"holdfasttest/...", "internal/storetest/..."},
+		Import: "testing", Only: []string{"holdfasttest/...", "internal/testlevel", "internal/testrun", "internal/storetest/..."},
 		Why: "a program that imports testing carries its flags",
 	},
 	{

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -165,7 +166,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 		for range 4 {
 			nodes = append(nodes, start(t, db))
 		}
-		untouched := 0
+		untouched, rounds := 0, testlevel.Pick(20, 300, 5000)
 		for i := range rounds {
 			id := fmt.Sprint("b", i)
 			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Parallel: 8, Items: work(20, 3)})

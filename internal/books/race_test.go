@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -23,10 +24,7 @@ var modes = []books.Mode{books.Archive, books.Tombstone, books.Restart}
 // stream is closed; and that versions go on without a gap.
 func TestCloseRacesAppends(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		rounds := 500
-		if testing.Short() {
-			rounds = 50
-		}
+		rounds := testlevel.Pick(50, 500, 5000)
 		var before, after, refusals int
 		for i := range rounds {
 			r := &round{hf: hf, stream: fmt.Sprint("s", i), mode: modes[i%3], exports: i%2 == 0}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"pgregory.net/rapid"
 )
 
@@ -128,6 +129,7 @@ func TestJSON(t *testing.T) {
 
 // Parse reads what JSON writes, whatever it is.
 func TestJSONIsReadBack(t *testing.T) {
+	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDefinition(t)
 		back, found := Parse(d.JSON())

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 var update = flag.Bool("update", false, "write what is drawn to testdata/golden")
@@ -67,7 +69,7 @@ func TestEdgesMerge(t *testing.T) {
 // On graphs of all kinds, nothing covers anything: statuses and labels are apart,
 // inside the picture, and no line runs through one that is not its own.
 func TestNothingOverlaps(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testlevel.Seed()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	configs := []*Config{load(t, "billing.yaml"), load(t, "invoice.yaml"), {}, {StatusTypes: []string{"alone"}}}

@@ -72,10 +72,13 @@ func giveAway(path string) error {
 	return os.Chown(path, int(who.Uid), int(who.Gid))
 }
 
-// tempRoot is where directories are made: the usual place, unless we are root
-// and it is a private one, where the server's user could neither enter nor
-// clean up.
+// tempRoot is where directories are made: in memory if there is room, else the usual
+// place, unless we are root and it is a private one, where the server's user could
+// neither enter nor clean up.
 func tempRoot() string {
+	if dir, ok := Memory(); ok {
+		return dir
+	}
 	dir := os.TempDir()
 	if os.Geteuid() != 0 || openToAll(dir) {
 		return dir

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,17 +23,6 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
-
-// secondsVar is how long the writers of the long tests write, for the long suite.
-const secondsVar = "HOLDFAST_SECONDS"
-
-func writing() time.Duration {
-	n, err := strconv.Atoi(os.Getenv(secondsVar))
-	if err != nil {
-		return time.Second
-	}
-	return time.Duration(n) * time.Second
-}
 
 // site is a database that several engines can be opened on.
 type site struct{ url, path string }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -122,7 +123,7 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 		eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
 		c := s.node(t, j.once("late", false), j.once("now", true))
 		w.late.Store(true)
-		_ = clock.Wait(ctx, writing())
+		_ = clock.Wait(ctx, testlevel.Pick(0, time.Second, time.Minute))
 		from := w.count.Load()
 		eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
 		stop()
@@ -418,6 +419,7 @@ func TestAnAppendWakesAnIdleNode(t *testing.T) {
 // TestAnIdleNodeWithReactionsAsksSeldom verifies that a node that serves
 // reactions, with nothing to do, asks PostgreSQL at most twice a second.
 func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	s := site{url: holdfasttest.PostgreSQL(t)}
 	var parts []holdfast.Part

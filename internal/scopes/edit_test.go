@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -172,6 +173,7 @@ var ids atomic.Int64
 // and what is refused.
 func TestEditsAreThoseOfTheModel(t *testing.T) {
 	all := engines(t)
+	testlevel.Rapid()
 	rapid.Check(t, func(rt *rapid.T) {
 		id, m := fmt.Sprint("alone-", ids.Add(1)), &model{version: -1}
 		begin := drawObject(rt, 3)
@@ -204,6 +206,7 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 // it was told.
 func TestEditsMadeTogetherAreThoseOfTheModel(t *testing.T) {
 	all := engines(t)
+	testlevel.Rapid()
 	rapid.Check(t, func(rt *rapid.T) {
 		id, begin := fmt.Sprint("together-", ids.Add(1)), drawObject(rt, 2)
 		var edits []edit
@@ -270,6 +273,7 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 func TestApplyLeavesWhatItIsGiven(t *testing.T) {
 	state := []byte(`{"l":[1,{"a":1}],"n":1,"r":{"k":{"b":1}}}`)
 	before := string(state)
+	testlevel.Rapid()
 	rapid.Check(t, func(rt *rapid.T) {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(state, &fields); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // TestPlainNumbers verifies that numbers get their one form, and that nothing else is
@@ -38,6 +39,7 @@ func TestPlainNumbers(t *testing.T) {
 // the same and that no exponent is left.
 func TestPlainNumbersKeepTheirValue(t *testing.T) {
 	number := rapid.StringMatching(`-?(0|[1-9][0-9]{0,8})(\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?`)
+	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
 		doc := []byte(`{"n":` + number.Draw(t, "number") + `}`)
 		got, err := canonical(doc)
@@ -73,6 +75,7 @@ func TestNumbersThatAreTooLongAreRefused(t *testing.T) {
 
 // TestWhatIsAStateIsOneAgain verifies for random numbers that a state as it is kept is one.
 func TestWhatIsAStateIsOneAgain(t *testing.T) {
+	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
 		mantissa := rapid.StringMatching(`-?(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?`).Draw(t, "mantissa")
 		doc := fmt.Sprintf(`{"n":%se%d}`, mantissa, rapid.OneOf(rapid.IntRange(-400, -380), rapid.IntRange(-400, 310)).Draw(t, "exponent"))

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -91,7 +92,7 @@ func holdRace(t *testing.T, db string) {
 	for _, r := range racers {
 		r.expect("ready")
 	}
-	for round := range rounds {
+	for round := range testlevel.Pick(50, 300, 5000) {
 		queue := fmt.Sprintf("round-%d", round)
 		if _, _, err := tasks.Add(context.Background(), hf, tasks.AddArgs{Queue: queue, ID: "t"}); err != nil {
 			t.Fatal(err)
@@ -113,7 +114,7 @@ func holdRace(t *testing.T, db string) {
 }
 
 func checkRounds(t *testing.T, hf *holdfast.Engine) {
-	for round := range rounds {
+	for round := range testlevel.Pick(50, 300, 5000) {
 		all, err := stream.Read(context.Background(), hf, tasks.Stream(fmt.Sprintf("round-%d", round), "t"), 0, 0)
 		if err != nil || len(all) != 2 || all[1].Name != "settled" {
 			t.Fatalf("round %d: history %v, %v", round, all, err)
@@ -399,6 +400,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 // nothing to do, asks PostgreSQL at most twice a second; a task added by another
 // node is then begun, and the log tells how soon.
 func TestIdleNodeAsksSeldom(t *testing.T) {
+	testlevel.Long(t)
 	url := holdfasttest.PostgreSQL(t)
 	hf := holdfasttest.OpenOn(t, database(url))
 	ctx, cancel := context.WithCancel(context.Background())

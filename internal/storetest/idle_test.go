@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
@@ -113,6 +114,7 @@ steps:
 // can have, and nothing that is due, asks its database at most twice a second: a
 // server, and a program with parts of its own. A slow machine asks less.
 func TestAnIdleNodeAsksTwiceASecondAtMost(t *testing.T) {
+	testlevel.Long(t)
 	for _, kind := range []string{"server", "embedded"} {
 		for _, name := range []string{"sqlite", "postgres"} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
@@ -166,6 +168,7 @@ func idles(t *testing.T, url string, embedded bool) {
 // and what becomes due again. The process that writes here does not run, so that
 // nothing is signalled.
 func TestAnIdleNodeFindsWhatNobodyToldItOf(t *testing.T) {
+	testlevel.Long(t)
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -27,7 +27,6 @@ const (
 	roleVar   = "HOLDFAST_TEST_ROLE"   // what a worker process is
 	workerVar = "HOLDFAST_TEST_WORKER" // its database
 	nameVar   = "HOLDFAST_TEST_NAME"
-	killsVar  = "HOLDFAST_KILLS" // how many kills, for the long suite
 )
 
 // roles are what a worker process may be; each ends by a kill, by the end of its
@@ -98,15 +97,6 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 	return nil
 }
 
-func kills(t *testing.T) int {
-	n, err := strconv.Atoi(os.Getenv(killsVar))
-	if err != nil {
-		return 20
-	}
-	t.Logf("%d kills", n)
-	return n
-}
-
 // TestKilledProcessLosesNothingAcknowledged verifies, with a process that is
 // killed (SIGKILL) while it writes, twenty times over: every write that it was
 // told is applied is there afterwards, at the version that it was told; no
@@ -121,7 +111,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 
 func killRounds(t *testing.T, db string, processes int) {
 	acked := map[string]string{} // stream and version to mark
-	for round := range kills(t) {
+	for round := range testlevel.Pick(5, 20, 200) {
 		var mu sync.Mutex
 		var group sync.WaitGroup
 		for p := range processes {

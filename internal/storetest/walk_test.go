@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -34,7 +35,7 @@ const commands = 50
 // the flag that replays it.
 func TestRandomWalk(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := flag.Set("rapid.checks", fmt.Sprint(walks)); err != nil {
+		if err := flag.Set("rapid.checks", fmt.Sprint(testlevel.Pick(60, 1000, 20_000))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,6 +44,7 @@ func TestRandomWalk(t *testing.T) {
 		newWalker(t, "postgres", Postgres()),
 		newWalker(t, "postgres-plain", Postgres(postgres.Plain())),
 	}
+	testlevel.Rapid()
 	rapid.Check(t, func(rt *rapid.T) {
 		blocks := drawBlocks(rt)
 		want := walkModel(blocks)

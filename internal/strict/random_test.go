@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 func FuzzCheck(f *testing.F) {
@@ -153,6 +154,7 @@ func TestEqual(t *testing.T) {
 //     equal to the first only if it has the same value;
 //   - no beginning of an object or array is accepted.
 func TestRandom(t *testing.T) {
+	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
 		doc := []byte(drawValue(t, 4))
 		if err := Check(doc); err != nil {
@@ -252,6 +254,7 @@ func drawString(t *rapid.T) string {
 // TestTwins verifies that a name is refused beside another exactly if the two
 // are equal but for case, in small sets and large ones.
 func TestTwins(t *testing.T) {
+	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringOfN(rapid.RuneFrom([]rune("kKsSeEéÉǅǆǄσςΣ\u017f\u212aßẞİiIı")), 1, 2, -1)
 		var set keySet

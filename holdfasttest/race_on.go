@@ -1,5 +1,0 @@
-//go:build race
-
-package holdfasttest
-
-const raceDetector = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package batches_test
-
-const rounds = 1000 // of a race between processes

@@ -1,0 +1,114 @@
+// Package testlevel says how thorough a run of the tests is.
+//
+// There are three levels. A test chooses in its own code what it does at each:
+//
+//	testlevel.Long(t)                   // not at level test
+//	rounds := testlevel.Pick(3, 20, 200) // at level test, check, crash
+//
+// The level comes from [LevelVar]; without it a plain go test runs at level test,
+// as "make test" does. Random choices come from [Rand], so that a run is the same
+// each time unless [SeedVar] says otherwise.
+package testlevel
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// Level is how thorough a run of the tests is.
+type Level int
+
+// The levels, each with all that is in the one before it.
+const (
+	Test  Level = iota // every commit: minutes
+	Check              // every change: a quarter of an hour
+	Crash              // by hand: hours
+)
+
+var names = []string{"test", "check", "crash"}
+
+func (l Level) String() string { return names[l] }
+
+const (
+	// LevelVar names the environment variable with the level: test, check or crash.
+	LevelVar = "HOLDFAST_TEST_LEVEL"
+	// SeedVar names the environment variable with the seed of everything random.
+	SeedVar = "HOLDFAST_TEST_SEED"
+)
+
+// DefaultSeed is the seed where [SeedVar] names none: fixed, so that two runs of the
+// same code do the same.
+const DefaultSeed = 1
+
+// Parse returns the level of that name. An empty name is [Test].
+func Parse(name string) (Level, error) {
+	for i, n := range names {
+		if name == n || name == "" {
+			return Level(i), nil
+		}
+	}
+	return 0, fmt.Errorf("there is no test level %q: write test, check or crash", name)
+}
+
+// Current returns the level of this run. A level that does not exist is a panic:
+// the tests must not pass because of a slip of the pen.
+func Current() Level { return current() }
+
+var current = sync.OnceValue(func() Level {
+	level, err := Parse(os.Getenv(LevelVar))
+	if err != nil {
+		panic(LevelVar + ": " + err.Error())
+	}
+	return level
+})
+
+// Seed returns the seed of this run.
+func Seed() uint64 { return seed() }
+
+var seed = sync.OnceValue(func() uint64 {
+	text := os.Getenv(SeedVar)
+	if text == "" {
+		return DefaultSeed
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		panic(SeedVar + ": " + err.Error())
+	}
+	return n
+})
+
+// Rand returns random numbers that depend on the seed and the test's name alone.
+func Rand(t testing.TB) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(Seed(), h.Sum64()))
+}
+
+// Long skips the test at level [Test]: it runs at level [Check] and above.
+func Long(t testing.TB) {
+	t.Helper()
+	if Current() < Check {
+		t.Skip("runs at level check: make check")
+	}
+}
+
+// Pick returns the value for this run's level.
+func Pick[T any](test, check, crash T) T {
+	return [...]T{test, check, crash}[Current()]
+}
+
+// Rapid gives the seed to the package rapid, unless its own flag names one. A test
+// calls it before rapid.Check.
+func Rapid() { rapid() }
+
+var rapid = sync.OnceFunc(func() {
+	if f := flag.Lookup("rapid.seed"); f != nil && f.Value.String() == f.DefValue {
+		_ = f.Value.Set(strconv.FormatUint(Seed(), 10)) // a number that rapid reads as one
+	}
+})

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// event is a line of go test -json (see "go doc test2json").
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string
+	Test        string
+	Output      string
+	Elapsed     float64
+	Key, Value  string
+	FailedBuild string
+}
+
+// test is one test or subtest.
+type test struct{ pkg, name string }
+
+// report adds up the events of a run and tells them to a person.
+type report struct {
+	out   io.Writer
+	o     options
+	begun time.Time
+
+	output  map[test][]string // of tests that have not ended; "" is the package's own
+	builds  map[string][]string
+	passed  int
+	skipped int
+	inPkg   map[string]int
+	failed  []test
+	broken  []string // packages that failed without a failed test
+	took    map[test]float64
+	attrs   map[string]int // sums of the numbers in attributes
+}
+
+func newReport(out io.Writer, o options) *report {
+	return &report{out: out, o: o, begun: clock.Now(), output: make(map[test][]string), builds: make(map[string][]string),
+		inPkg: make(map[string]int), took: make(map[test]float64), attrs: make(map[string]int)}
+}
+
+// read takes the events to their end. A line that is none is passed on.
+func (r *report) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) == nil {
+				r.take(e)
+			} else {
+				fmt.Fprintf(r.out, "%s", line)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *report) take(e event) {
+	at := test{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
+	case "output":
+		r.output[at] = append(r.output[at], e.Output)
+	case "attr":
+		n, err := strconv.Atoi(e.Value)
+		if err != nil {
+			n = 1
+			e.Key += "=" + e.Value
+		}
+		r.attrs[e.Key] += n
+	case "pass", "skip", "fail":
+		if e.Test == "" {
+			r.endPackage(e)
+		} else {
+			r.endTest(e, at)
+		}
+		delete(r.output, at)
+	}
+}
+
+func (r *report) endTest(e event, at test) {
+	r.took[at] = e.Elapsed
+	switch e.Action {
+	case "pass":
+		r.passed++
+		r.inPkg[e.Package]++
+	case "skip":
+		r.skipped++
+	case "fail":
+		r.failed = append(r.failed, at)
+		r.tell(at)
+	}
+}
+
+func (r *report) endPackage(e event) {
+	name := short(e.Package)
+	switch {
+	case e.Action == "pass":
+		fmt.Fprintf(r.out, "ok    %-32s %7.1fs  %5d tests\n", name, e.Elapsed, r.inPkg[e.Package])
+	case e.Action == "skip": // it has no tests
+	default:
+		if !slices.ContainsFunc(r.failed, func(t test) bool { return t.pkg == e.Package }) {
+			r.broken = append(r.broken, e.Package)
+			for _, line := range r.builds[e.FailedBuild] {
+				fmt.Fprint(r.out, line)
+			}
+			r.tell(test{pkg: e.Package})
+			for at := range r.output { // what ran when the process ended
+				if at.pkg == e.Package && at.name != "" {
+					r.tell(at)
+				}
+			}
+		}
+		fmt.Fprintf(r.out, "FAIL  %-32s %7.1fs\n", name, e.Elapsed)
+	}
+}
+
+// tell prints what a test has printed, without the lines that frame it.
+func (r *report) tell(at test) {
+	fmt.Fprintf(r.out, "--- %s %s\n", short(at.pkg), at.name)
+	for _, line := range r.output[at] {
+		if !strings.HasPrefix(line, "=== ") {
+			fmt.Fprint(r.out, line)
+		}
+	}
+}
+
+// short is a package's folder in the module.
+func short(pkg string) string {
+	_, name, ok := strings.Cut(pkg, "holdfast-go/holdfast")
+	if !ok {
+		return pkg
+	}
+	return "." + name
+}
+
+func (r *report) bad() bool { return len(r.failed)+len(r.broken) > 0 }
+
+// close prints the summary.
+func (r *report) close() {
+	if r.o.slowest > 0 {
+		r.slowest()
+	}
+	fmt.Fprintln(r.out)
+	for _, command := range r.commands() {
+		fmt.Fprintln(r.out, "again:", command)
+	}
+	fmt.Fprintf(r.out, "databases: %d of SQLite, %d of PostgreSQL; crash cases: %d; level %s, seed %d, %s\n",
+		r.attrs["holdfast.database=sqlite"], r.attrs["holdfast.database=postgres"], r.attrs["holdfast.crash.cases"],
+		r.o.level, r.o.seed, clock.Since(r.begun).Round(time.Second))
+	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, len(r.failed)+len(r.broken), r.skipped)
+}
+
+// commands repeat what failed, each in one line: the innermost tests, or the package.
+func (r *report) commands() (all []string) {
+	prefix := ""
+	if r.o.level != "test" {
+		prefix += "HOLDFAST_TEST_LEVEL=" + r.o.level + " "
+	}
+	if r.o.seed != 1 {
+		prefix += fmt.Sprintf("HOLDFAST_TEST_SEED=%d ", r.o.seed)
+	}
+	command := prefix + "go test -count=1"
+	if r.o.race {
+		command += " -race"
+	}
+	for _, t := range r.failed {
+		inner := func(o test) bool { return o.pkg == t.pkg && strings.HasPrefix(o.name, t.name+"/") }
+		if !slices.ContainsFunc(r.failed, inner) {
+			all = append(all, fmt.Sprintf("%s %s -run '%s'", command, short(t.pkg), pattern(t.name)))
+		}
+	}
+	for _, pkg := range r.broken {
+		all = append(all, command+" "+short(pkg))
+	}
+	return all
+}
+
+// pattern matches one test alone.
+func pattern(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = "^" + strings.ReplaceAll(regexp.QuoteMeta(p), "'", `'\''`) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// slowest lists the tests that took longest. A test that waits for its subtests, or for
+// its turn among parallel ones, took that time too.
+func (r *report) slowest() {
+	all := make([]test, 0, len(r.took))
+	for t := range r.took {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b test) int { return int(1000 * (r.took[b] - r.took[a])) })
+	for _, t := range all[:min(len(all), r.o.slowest)] {
+		fmt.Fprintf(r.out, "%7.1fs  %s %s\n", r.took[t], short(t.pkg), t.name)
+	}
+}
