@@ -76,7 +76,7 @@ type API struct {
 	version  string
 	routes   map[string]http.HandlerFunc
 	table    []*route
-	openapi  []byte
+	openapi  func() []byte
 	open     bool
 	declares bool
 	ring     *keys.Ring
@@ -131,10 +131,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.definitionRoutes()
 	a.runRoutes()
 	a.approvalRoutes()
-	var err error
-	if a.openapi, err = a.document31(); err != nil { // of our own shapes, it does not fail
-		panic(err)
-	}
+	a.openapi = sync.OnceValue(a.document31)
 	engine.Sweep("requests", func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, engine) }, wake.Need{Kind: wake.OldRequest})
 	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
@@ -177,5 +174,5 @@ func (a *API) refuseHere(w http.ResponseWriter, r *http.Request, err error) {
 
 // describe gives the OpenAPI document. It tells nothing that the docs do not.
 func (a *API) describe(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, r, http.StatusOK, "application/json", json.RawMessage(a.openapi))
+	writeJSON(w, r, http.StatusOK, "application/json", json.RawMessage(a.openapi()))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -62,12 +63,16 @@ type fxWorld struct {
 // fxEach runs a test on both databases, each with a world of its own.
 func fxEach(t *testing.T, f func(*fxWorld)) {
 	t.Helper()
+	table := strings.Contains(t.Name(), "/")
 	for name, db := range map[string]func(testing.TB) holdfast.Database{
 		"sqlite":   func(t testing.TB) holdfast.Database { return sqlite.File(holdfasttest.SQLite(t)) },
 		"postgres": func(t testing.TB) holdfast.Database { return postgres.URL(holdfasttest.PostgreSQL(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if table && name == "postgres" {
+				testlevel.Variant(t, 3)
+			}
 			w := newFxWorld(t)
 			w.open(db(t))
 			f(w)

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -58,11 +59,19 @@ type world struct {
 	calls map[string]int  // how often the action was called
 }
 
-// onBoth runs a test on both databases, at the same time.
+// onBoth runs a test on both databases, at the same time. Of the cases of a table, some run
+// on PostgreSQL at level test.
 func onBoth(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, "sqlite:"+holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.PostgreSQL(t)) })
+	table := strings.Contains(t.Name(), "/")
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if table {
+			testlevel.Variant(t, 3)
+		}
+		f(t, holdfasttest.PostgreSQL(t))
+	})
 }
 
 func databaseAt(db string) holdfast.Database {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -56,7 +57,7 @@ func TestAnEngineWorksBehindPgBouncer(t *testing.T) {
 				t.Error(err)
 			}
 			joinBehind(t, hf, as(t, through, "", "", "default_query_exec_mode=cache_describe"))
-			mixed(t, hf, 16, 200)
+			mixed(t, hf, 16, testlevel.Pick(30, 200, 2000))
 		})
 	}
 }
@@ -155,7 +156,7 @@ func TestAForgottenPoolerIsNamedInTheError(t *testing.T) {
 // that says how to set it; and that without a pooler the engine sets it itself.
 func TestAnotherIsolationIsRefusedBehindAPooler(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	role := newRole(t, url, "LOGIN SUPERUSER")
 	execute(t, connect(t, url), "ALTER ROLE "+role+" SET default_transaction_isolation = 'repeatable read'")
 	err := openError(t, postgres.URL(as(t, url, role, ""), postgres.Pooled()), quiet)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -17,14 +18,14 @@ import (
 // write was sent, before or after the server has done it, each is reported as
 // applied, with its result, or as not applied, and that the sums agree: callers
 // one by one, and sixteen at once whose commands share statements.
-func TestThreeHundredCallsThroughACutConnectionAgree(t *testing.T) {
+func TestCallsThroughACutConnectionAgree(t *testing.T) {
 	t.Parallel()
-	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, 300) })
-	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutCalls(t, 16, 304) })
+	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(40, 300, 3000)) })
+	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutCalls(t, 16, testlevel.Pick(160, 320, 3200)) })
 }
 
 func cutCalls(t *testing.T, callers, calls int) {
-	b, through := newBreaker(t, fresh(t))
+	b, through := newBreaker(t, prepared(t))
 	hf := openEngine(t, postgres.URL(through))
 	for caller := range callers { // a stream each: commands on one row never share a statement
 		mustAppend(t, hf, fmt.Sprint("s", caller), stream.None)
@@ -112,7 +113,7 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 // read and update meanwhile.
 func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf := openEngine(t, postgres.URL(url))
 	var held []string
 	for i := range 8 {

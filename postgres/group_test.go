@@ -52,7 +52,7 @@ func TestAFailingCallerTouchesNoOtherThatSharesItsStatement(t *testing.T) {
 // other streams go on; and when they are freed, those who waited go through.
 func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf := openEngine(t, postgres.URL(url))
 	tx, err := connect(t, url).Begin(t.Context())
 	if err != nil {

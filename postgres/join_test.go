@@ -18,7 +18,7 @@ import (
 // and a trigger that makes an event "boom" fail.
 func joined(t *testing.T) (*holdfast.Engine, *pgx.Conn) {
 	t.Helper()
-	url := fresh(t)
+	url := prepared(t)
 	hf := openEngine(t, postgres.URL(url))
 	mustAppend(t, hf, "s", stream.None)
 	conn := connect(t, url)

@@ -138,7 +138,7 @@ func TestAWriteWhoseAnswerIsLostIsNeverAppliedTwice(t *testing.T) {
 		for _, mode := range []string{"cache_statement", "cache_describe", "exec"} {
 			t.Run(c.name+", "+mode, func(t *testing.T) {
 				t.Parallel()
-				b, through := newBreaker(t, fresh(t))
+				b, through := newBreaker(t, prepared(t))
 				hf := openEngine(t, postgres.URL(as(t, through, "", "", "default_query_exec_mode="+mode)))
 				for range 2 { // so that the stream exists and everything is prepared
 					mustAppend(t, hf, "s", stream.Any)
@@ -172,7 +172,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 	for _, deliver := range []bool{true, false} {
 		t.Run(fmt.Sprintf("arrived %v", deliver), func(t *testing.T) {
 			t.Parallel()
-			b, through := newBreaker(t, fresh(t))
+			b, through := newBreaker(t, prepared(t))
 			hf := openEngine(t, postgres.URL(through))
 			ctx := t.Context()
 			mustAppend(t, hf, "warm", stream.None)
@@ -282,7 +282,7 @@ func updateOnce(ctx context.Context, hf *holdfast.Engine) error {
 func TestAnUpdateThatBreaksBeforeItsCommitRunsAgain(t *testing.T) {
 	t.Parallel()
 	for _, deliver := range []bool{true, false} {
-		direct := fresh(t)
+		direct := prepared(t)
 		b, through := newBreaker(t, direct)
 		hf := openEngine(t, postgres.URL(through))
 		mustAppend(t, hf, "warm", stream.Any)
@@ -299,7 +299,7 @@ func TestAnUpdateThatBreaksBeforeItsCommitRunsAgain(t *testing.T) {
 // Verifies that a read whose answer is lost is simply asked again.
 func TestAReadWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
-	direct := fresh(t)
+	direct := prepared(t)
 	b, through := newBreaker(t, direct)
 	hf := openEngine(t, postgres.URL(through))
 	mustAppend(t, hf, "precious", stream.None)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
@@ -104,6 +105,9 @@ var (
 	quiet   = holdfast.Config{Log: slog.New(slog.DiscardHandler)}
 	options = store.Options{Log: quiet.Log}
 )
+
+// prepared is a database with Holdfast's schema in it.
+func prepared(t *testing.T) string { t.Helper(); return holdfasttest.PostgreSQL(t) }
 
 // fresh is an empty database.
 func fresh(t *testing.T) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -35,6 +36,9 @@ func TestTenProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
 	for _, schemas := range [][]string{{"holdfast"}, {"left_side", "right_side"}} {
 		t.Run(fmt.Sprint(len(schemas)), func(t *testing.T) {
 			t.Parallel()
+			if len(schemas) > 1 {
+				testlevel.Long(t)
+			}
 			url := fresh(t)
 			all := make([]*child, 10)
 			for i := range all {

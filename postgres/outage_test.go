@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -122,7 +123,7 @@ func TestAnEngineOutlivesItsServer(t *testing.T) {
 				writers[i] = w
 				wg.Go(func() { w.run(t.Context(), hf) })
 			}
-			for range 3 {
+			for range testlevel.Pick(1, 3, 30) {
 				progress(t, writers, 20)
 				if err := server.Stop(mode); err != nil {
 					t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -156,7 +157,10 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 	for _, first := range []string{"", "VACUUM ANALYZE"} {
 		t.Run("first "+first, func(t *testing.T) {
 			t.Parallel()
-			url := fresh(t)
+			if first != "" {
+				testlevel.Long(t)
+			}
+			url := prepared(t)
 			openEngine(t, postgres.URL(url))
 			conn := connect(t, url)
 			for _, table := range []string{"task", "due", "event", "stream", "follow", "sequence", "feed", "reaction", "wallet", "batch", "item", "run", "step", "approval", "signal", "effect", "scope", "scope_floor"} { // what is known of them is this test's to say

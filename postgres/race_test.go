@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -56,9 +57,9 @@ func rounds(t *testing.T, n int, try func(round int) (won bool)) {
 // and scopes.
 func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Parallel()
-	hf := openEngine(t, postgres.URL(fresh(t)))
+	hf := openEngine(t, postgres.URL(prepared(t)))
 	t.Run("streams", func(t *testing.T) {
-		rounds(t, 200, func(round int) bool {
+		rounds(t, testlevel.Pick(40, 200, 2000), func(round int) bool {
 			_, err := stream.Append(t.Context(), hf, fmt.Sprintf("s%d", round), stream.None, event("made"))
 			if err != nil {
 				wantMoved(t, err, 0)
@@ -67,7 +68,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 		})
 	})
 	t.Run("entities", func(t *testing.T) {
-		rounds(t, 200, func(round int) bool {
+		rounds(t, testlevel.Pick(40, 200, 2000), func(round int) bool {
 			e, err := entities.Create(t.Context(), hf, entities.CreateArgs{Lifecycle: "thing", ID: fmt.Sprintf("e%d", round), Status: "new"})
 			if err != nil && (!errors.Is(err, holdfast.ErrConflict) || e.Status != "new" || e.Version != 0) {
 				t.Errorf("a loser got %v, and the entity as %q at %d", err, e.Status, e.Version)
@@ -77,7 +78,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	})
 	t.Run("scopes", func(t *testing.T) {
 		none := int64(-1)
-		rounds(t, 200, func(round int) bool {
+		rounds(t, testlevel.Pick(40, 200, 2000), func(round int) bool {
 			_, err := scopes.Put(t.Context(), hf, scopes.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
 			if err != nil {
 				wantMoved(t, err, 0)
@@ -91,8 +92,8 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 // of them finds at first.
 func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 	t.Parallel()
-	hf := openEngine(t, postgres.URL(fresh(t)))
-	for round := range 100 {
+	hf := openEngine(t, postgres.URL(prepared(t)))
+	for round := range testlevel.Pick(20, 100, 1000) {
 		id := fmt.Sprintf("x%d", round)
 		var wg sync.WaitGroup
 		for range 16 {
@@ -125,7 +126,7 @@ func TestALoserThatWaitedForTheRowIsToldTheTrueVersion(t *testing.T) {
 					if plain {
 						with = append(with, postgres.Plain())
 					}
-					url := fresh(t)
+					url := prepared(t)
 					waitedFor(t, url, openEngine(t, postgres.URL(url, with...)), exists, commit)
 				})
 			}
@@ -197,7 +198,7 @@ func waiting(t *testing.T, conn *pgx.Conn) int {
 // context, whatever it then says of its outcome, and is not there.
 func TestAWriteThatWaitsForARowEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf := openEngine(t, postgres.URL(url))
 	mustAppend(t, hf, "s", stream.None)
 	tx, err := connect(t, url).Begin(t.Context())

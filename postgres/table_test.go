@@ -39,7 +39,7 @@ func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 // newOrders is an engine beside a table of orders.
 func newOrders(t *testing.T, columns string) (*holdfast.Engine, *pgx.Conn, store.OwnTable) {
 	t.Helper()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	execute(t, conn, `CREATE TABLE orders (`+columns+`)`)
 	return hf, conn, openTable(t, hf, orders)
@@ -180,7 +180,7 @@ var typed = []struct {
 
 func TestTableCastsTheTextToTheTypeOfTheColumn(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	if available := query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'citext')`); available {
 		execute(t, conn, `CREATE EXTENSION citext`)
@@ -387,7 +387,7 @@ func TestTableRaceHasOneWinner(t *testing.T) {
 
 func TestTableKeepsWorkspacesApart(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	execute(t, conn, `CREATE TABLE orders (id int, tenant bigint, status text, version int, UNIQUE (id, tenant))`,
 		`INSERT INTO orders VALUES (1, 7, 'new', 0), (1, 8, 'new', 0), (2, 7, 'new', 0), (3, NULL, 'new', 0), (NULL, 7, 'new', 0), (4, 7, 'old', 0)`)
@@ -430,7 +430,7 @@ var odd = []store.Table{
 
 func TestTableTakesAnyName(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	execute(t, conn, `CREATE TABLE keep (n int)`)
 	for _, table := range odd {
@@ -459,7 +459,7 @@ func TestTableTakesAnyName(t *testing.T) {
 
 func TestTableRefusesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	execute(t, conn, `CREATE TABLE orders (`+plainOrders+`, tenant text, at inet, gen int GENERATED ALWAYS AS (1) STORED, ident int GENERATED ALWAYS AS IDENTITY, num numeric, part text, inc text, expr text, gone text)`,
 		`ALTER TABLE orders DROP COLUMN gone`,
@@ -517,7 +517,7 @@ func TestTableRefusesWhatItCannotUse(t *testing.T) {
 
 func TestTableFollowsTheSearchPath(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	conn := connect(t, url)
 	for _, schema := range []string{"first", "second"} {
 		execute(t, conn, `CREATE SCHEMA `+schema, `CREATE TABLE `+schema+`.orders (`+plainOrders+`)`, `INSERT INTO `+schema+`.orders VALUES (1, '`+schema+`', 0)`)
@@ -533,7 +533,7 @@ func TestTableFollowsTheSearchPath(t *testing.T) {
 
 func TestTableOverPartitions(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	execute(t, conn, `CREATE TABLE orders (id int PRIMARY KEY, status text, version int) PARTITION BY HASH (id)`,
 		`CREATE TABLE p0 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 0)`, `CREATE TABLE p1 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 1)`,
@@ -548,7 +548,7 @@ func TestTableOverPartitions(t *testing.T) {
 // table is opened and when one is taken away later.
 func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	admin, role := connect(t, url), newRole(t, url, "LOGIN")
 	with := options
 	with.RuntimeRole = role
@@ -616,7 +616,7 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 // it by itself, and that In uses one on the status.
 func TestTableUsesTheIndexes(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
 	execute(t, conn, `CREATE TYPE mood AS ENUM ('new', 'old')`, `SET plan_cache_mode = force_generic_plan`)
 	for i, c := range []struct{ id, value, status string }{{"bigint", "n", "text"}, {"uuid", "md5(n::text)::uuid", "mood"}, {"varchar(40)", "n::text", "varchar(10)"}, {"numeric", "n", "char(5)"}} {
@@ -653,7 +653,7 @@ func TestTableUsesTheIndexes(t *testing.T) {
 
 func TestTableBehindADescribingPool(t *testing.T) {
 	t.Parallel()
-	url := fresh(t)
+	url := prepared(t)
 	conn := connect(t, url)
 	execute(t, conn, `CREATE TABLE orders (`+plainOrders+`, CHECK (status <> 'never'))`, `INSERT INTO orders VALUES (1, 'new', 0)`)
 	for i, mode := range []string{"cache_describe", "describe_exec", "exec"} {

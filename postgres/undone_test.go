@@ -19,7 +19,7 @@ func TestAnUpdateWithRowsOfTheUsersOwnIsSettledByItsLastMark(t *testing.T) {
 		for _, arrives := range []bool{true, false} {
 			t.Run(name+", "+map[bool]string{true: "the commit arrives", false: "it does not"}[arrives], func(t *testing.T) {
 				t.Parallel()
-				base := fresh(t)
+				base := prepared(t)
 				b, through := newBreaker(t, base)
 				hf := openEngine(t, postgres.URL(through))
 				conn := connect(t, base)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -260,6 +261,7 @@ func TestWatchOfWhatEnds(t *testing.T) {
 // database, on a node that runs: one look serves all of them. What another process changes,
 // and what ends, is told to whom it concerns.
 func TestWatchersOfANodeAskTogether(t *testing.T) {
+	testlevel.Long(t)
 	const many = 50
 	meddled(t, func(e *env, set func(meddling)) {
 		var gets atomic.Int64

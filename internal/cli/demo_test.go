@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
@@ -85,6 +86,7 @@ func TestDemoFindsWhatMustNotBe(t *testing.T) {
 // TestDemoThatLiesFails runs the demo whole while another hand charges a card and
 // sends a mail that nobody was told of. It must end with 1, and name both.
 func TestDemoThatLiesFails(t *testing.T) {
+	testlevel.Long(t)
 	t.Chdir(t.TempDir())
 	self, err := exec.LookPath("holdfast")
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +54,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each end takes a second
 			env.Values[sceneKey{}] = &scene{running: make(map[string]*process)}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "long" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return testlevel.Current() >= testlevel.Check, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    withScene((*scene).exits),

@@ -32,7 +32,7 @@ func Database(ctx context.Context, opts Options) (url string, drop func(), err e
 	if err != nil {
 		return "", nil, err
 	}
-	defer s.close(ctx)
+	defer s.release(ctx)
 	source := "template0" // unlike template1, nobody can be connected to it
 	if opts.Template != "" {
 		source = opts.Template
@@ -50,7 +50,19 @@ type server struct {
 	conn *pgx.Conn
 }
 
+// idle are connections that wait for their next use: a test makes a database and
+// drops it, and a connection costs the server as much as either.
+var idle = make(chan *server, 4)
+
 func connect(ctx context.Context) (*server, error) {
+	select {
+	case s := <-idle:
+		if s.conn.Ping(ctx) == nil {
+			return s, nil
+		}
+		s.conn.Close(ctx)
+	default:
+	}
 	url, err := Shared(ctx)
 	if err != nil {
 		return nil, err
@@ -65,8 +77,16 @@ func connect(ctx context.Context) (*server, error) {
 	return &server{url: url, conn: conn}, nil
 }
 
-// close closes the connection even when ctx is done.
-func (s *server) close(ctx context.Context) {
+// release keeps the connection for the next one who needs it, or closes it, even
+// when ctx is done.
+func (s *server) release(ctx context.Context) {
+	if !s.conn.IsClosed() {
+		select {
+		case idle <- s:
+			return
+		default:
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	s.conn.Close(ctx)
@@ -113,7 +133,7 @@ func dropDatabase(name string) {
 	if err != nil {
 		return
 	}
-	defer s.close(ctx)
+	defer s.release(ctx)
 	_ = s.drop(ctx, name)
 }
 

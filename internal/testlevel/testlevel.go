@@ -112,3 +112,12 @@ var rapid = sync.OnceFunc(func() {
 		_ = f.Value.Set(strconv.FormatUint(Seed(), 10)) // a number that rapid reads as one
 	}
 })
+
+// Variant skips the test at level [Test] unless the seed chooses it, as it does one in
+// so many. It is for cases of a table, of which others run the same statements.
+func Variant(t testing.TB, oneIn int) {
+	t.Helper()
+	if Current() == Test && Rand(t).IntN(oneIn) != 0 {
+		t.Skip("the seed chose other cases of this table: make check runs all")
+	}
+}
