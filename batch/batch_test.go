@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 type in struct{ N int }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/crash"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
@@ -71,7 +70,7 @@ func Crash(t *testing.T, s Scenario) {
 // crashers make a database of its own for a worker.
 var crashers = map[string]func(testing.TB) holdfast.Database{
 	"sqlite":   func(t testing.TB) holdfast.Database { return sqlite.File(SQLite(t)) },
-	"postgres": func(t testing.TB) holdfast.Database { return postgres.URL(PostgreSQL(t)) },
+	"postgres": func(t testing.TB) holdfast.Database { return At(PostgreSQL(t)) },
 }
 
 func crashAll(t *testing.T, s Scenario) {

@@ -54,7 +54,7 @@ func (d *crashDriver) run() {
 	first := d.worker(slog.DiscardHandler)
 	points := d.count(first)
 	workers := []*crashWorker{first}
-	for len(workers) < runtime.GOMAXPROCS(0) {
+	for len(workers) < testlevel.Pick(1, runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)) {
 		workers = append(workers, d.worker(slog.DiscardHandler))
 	}
 	begun := clock.Now()
@@ -81,7 +81,7 @@ const casesAttr = "holdfast.crash.cases"
 // PostgreSQL takes several times as long as one on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
-		return testlevel.Pick(8, 40, 0)
+		return testlevel.Pick(8, 60, 0)
 	}
 	return testlevel.Pick(24, 0, 0)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // TestCrash verifies that a request which names what it expects to find, and is
 // repeated until it is done, is done once, wherever a fault strikes, and wherever

@@ -77,7 +77,7 @@ func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		f(t, OpenOn(t, postgres.URL(PostgreSQL(t)), parts...))
+		f(t, OpenOn(t, At(PostgreSQL(t)), parts...))
 	})
 }
 
@@ -120,19 +120,23 @@ var emptyFile = sync.OnceValues(func() (file []byte, err error) {
 })
 
 // PostgreSQL returns the URL of a database of the test's own, with Holdfast's
-// schema in it, which is dropped when the test ends.
+// schema in it, which is dropped when the test ends, or emptied for the next one ([Main]).
 func PostgreSQL(t testing.TB) string {
 	t.Helper()
 	name, err := template()
 	if err != nil {
 		t.Fatalf("postgresql: %v", err)
 	}
-	url, drop, err := pgtest.Database(context.Background(), pgtest.Options{Template: name, Prepare: migrate})
+	t.Attr(databaseAttr, "postgres")
+	o := pgtest.Options{Template: name, Prepare: migrate}
+	if reuses.Load() {
+		return reused(t, o)
+	}
+	url, drop, err := pgtest.Database(context.Background(), o)
 	if err != nil {
 		t.Fatalf("postgresql: %v", err)
 	}
 	t.Cleanup(drop)
-	t.Attr(databaseAttr, "postgres")
 	return url
 }
 

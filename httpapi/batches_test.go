@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -14,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/clock"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"

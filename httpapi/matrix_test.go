@@ -167,6 +167,7 @@ func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
 // Each route is for the roles that it names, and for nobody else.
 func TestEveryRouteByRole(t *testing.T) {
 	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+		d.running() // a close waits for the feed
 		for _, role := range allRoles {
 			_, text := d.newKey("default", role, 0)
 			one := d.as(text)

@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // call is a request of a test; what is empty has a default.
 type call struct {

@@ -78,7 +78,7 @@ func databaseAt(db string) holdfast.Database {
 	if path, ok := strings.CutPrefix(db, "sqlite:"); ok {
 		return sqlite.File(path)
 	}
-	return postgres.URL(db)
+	return holdfasttest.At(db)
 }
 
 // each runs a test in a world of its own on both databases.

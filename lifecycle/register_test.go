@@ -38,7 +38,7 @@ func letters(reviewed bool) *lifecycle.Lifecycle[struct{}] {
 // opened on.
 func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, sqlite.File(holdfasttest.SQLite(t))) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, postgres.URL(holdfasttest.PostgreSQL(t))) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) })
 }
 
 func openWith(ctx context.Context, db holdfast.Database, parts ...holdfast.Part) (*holdfast.Engine, error) {

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -29,7 +28,7 @@ const nodeVar = "HOLDFAST_RUN_NODE"
 
 func database(name string) holdfast.Database {
 	if strings.HasPrefix(name, "postgres") {
-		return postgres.URL(name)
+		return holdfasttest.At(name)
 	}
 	return sqlite.File(name)
 }

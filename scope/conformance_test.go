@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -42,6 +43,7 @@ func TestConformance(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, c := range cases {
 			t.Run("in a transaction: "+c.name, func(t *testing.T) {
+				testlevel.Variant(t, 3)
 				e := &env{T: t, hf: hf}
 				e.inTx(freshWorkspace(), c.run)
 			})

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(holdfasttest.Main(m))
 }
 
 // env is what a test works with: a store of one kind, and a workspace of its own.
@@ -138,7 +137,7 @@ func database(where string) holdfast.Database {
 	if file, ok := strings.CutPrefix(where, "sqlite:"); ok {
 		return sqlite.File(file)
 	}
-	return postgres.URL(where)
+	return holdfasttest.At(where)
 }
 
 func (e *env) ok(err error) {

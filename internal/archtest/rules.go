@@ -163,7 +163,7 @@ var Rules = slices.Concat(
 			Why: "hand-written SQL to compare with shares nothing with what it is compared to",
 		},
 		{
-			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "holdfasttest", "stream"}), Libs: anyLib,
+			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
 			Why: "what a store must do is tested against every adapter, through the calls that users make",
 		},
 		{

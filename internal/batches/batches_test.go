@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // site is an engine with a batch.
 type site struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // each runs a test on both databases, and gives it a way to name one of its own.
 func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {

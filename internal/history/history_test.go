@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // move moves an entity back and forth, and returns its history.
 func move(t *testing.T, hf *holdfast.Engine, id string, times int) {

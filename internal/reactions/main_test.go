@@ -36,6 +36,9 @@ func each(t *testing.T, f func(*testing.T, site)) {
 func (s site) postgres() bool { return s.url != "" }
 
 func (s site) database(o ...postgres.Option) holdfast.Database {
+	if s.postgres() && len(o) == 0 {
+		return holdfasttest.At(s.url)
+	}
 	if s.postgres() {
 		return postgres.URL(s.url, o...)
 	}

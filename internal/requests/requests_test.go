@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // take begins the request "k" for a new holder, who asks for "print".
 func take(ctx context.Context, d store.Doer) (requests.Request, bool, error) {

@@ -92,7 +92,7 @@ func holdRace(t *testing.T, db string) {
 	for _, r := range racers {
 		r.expect("ready")
 	}
-	for round := range testlevel.Pick(50, 300, 5000) {
+	for round := range testlevel.Pick(20, 300, 5000) {
 		queue := fmt.Sprintf("round-%d", round)
 		if _, _, err := tasks.Add(context.Background(), hf, tasks.AddArgs{Queue: queue, ID: "t"}); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func holdRace(t *testing.T, db string) {
 }
 
 func checkRounds(t *testing.T, hf *holdfast.Engine) {
-	for round := range testlevel.Pick(50, 300, 5000) {
+	for round := range testlevel.Pick(20, 300, 5000) {
 		all, err := stream.Read(context.Background(), hf, tasks.Stream(fmt.Sprintf("round-%d", round), "t"), 0, 0)
 		if err != nil || len(all) != 2 || all[1].Name != "settled" {
 			t.Fatalf("round %d: history %v, %v", round, all, err)

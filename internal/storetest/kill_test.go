@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -45,14 +44,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(holdfasttest.Main(m).Run())
 }
 
 func database(name string) holdfast.Database {
 	if path, ok := strings.CutPrefix(name, "sqlite:"); ok {
 		return sqlite.File(path)
 	}
-	return postgres.URL(name)
+	return holdfasttest.At(name)
 }
 
 // work writes for ever and prints a line for each write that was acknowledged,
@@ -111,7 +110,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 
 func killRounds(t *testing.T, db string, processes int) {
 	acked := map[string]string{} // stream and version to mark
-	for round := range testlevel.Pick(5, 20, 200) {
+	for round := range testlevel.Pick(2, 20, 200) {
 		var mu sync.Mutex
 		var group sync.WaitGroup
 		for p := range processes {

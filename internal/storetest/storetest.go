@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // Backend is a database under test.
@@ -22,6 +23,8 @@ type Backend struct {
 	Name string
 	// New returns a database that no other test uses.
 	New func(testing.TB) Database
+	// Sample, if set, has one case in so many run at level test.
+	Sample int
 }
 
 // Database is one database of a backend, and the way in that a user has beside
@@ -75,6 +78,9 @@ func Run(t *testing.T, b Backend) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
+			if b.Sample > 0 {
+				testlevel.Variant(t, b.Sample)
+			}
 			c.run(&env{T: t, hf: hf, db: db, ctx: freshWorkspace(context.Background())})
 		})
 	}

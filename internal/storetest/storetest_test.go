@@ -23,6 +23,9 @@ func TestConformance(t *testing.T) {
 	for name, backend := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "sqlite" && name != "postgres" {
+				backend.Sample = 4
+			}
 			Run(t, backend)
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 func post(wallet string, delta int64, reference string) wallets.PostArgs {
 	return wallets.PostArgs{Wallet: wallet, Delta: delta, Reason: "test", Reference: reference}

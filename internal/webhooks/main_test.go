@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 var box = boxOf(1)
 

@@ -1,0 +1,126 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Reuse says how a database becomes as new after a test, so that the next test can
+// have it: to clone one, to connect to it and to plan every statement anew takes the
+// server longer than most tests do.
+type Reuse struct {
+	Options
+	// Wipe removes what a test has left.
+	Wipe string
+	// Shape is a query of one text that tells what no test may change. A database
+	// where it differs afterwards is dropped.
+	Shape string
+}
+
+// A Reusable is a database that tests of this process use one after the other.
+type Reusable struct {
+	URL string
+	// Kept is for the user: what it has open there. It is closed before the database
+	// is dropped.
+	Kept interface{ Close() error }
+
+	how   *Reuse
+	name  string
+	conn  *pgx.Conn
+	shape string
+}
+
+var reusable struct {
+	mu   sync.Mutex
+	free map[string][]*Reusable // by template
+}
+
+// Take returns a database that is as new and that nobody else has.
+func Take(ctx context.Context, how *Reuse) (*Reusable, error) {
+	reusable.mu.Lock()
+	all := reusable.free[how.Template]
+	if n := len(all); n > 0 {
+		r := all[n-1]
+		reusable.free[how.Template] = all[:n-1]
+		reusable.mu.Unlock()
+		return r, nil
+	}
+	reusable.mu.Unlock()
+	return newReusable(ctx, how)
+}
+
+func newReusable(ctx context.Context, how *Reuse) (*Reusable, error) {
+	url, drop, err := Database(ctx, how.Options)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reusable{URL: url, how: how}
+	if r.conn, err = pgx.Connect(ctx, url); err == nil {
+		err = r.conn.QueryRow(ctx, how.Shape).Scan(&r.shape)
+	}
+	if err != nil {
+		drop()
+		return nil, fmt.Errorf("reuse: %w", err)
+	}
+	r.name = r.conn.Config().Database
+	return r, nil
+}
+
+// Return gives the database back. One that cannot be made as new is dropped.
+func (r *Reusable) Return() {
+	if err := r.wipe(); err != nil {
+		r.drop()
+		return
+	}
+	reusable.mu.Lock()
+	defer reusable.mu.Unlock()
+	if reusable.free == nil {
+		reusable.free = make(map[string][]*Reusable)
+	}
+	reusable.free[r.how.Template] = append(reusable.free[r.how.Template], r)
+}
+
+func (r *Reusable) wipe() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, err := r.conn.Exec(ctx, r.how.Wipe); err != nil {
+		return err
+	}
+	var shape string
+	if err := r.conn.QueryRow(ctx, r.how.Shape).Scan(&shape); err != nil {
+		return err
+	}
+	if shape != r.shape {
+		return errors.New("a test has changed the schema")
+	}
+	return nil
+}
+
+func (r *Reusable) drop() {
+	if r.Kept != nil {
+		_ = r.Kept.Close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = r.conn.Close(ctx)
+	dropDatabase(r.name)
+}
+
+// DropReusable drops the databases that wait for their next test. A test program
+// calls it when its tests are over.
+func DropReusable() {
+	reusable.mu.Lock()
+	all := reusable.free
+	reusable.free = nil
+	reusable.mu.Unlock()
+	for _, some := range all {
+		for _, r := range some {
+			r.drop()
+		}
+	}
+}
