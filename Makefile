@@ -1,57 +1,57 @@
-# Everything that a change must pass is `make test`. The tests bring their own
-# PostgreSQL (internal/pgtest); set HOLDFAST_TEST_POSTGRES_URL to use another.
+# "make test" is for every commit, "make check" for every change, "make crash" by hand.
+# The tests bring their own PostgreSQL (internal/pgtest); set HOLDFAST_TEST_POSTGRES_URL
+# to use another. What a test does at which level is said in its code (internal/testlevel).
 
-GO     ?= go
-PGRUN   = $(GO) run ./internal/pgtest/pgrun --
-PKGS   ?= ./...
-LONG    = ./internal/storetest ./internal/reactions ./internal/feed ./stream ./lifecycle ./holdfasttest ./internal/keys ./internal/requests ./idem ./internal/webhooks ./internal/wallets ./internal/batches ./run ./httpapi ./scope
+GO      ?= go
+SEED    ?= 1
+PKGS    ?= ./...
+PGRUN    = $(GO) run ./internal/pgtest/pgrun --
+TESTRUN  = $(PGRUN) $(GO) run ./internal/testrun -seed $(SEED)
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.
 C_COMPILER := $(shell for cc in "$$($(GO) env CC)" cc gcc clang; do \
 	command -v $${cc%% *} >/dev/null 2>&1 && echo "$$cc" && break; done)
-ifneq ($(C_COMPILER),)
-# SQLite is C that was translated to Go. To instrument it finds nothing of ours, and
-# makes it twenty times slower.
-RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
-# Where one goroutine crashes, or goes through a table of cases, it races with nobody:
-# these run later, at their full length.
-ALONE    := TestRandomWalk|TestCrash.*|TestResolve.*|TestEndsWith.*|TestOpaque.*|TestWhateverFails.*|TestUnknownUnder.*|TestTheUser.*|TestRequestsMade.*
-LATER    := -skip '^($(ALONE))$$'
-RACE_ENV := CGO_ENABLED=1 CC='$(C_COMPILER)'
-endif
+RACE_ENV   := CGO_ENABLED=1 CC='$(C_COMPILER)'
 
 .DEFAULT_GOAL := help
-.PHONY: help test race lint arch bench crash demo fmt build vet fmt-check c-compiler
+.PHONY: help test check race crash cover lint arch bench demo fmt build fmt-check tools c-compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: vet fmt-check ## vet, format and all tests, with the race detector if there is a C compiler
-ifeq ($(RACE),)
-	@echo 'the race detector is off for want of a C compiler'
-endif
-	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) $(LATER) -timeout 25m $(PKGS)
-ifneq ($(RACE),)
-	@echo 'the long tests, without the race detector: of many crashes one in three on SQLite and one in seven on PostgreSQL ("make crash" runs the rest, and pairs)'
-	HOLDFAST_CRASH_SOME=7 $(PGRUN) $(GO) test -timeout 25m -run '^(TestHoldRace|TestOneOfTwoCreatesWins|TestCancelRaces.*|$(ALONE))$$' $(LONG)
-endif
+test: fmt-check ## vet, format and every package on SQLite and PostgreSQL, in minutes
+	$(TESTRUN) -level test $(PKGS)
 
-race: c-compiler ## all tests, never without the race detector
-	$(RACE_ENV) $(PGRUN) $(GO) test $(RACE) -timeout 25m $(PKGS)
+check: lint race ## what a change must pass beside it: the race detector, long tests, static analysis
 
-lint: vet fmt-check ## vet, format, and staticcheck where it is installed
-	@if command -v staticcheck >/dev/null 2>&1; then staticcheck ./...; \
-	else echo 'staticcheck is not installed: skipped'; fi
+race: c-compiler
+	$(RACE_ENV) $(TESTRUN) -level check -race $(PKGS)
+
+crash: ## every crash at every point, pairs of faults, long races: hours
+	$(TESTRUN) -level crash -timeout 12h $(PKGS)
+
+cover: ## the share of lines that "make test" runs, and that "make check" runs
+	$(TESTRUN) -level test -cover cover.test.out $(PKGS)
+	$(TESTRUN) -level check -cover cover.check.out $(PKGS)
+	@for level in test check; do printf 'level %s: ' $$level; \
+	$(GO) tool cover -func=cover.$$level.out | tail -1; done
+
+lint: fmt-check tools ## format, vet of the benchmarks, staticcheck, known vulnerabilities
+	cd bench && $(GO) vet ./...
+
+tools:
+	$(GO) tool staticcheck ./...
+	@out=$$($(GO) tool govulncheck ./... 2>&1); code=$$?; \
+	case "$$out" in *"fetching vulnerabilities"*) \
+	echo 'govulncheck: the vulnerability database cannot be reached, so known vulnerabilities were not looked for'; exit 0;; esac; \
+	echo "$$out"; exit $$code
 
 arch: ## who may import whom
 	$(GO) test ./internal/archtest
 
 bench: ## measure, into bench/results.json
 	$(PGRUN) sh -c 'cd bench && $(GO) run . -o results.json'
-
-crash: ## the long suites: processes killed, and a crash at every point
-	HOLDFAST_KILLS=200 HOLDFAST_RACE_ROUNDS=1000 HOLDFAST_PAIRS=1 $(PGRUN) $(GO) test -v -run 'Kill|Crash|ManyCallers' -timeout 60m $(LONG)
 
 demo: ## a server with something to look at
 	$(GO) run ./cmd/holdfast dev --demo
@@ -61,10 +61,6 @@ fmt: ## format all code
 
 build: ## the command, into bin/
 	$(GO) build -o bin/ ./cmd/...
-
-vet:
-	$(GO) vet ./...
-	cd bench && $(GO) vet ./...
 
 fmt-check:
 	@files=$$(gofmt -l .) && if [ -n "$$files" ]; then \

@@ -283,7 +283,7 @@ func (d *watchedDoor) span() sdk.ReadOnlySpan {
 func attributes(s sdk.ReadOnlySpan) map[string]string {
 	all := make(map[string]string)
 	for _, a := range s.Attributes() {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }

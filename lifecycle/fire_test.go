@@ -92,10 +92,10 @@ func plainly(err error) func(*world) body {
 }
 
 // firePanicking fires and returns what it panicked with.
-func firePanicking(ctx context.Context, w *world, id, step string, o ...lifecycle.FireOption) (err error, value any) {
+func firePanicking(ctx context.Context, w *world, id, step string, o ...lifecycle.FireOption) (value any, err error) {
 	defer func() { value = recover() }()
 	_, err = w.l.Fire(ctx, w.e, id, step, "admin", o...)
-	return err, nil
+	return nil, err
 }
 
 // Verifies that whatever keeps a claimed step from being done, with no effect begun,
@@ -140,7 +140,7 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 	if f.may != nil {
 		w.may(id, f.may)
 	}
-	err, value := firePanicking(ctx, w, id, step, lifecycle.Lease(300*time.Millisecond))
+	value, err := firePanicking(ctx, w, id, step, lifecycle.Lease(300*time.Millisecond))
 	if value != f.panics {
 		t.Errorf("it panicked with %v, not with %v (%v)", value, f.panics, err)
 	}
@@ -200,7 +200,7 @@ func TestWhateverFailsUnclaimedWritesNothing(t *testing.T) {
 			if f.may != nil {
 				w.may(id, f.may)
 			}
-			err, value := firePanicking(ctx, w, id, "note")
+			value, err := firePanicking(ctx, w, id, "note")
 			cancel()
 			if value != f.panics || (f.panics == nil && !errors.Is(err, f.is)) {
 				t.Errorf("%s: panic %v, error %v", f.name, value, err)

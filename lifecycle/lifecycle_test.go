@@ -25,8 +25,7 @@ const billing = `{
 }`
 
 func TestFire(t *testing.T) {
-	var l *lifecycle.Lifecycle[bill]
-	l = lifecycle.MustParse[bill]([]byte(billing)).Action("Close", func(ctx context.Context, a *lifecycle.Act[bill]) error {
+	l := lifecycle.MustParse[bill]([]byte(billing)).Action("Close", func(ctx context.Context, a *lifecycle.Act[bill]) error {
 		return a.Set(bill{Cents: a.Entity.Data.Cents + 1})
 	}, lifecycle.Transactional())
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {

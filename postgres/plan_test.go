@@ -42,7 +42,6 @@ var planned = []struct{ name, types, args string }{
 	{"runs.steps", "smallint, text, text, bigint, bigint", `0, 'w', 'run_10050', 0, 100`},
 	{"runs.listlive", "smallint, text, text, text, text, bigint", `0, 'w', '', 'RUNNING', '', 100`},
 	{"runs.list", "smallint, text, text, text, text, bigint", `0, 'w', '', '', '', 100`},
-	{"runs.find", "smallint, text, text", `0, 'w', 'key10050'`},
 	{"runs.pending", "smallint, text, text, text, bigint, text, bigint", `0, 'w', '', '', 0, 'pending', 100`},
 	{"runs.approvals", "smallint, text, text, text, bigint, text, bigint", `0, 'w', '', '', 0, '', 100`},
 	{"runs.approval", "smallint, text, text, text, bigint", `0, 'w', 'run_10050', 's', 1`},

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -187,6 +188,7 @@ func TestPatchOfManyMembers(t *testing.T) {
 // TestPatchOfManyMembersLosesNothing verifies that such patches and sums made at the same
 // time, also by another process, are all made.
 func TestPatchOfManyMembersLosesNothing(t *testing.T) {
+	testlevel.Long(t)
 	each(t, func(e *env) {
 		envs := []*env{e, e}
 		if e.where != "" {

@@ -439,6 +439,7 @@ func TestFoldRefusesMistakesInWiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	//lint:ignore U1000 nobody outside can see it, which is the mistake
 	type hidden struct{ balance int }
 	type left struct {
 		A int `json:"-"`

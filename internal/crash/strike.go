@@ -88,7 +88,7 @@ func parseStrike(text string) (Strike, error) {
 	at, err := strconv.Atoi(number)
 	fault := slices.Index(faultNames, name)
 	if err != nil || at < 1 || fault < int(Before) {
-		return Strike{}, fmt.Errorf("%q is no strike: write a point's number and a fault, such as 7:after or 3:lost!", text)
+		return Strike{}, fmt.Errorf("%q is no strike: write a point's number and a fault, such as 7:after, or 3:lost! for good", text)
 	}
 	return Strike{At: at, Fault: Fault(fault), ForGood: forGood}, nil
 }

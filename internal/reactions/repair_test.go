@@ -298,7 +298,6 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 			if l.Epoch <= last {
 				t.Errorf("the epoch went from %d to %d", last, l.Epoch)
 			}
-			last = l.Epoch
 			if removed, err := reactions.Remove(ctx, hf, "r"); err != nil || !removed {
 				t.Fatalf("removed %t, %v", removed, err)
 			}
@@ -309,6 +308,9 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 			enlist(t, hf, "r")
 			late(t, hf, l)
 			next := one(t, hf, "r")
+			if next.Epoch <= l.Epoch {
+				t.Errorf("the epoch went from %d to %d", l.Epoch, next.Epoch)
+			}
 			late(t, hf, l)
 			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
 				t.Fatal(err)

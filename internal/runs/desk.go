@@ -245,9 +245,6 @@ func (k *Desk) soon(c *course) {
 // mostTries is how often a plan is made whose run moves on each time.
 const mostTries = 50
 
-// errNothing says that there is nothing to do.
-var errNothing = errors.New("there is nothing to do")
-
 // errAgain says that a run has moved on: it is looked at again.
 var errAgain = errors.New("the run has moved on")
 

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -218,8 +217,3 @@ func (c *course) after(l *Live, m moved) Live {
 
 // Hold is the hold on a step, as its holder knows it.
 func (l *Live) Hold() hold.Hold { return hold.Hold{Epoch: l.Step.Epoch, Until: l.Step.Until} }
-
-func raw(v any) json.RawMessage {
-	text, _ := json.Marshal(v) // of our own shapes, it does not fail
-	return text
-}

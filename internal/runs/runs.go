@@ -170,14 +170,6 @@ var (
 			args.Text(a.step)
 			args.Int(a.visit)
 		}, scanLive)
-	findVerb = store.NewVerb(store.Decl{Name: "runs.find", Lane: store.Read}, nil,
-		func(key string, args *store.Args) { args.Text(key) },
-		func(ids *[]string, r store.Row) error {
-			var id string
-			err := r.Scan(&id)
-			*ids = append(*ids, id)
-			return err
-		})
 	listVerb     = newListVerb("runs.list")
 	listLiveVerb = newListVerb("runs.listlive")
 	stepsVerb    = store.NewVerb(store.Decl{Name: "runs.steps", Lane: store.Read}, nil,

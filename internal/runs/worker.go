@@ -77,6 +77,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	w.runs(ctx)
 	defer w.bodies.Wait()
+	//lint:ignore SA1012 no context says that it does not run
 	defer w.runs(nil)
 	var ticking sync.WaitGroup
 	defer ticking.Wait()

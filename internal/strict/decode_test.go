@@ -14,13 +14,15 @@ import (
 )
 
 type item struct {
-	Name   string `json:"name"`
-	Count  int8   `json:"count,omitempty"`
-	Cents  uint64 `json:"cents,string"`
-	Plain  bool
-	hidden int    //nolint:unused // there to be refused
+	Name  string `json:"name"`
+	Count int8   `json:"count,omitempty"`
+	Cents uint64 `json:"cents,string"`
+	Plain bool
+	//lint:ignore U1000 it is there to be refused
+	hidden int
 	Secret string `json:"-"`
-	Dash   string `json:"-,"`
+	//lint:ignore SA5008 the name is a dash
+	Dash string `json:"-,"`
 }
 
 type base struct {

@@ -132,7 +132,7 @@ func TestTheIDOfAMessage(t *testing.T) {
 	of := func(id, stream string, version, generation int64) string {
 		return messageID(id, &reactions.Delivery{Event: events.Event{Stream: stream, Version: version}, Lease: &reactions.Lease{Generation: generation}})
 	}
-	if of("a", "s", 1, 0) != of("a", "s", 1, 0) {
+	if first := of("a", "s", 1, 0); first != of("a", "s", 1, 0) {
 		t.Error("it changes")
 	}
 	seen := map[string]bool{}
