@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/postgres"
 )
 
-func postgresURL(t *testing.T) holdfast.Database { return postgres.URL(holdfasttest.PostgreSQL(t)) }
+func postgresURL(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) }

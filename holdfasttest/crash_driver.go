@@ -65,7 +65,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(24, 500, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(16, 500, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
@@ -83,7 +83,7 @@ func (d *crashDriver) mostSingles() int {
 	if d.slow {
 		return testlevel.Pick(8, 60, 0)
 	}
-	return testlevel.Pick(24, 0, 0)
+	return testlevel.Pick(16, 0, 0)
 }
 
 // sample returns at most that many cases, chosen by the seed and spread evenly: the

@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -434,7 +433,7 @@ func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, func(p ...holdfast.Part) *holdfast.Engine {
-			return holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)), p...)
+			return holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), p...)
 		})
 	})
 }

@@ -46,6 +46,9 @@ func TestAnEngineWorksBehindPgBouncer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.with == nil {
+				testlevel.Long(t)
+			}
 			_, through := bouncer(t)
 			url := as(t, through, "", "", c.param...)
 			hf := openEngine(t, postgres.URL(url, c.with...))

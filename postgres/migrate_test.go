@@ -28,19 +28,16 @@ func migrateAndUse(ctx context.Context, url, schema, name string, begin func() e
 	return errors.Join(useEverything(ctx, hf, name), appended, hf.Close())
 }
 
-// Verifies that ten processes may start on one empty database in the same
-// moment, five of them on each of two schemas: none fails, each migration is
+// Verifies that many processes may start on one empty database in the same
+// moment, half of them on each of two schemas: none fails, each migration is
 // recorded once a schema, all of them write, and the schemas share nothing.
-func TestTenProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
+func TestManyProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, schemas := range [][]string{{"holdfast"}, {"left_side", "right_side"}} {
 		t.Run(fmt.Sprint(len(schemas)), func(t *testing.T) {
 			t.Parallel()
-			if len(schemas) > 1 {
-				testlevel.Long(t)
-			}
 			url := fresh(t)
-			all := make([]*child, 10)
+			all := make([]*child, testlevel.Pick(4, 10, 10))
 			for i := range all {
 				all[i] = startChild(t, url, schemas[i%len(schemas)], fmt.Sprintf("process-%d", i))
 			}

@@ -59,7 +59,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(prepared(t)))
 	t.Run("streams", func(t *testing.T) {
-		rounds(t, testlevel.Pick(40, 200, 2000), func(round int) bool {
+		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
 			_, err := stream.Append(t.Context(), hf, fmt.Sprintf("s%d", round), stream.None, event("made"))
 			if err != nil {
 				wantMoved(t, err, 0)
@@ -68,7 +68,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 		})
 	})
 	t.Run("entities", func(t *testing.T) {
-		rounds(t, testlevel.Pick(40, 200, 2000), func(round int) bool {
+		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
 			e, err := entities.Create(t.Context(), hf, entities.CreateArgs{Lifecycle: "thing", ID: fmt.Sprintf("e%d", round), Status: "new"})
 			if err != nil && (!errors.Is(err, holdfast.ErrConflict) || e.Status != "new" || e.Version != 0) {
 				t.Errorf("a loser got %v, and the entity as %q at %d", err, e.Status, e.Version)
@@ -78,7 +78,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	})
 	t.Run("scopes", func(t *testing.T) {
 		none := int64(-1)
-		rounds(t, testlevel.Pick(40, 200, 2000), func(round int) bool {
+		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
 			_, err := scopes.Put(t.Context(), hf, scopes.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
 			if err != nil {
 				wantMoved(t, err, 0)
@@ -93,7 +93,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(prepared(t)))
-	for round := range testlevel.Pick(20, 100, 1000) {
+	for round := range testlevel.Pick(10, 100, 1000) {
 		id := fmt.Sprintf("x%d", round)
 		var wg sync.WaitGroup
 		for range 16 {

@@ -30,8 +30,11 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("%d cases: the suite has lost some", n)
 	}
 	each(t, func(e *env) {
-		for _, c := range slices.Concat(cases, largeCases) {
+		for i, c := range slices.Concat(cases, largeCases) {
 			e.Run(c.name, func(t *testing.T) {
+				if i >= len(cases) {
+					testlevel.Variant(t, 3)
+				}
 				if e.hf == nil {
 					c.run(stores[e.name](t).in(t))
 					return

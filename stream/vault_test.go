@@ -36,7 +36,7 @@ func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		f(t, postgres.URL(holdfasttest.PostgreSQL(t)))
+		f(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
 	})
 }
 

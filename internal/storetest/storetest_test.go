@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "sqlite" && name != "postgres" {
-				backend.Sample = 4
+				backend.Sample = 8
 			}
 			Run(t, backend)
 		})

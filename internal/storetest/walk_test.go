@@ -35,7 +35,7 @@ const commands = 50
 // the flag that replays it.
 func TestRandomWalk(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := flag.Set("rapid.checks", fmt.Sprint(testlevel.Pick(30, 1000, 20_000))); err != nil {
+		if err := flag.Set("rapid.checks", fmt.Sprint(testlevel.Pick(20, 1000, 20_000))); err != nil {
 			t.Fatal(err)
 		}
 	}
