@@ -140,7 +140,7 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 	if f.may != nil {
 		w.may(id, f.may)
 	}
-	value, err := firePanicking(ctx, w, id, step, lifecycle.Lease(300*time.Millisecond))
+	value, err := firePanicking(ctx, w, id, step, lifecycle.Lease(time.Minute))
 	if value != f.panics {
 		t.Errorf("it panicked with %v, not with %v (%v)", value, f.panics, err)
 	}
