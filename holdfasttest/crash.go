@@ -8,6 +8,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
@@ -69,8 +71,13 @@ func Crash(t *testing.T, s Scenario) {
 
 // crashers make a database of its own for a worker.
 var crashers = map[string]func(testing.TB) holdfast.Database{
-	"sqlite":   func(t testing.TB) holdfast.Database { return sqlite.File(SQLite(t)) },
-	"postgres": func(t testing.TB) holdfast.Database { return At(PostgreSQL(t)) },
+	"sqlite": func(t testing.TB) holdfast.Database { return sqlite.File(SQLite(t)) },
+	"postgres": func(t testing.TB) holdfast.Database {
+		if testlevel.Current() == testlevel.Crash { // opened again after each death
+			return postgres.URL(PostgreSQL(t))
+		}
+		return At(PostgreSQL(t))
+	},
 }
 
 func crashAll(t *testing.T, s Scenario) {

@@ -35,11 +35,12 @@ func reused(t testing.TB, o pgtest.Options) string {
 // taken are what engines have open, by the URL of the database.
 var taken sync.Map
 
-// At is the database with a URL from [PostgreSQL]. With [Main], what engines open there
-// stays open for the next test: planning their statements on new connections takes the
-// server longer than most tests do.
+// At is the database with a URL from [PostgreSQL]. With [Main], what the first engine of a
+// test opens there stays open for the next test: planning its statements on new connections
+// takes the server longer than most tests do. Every further engine, and one that is opened
+// again, has connections of its own, as another process would.
 func At(url string) holdfast.Database {
-	if kept, ok := taken.Load(url); ok {
+	if kept, ok := taken.LoadAndDelete(url); ok {
 		return kept.(*crash.Kept)
 	}
 	return postgres.URL(url)
@@ -89,9 +90,12 @@ BEGIN
         EXECUTE format('DELETE FROM holdfast.%I', one.relname);
     END LOOP;
     UPDATE holdfast.clock SET shift = interval '0', movable = true;
-    IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace) THEN
+    IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace)
+       OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace)
+       OR EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace) THEN
         DROP SCHEMA public CASCADE;
-        CREATE SCHEMA public;
+        CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+        GRANT USAGE ON SCHEMA public TO PUBLIC;
     END IF;
 END $$`
 

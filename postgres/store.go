@@ -219,12 +219,16 @@ func (s *Store) parse(ctx context.Context, all *statements) error {
 	return nil
 }
 
-// shapeSQL digests what a statement can refer to in a schema: the columns of its
-// relations and the signatures of its functions.
+// shapeSQL digests what parsing looks at in a schema: the columns and keys of its relations
+// and the signatures of its functions.
 const shapeSQL = `SELECT md5(coalesce(string_agg(o.part, ',' ORDER BY o.part COLLATE "C"), ''))
-  FROM (SELECT concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid) AS part
+  FROM (SELECT concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid, a.attidentity, a.attgenerated) AS part
           FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
          WHERE c.relnamespace = to_regnamespace(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped
+         UNION ALL
+        SELECT concat_ws(' ', n.conrelid::regclass, n.contype, n.conkey)
+          FROM pg_catalog.pg_constraint n
+         WHERE n.connamespace = to_regnamespace(quote_ident($1)) AND n.contype IN ('p', 'u')
          UNION ALL
         SELECT concat_ws(' ', p.proname, p.prokind, p.proargtypes, p.prorettype)
           FROM pg_catalog.pg_proc p WHERE p.pronamespace = to_regnamespace(quote_ident($1))) o`

@@ -76,7 +76,7 @@ func raceOnce(ctx context.Context, hf *holdfast.Engine, queue, name string) (won
 }
 
 // TestHoldRace verifies that of 64 racers for one hold, from four processes, one
-// takes it, a thousand times over; on PostgreSQL with the clocks of two of the
+// takes it, many times over; on PostgreSQL with the clocks of two of the
 // processes an hour off, one early and one late.
 func TestHoldRace(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); holdRace(t, "sqlite:"+holdfasttest.SQLite(t)) })

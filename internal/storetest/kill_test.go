@@ -97,7 +97,7 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 }
 
 // TestKilledProcessLosesNothingAcknowledged verifies, with a process that is
-// killed (SIGKILL) while it writes, twenty times over: every write that it was
+// killed (SIGKILL) while it writes, many times over: every write that it was
 // told is applied is there afterwards, at the version that it was told; no
 // version is missing or doubled; and the next process goes on without repair.
 // On SQLite it is done with one process, and with four on one file.

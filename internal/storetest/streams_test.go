@@ -229,7 +229,7 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 
 // TestOneOfTwoCreatesWins verifies that of two appends that want a stream not to
 // exist, from two engines, one is applied and the other is told that the stream
-// is there at version 0, a thousand times over.
+// is there at version 0.
 func TestOneOfTwoCreatesWins(t *testing.T) {
 	for name, db := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + holdfasttest.SQLite(t) },

@@ -86,10 +86,10 @@ func run(o options) (int, error) {
 	switch {
 	case errors.As(err, &exit) || err == nil && r.bad():
 		return 1, read
-	case err != nil:
-		return 2, err
+	case err != nil || read != nil:
+		return 2, errors.Join(err, read)
 	}
-	return 0, read
+	return 0, nil
 }
 
 // arguments are those of the go command.

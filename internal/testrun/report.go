@@ -120,14 +120,13 @@ func (r *report) endPackage(e event) {
 	default:
 		if !slices.ContainsFunc(r.failed, func(t test) bool { return t.pkg == e.Package }) {
 			r.broken = append(r.broken, e.Package)
-			for _, line := range r.builds[e.FailedBuild] {
-				fmt.Fprint(r.out, line)
-			}
-			r.tell(test{pkg: e.Package})
-			for at := range r.output { // what ran when the process ended
-				if at.pkg == e.Package && at.name != "" {
-					r.tell(at)
-				}
+		}
+		for _, line := range r.builds[e.FailedBuild] {
+			fmt.Fprint(r.out, line)
+		}
+		for at := range r.output { // the package itself, and what ran when it ended
+			if at.pkg == e.Package {
+				r.tell(at)
 			}
 		}
 		fmt.Fprintf(r.out, "FAIL  %-32s %7.1fs\n", name, e.Elapsed)
@@ -179,9 +178,9 @@ func (r *report) commands() (all []string) {
 	if r.o.seed != 1 {
 		prefix += fmt.Sprintf("HOLDFAST_TEST_SEED=%d ", r.o.seed)
 	}
-	command := prefix + "go test -count=1"
+	command := prefix + "go test -count=1 -timeout=" + r.o.timeout
 	if r.o.race {
-		command += " -race"
+		command = "CGO_ENABLED=1 " + command + " " + strings.Join(raceFlags, " ")
 	}
 	for _, t := range r.failed {
 		inner := func(o test) bool { return o.pkg == t.pkg && strings.HasPrefix(o.name, t.name+"/") }
