@@ -887,16 +887,16 @@ func TestAJournaledURL(t *testing.T) {
 
 // Verifies that a node does the steps that call a URL, and calls nothing that it must not.
 func TestStepsThatCall(t *testing.T) {
-	called := make(chan string, 100)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		called <- q.Method + " " + q.URL.Path + " " + q.Header.Get("Idempotency-Key")
-		fmt.Fprint(w, `{"ok":true}`)
-	}))
-	t.Cleanup(srv.Close)
 	def := `{"name":"call","version":"1","steps":[{"name":"get","type":"http","url":"=input.url"}]}`
 	for name, o := range map[string]httpapi.Options{"allowed": elsewhere, "refused": {NoKeys: true}} {
 		t.Run(name, func(t *testing.T) {
 			eachDoor(t, o, func(t *testing.T, d *door) {
+				called := make(chan string, 100)
+				srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+					called <- q.Method + " " + q.URL.Path + " " + q.Header.Get("Idempotency-Key")
+					fmt.Fprint(w, `{"ok":true}`)
+				}))
+				t.Cleanup(srv.Close)
 				background(t, d.engine)
 				d.want(d.ask("POST", "workflow-definitions", def, nil), 201, "")
 				r := d.start("call@1", `{"url":"`+srv.URL+`/x"}`)
