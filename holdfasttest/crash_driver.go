@@ -69,13 +69,10 @@ func (d *crashDriver) run() {
 	}
 	d.report(all)
 	took := clock.Since(begun)
-	d.t.Attr(casesAttr, strconv.Itoa(len(all)))
+	d.t.Attr(testlevel.CasesAttr, strconv.Itoa(len(all)))
 	d.t.Logf("%d points, %d of %d single faults and %d pairs in %s: %.0f cases/s, seed %d",
 		len(points), len(one), len(single), len(all)-len(one), took.Round(time.Millisecond), float64(len(all))/took.Seconds(), testlevel.Seed())
 }
-
-// casesAttr is the attribute with the number of cases that a test ran.
-const casesAttr = "holdfast.crash.cases"
 
 // mostSingles is how many cases of one fault are run; 0 is all of them. A case on
 // PostgreSQL takes several times as long as one on SQLite.

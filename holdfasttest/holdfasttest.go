@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -81,9 +82,6 @@ func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.
 	})
 }
 
-// databaseAttr is the attribute with the database that a test was given.
-const databaseAttr = "holdfast.database"
-
 // SQLite returns the path of a database file of the test's own, with Holdfast's
 // schema in it, in the test's temporary folder.
 func SQLite(t testing.TB) string {
@@ -96,7 +94,7 @@ func SQLite(t testing.TB) string {
 	if err := os.WriteFile(path, schema, 0o600); err != nil {
 		t.Fatalf("sqlite: %v", err)
 	}
-	t.Attr(databaseAttr, "sqlite")
+	t.Attr(testlevel.DatabaseAttr, "sqlite")
 	return path
 }
 
@@ -127,7 +125,7 @@ func PostgreSQL(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("postgresql: %v", err)
 	}
-	t.Attr(databaseAttr, "postgres")
+	t.Attr(testlevel.DatabaseAttr, "postgres")
 	o := pgtest.Options{Template: name, Prepare: migrate}
 	if reuses.Load() {
 		return reused(t, o)

@@ -42,6 +42,12 @@ const (
 	SeedVar = "HOLDFAST_TEST_SEED"
 )
 
+// Attributes by which tests tell the runner what they used (see [testing.T.Attr]).
+const (
+	DatabaseAttr = "holdfast.database"    // sqlite or postgres, for each database
+	CasesAttr    = "holdfast.crash.cases" // how many crash cases a test ran
+)
+
 // DefaultSeed is the seed where [SeedVar] names none: fixed, so that two runs of the
 // same code do the same.
 const DefaultSeed = 1

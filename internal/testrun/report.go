@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // event is a line of go test -json (see "go doc test2json").
@@ -164,7 +165,7 @@ func (r *report) close() {
 		fmt.Fprintln(r.out, "again:", command)
 	}
 	fmt.Fprintf(r.out, "databases: %d of SQLite, %d of PostgreSQL; crash cases: %d; level %s, seed %d, %s\n",
-		r.attrs["holdfast.database=sqlite"], r.attrs["holdfast.database=postgres"], r.attrs["holdfast.crash.cases"],
+		r.attrs[testlevel.DatabaseAttr+"=sqlite"], r.attrs[testlevel.DatabaseAttr+"=postgres"], r.attrs[testlevel.CasesAttr],
 		r.o.level, r.o.seed, clock.Since(r.begun).Round(time.Second))
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, len(r.failed)+len(r.broken), r.skipped)
 }
@@ -172,11 +173,11 @@ func (r *report) close() {
 // commands repeat what failed, each in one line: the innermost tests, or the package.
 func (r *report) commands() (all []string) {
 	prefix := ""
-	if r.o.level != "test" {
-		prefix += "HOLDFAST_TEST_LEVEL=" + r.o.level + " "
+	if r.o.level != testlevel.Test.String() {
+		prefix += testlevel.LevelVar + "=" + r.o.level + " "
 	}
-	if r.o.seed != 1 {
-		prefix += fmt.Sprintf("HOLDFAST_TEST_SEED=%d ", r.o.seed)
+	if r.o.seed != testlevel.DefaultSeed {
+		prefix += fmt.Sprintf("%s=%d ", testlevel.SeedVar, r.o.seed)
 	}
 	command := prefix + "go test -count=1 -timeout=" + r.o.timeout
 	if r.o.race {

@@ -1,0 +1,44 @@
+package pgtest
+
+import "testing"
+
+// TestReuse verifies that a database which is given back is empty for the next one who takes
+// it, and that one whose shape has changed is not given out again.
+func TestReuse(t *testing.T) {
+	url := shared(t)
+	how := &Reuse{Options: Options{Template: templateFor(t)},
+		Wipe:  `DROP TABLE IF EXISTS mine`,
+		Shape: `SELECT count(*)::text FROM pg_class WHERE relname = 'changed'`}
+	take := func() *Reusable {
+		t.Helper()
+		r, err := Take(t.Context(), how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := take()
+	exec1(t, open(t, first.URL), `CREATE TABLE mine (n int)`)
+	first.Return()
+	second := take()
+	if second != first {
+		t.Error("it was not used again")
+	}
+	if n := one(t, open(t, second.URL), `SELECT count(*)::text FROM pg_class WHERE relname = 'mine'`); n != "0" {
+		t.Error("what the one before made is there")
+	}
+	exec1(t, open(t, second.URL), `CREATE TABLE changed (n int)`)
+	second.Return()
+	third := take()
+	if third == second {
+		t.Error("a database of another shape was given out")
+	}
+	if n := one(t, open(t, url), `SELECT count(*)::text FROM pg_database WHERE datname = $1`, second.name); n != "0" {
+		t.Error("a database of another shape is still there")
+	}
+	third.Return()
+	DropReusable()
+	if n := one(t, open(t, url), `SELECT count(*)::text FROM pg_database WHERE datname = $1`, third.name); n != "0" {
+		t.Error("it is still there when the program ends")
+	}
+}
