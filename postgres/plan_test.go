@@ -30,6 +30,7 @@ var planned = []struct{ name, types, args string }{
 		one + `, '{b}', '{k10101}', '{done}', '{1}', '{1}', '{NULL}', '{0}', '{0}', '{NULL}'`},
 	{"batches.giveup", "smallint[], text[], uuid[], text[], text[], text[], bigint[], text[], bigint[], text[]",
 		one + `, '{b}', '{k10101}', '{fail}', '{1}', '{no}', '{0}', '{NULL}'`},
+	{"batches.add", "smallint[], text[], uuid[], text[], text[], bigint[], text[]", one + `, '{o}', ARRAY['` + list(`["k%d", 1, {}]`) + `'], '{0}', '{NULL}'`},
 	{"batches.renew", "smallint, text, text, text, bigint, bigint", `0, 'w', 'b', 'k10101', 1, 1000`},
 	{"batches.expired", "smallint, text, bigint", `0, '', 100`},
 	{"batches.pause", "smallint[], text[], uuid[], text[], bigint[], text[]", one + `, '{b}', '{0}', '{NULL}'`},
@@ -114,6 +115,12 @@ var many = []string{
 	        '{}', 0, CASE WHEN n BETWEEN 10101 AND 10200 THEN 'me' END, 1, CASE WHEN n BETWEEN 10101 AND 10200 THEN clock_timestamp() + interval '1 hour' END, 0,
 	        clock_timestamp() + interval '1 hour', CASE WHEN n BETWEEN 101 AND 200 THEN clock_timestamp() END, 0, n BETWEEN 101 AND 200, clock_timestamp()
 	   FROM generate_series(1, 20000) n`,
+	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
+	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
+	 VALUES (0, 'w', 'o', 'w', 'o', 'RUNNING', 500, 3, 5, 1000, false, false, false, false, 20000, 20001, 0, 0, 20000, 0, 0, 0, 0, 20000, 0, 0, 0,
+	         clock_timestamp(), clock_timestamp(), clock_timestamp())`,
+	`INSERT INTO holdfast.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
+	 SELECT 0, 'w', 'o', 'k' || n, n, 1, 1, 'succeeded', '{}', 0, 1, 0, 0, false, clock_timestamp() FROM generate_series(1, 20000) n`,
 	`DELETE FROM holdfast.run`, `DELETE FROM holdfast.step`, `DELETE FROM holdfast.history`,
 	`INSERT INTO holdfast.run (shard, workspace, id, definition, key, status, version, input, state, memo, step, visit, cancel_requested, created_at, finished_at, prune_at, updated_at)
 	 SELECT 0, 'w', 'run_' || n, 'd@1', 'key' || n, CASE WHEN n BETWEEN 10001 AND 10100 THEN 'RUNNING' ELSE 'COMPLETED' END, 1, '{}', '{}', '{}', 's', 1, false,
@@ -181,7 +188,7 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 			}
 			execute(t, conn, many...)
 			for i, p := range planned {
-				if kind, _, _ := strings.Cut(p.name, "."); first != "" && (kind == "batches" || kind == "runs" || kind == "scopes") {
+				if kind, _, _ := strings.Cut(p.name, "."); first != "" && p.name != "batches.add" && (kind == "batches" || kind == "runs" || kind == "scopes") {
 					continue // of tables that are known to be empty, whatever looks up by key has any plan, until they are analyzed
 				}
 				readsFew(t, conn, p.name+", with an old plan", fmt.Sprintf(`p%d (%s)`, i, p.args))

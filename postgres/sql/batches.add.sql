@@ -21,7 +21,11 @@ WITH m AS (
     SELECT cur.member, x.item ->> 0 AS key, (x.item ->> 1)::bigint AS cost, x.item -> 2 AS input, x.n, i.key IS NOT NULL AS there,
            i.key IS NOT NULL AND (i.cost <> (x.item ->> 1)::bigint OR i.input::text <> (x.item -> 2)::text) AS other
       FROM cur CROSS JOIN LATERAL json_array_elements(cur.page::json) WITH ORDINALITY AS x(item, n)
-      LEFT JOIN {schema}.item i ON i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = x.item ->> 0
+      LEFT JOIN LATERAL ( -- LIMIT keeps this a lookup by key, even in a plan that was made when the table was almost empty
+          SELECT i.key, i.cost, i.input FROM {schema}.item i
+           WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = x.item ->> 0
+           LIMIT 1
+      ) i ON true
 ), fits AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.id, cur.items, cur.version,
            CASE WHEN cur.version <> seen.version THEN 'stale'
