@@ -261,3 +261,34 @@ func TestAStandbyIsRefused(t *testing.T) {
 	onServer(t, server.URL(), `SELECT pg_promote(true, 60)`)
 	mustAppend(t, hf, "s", 0)
 }
+
+// Verifies that a migrated schema, of any name, has the shape that opening trusts, that every
+// statement can be parsed against it, and that a schema which lost a column has another shape.
+func TestTheShapeOfASchema(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	conn := connect(t, url)
+	for _, schema := range []string{"holdfast", "another"} {
+		openEngine(t, postgres.URL(url, postgres.Schema(schema)))
+		var shape string
+		if err := conn.QueryRow(t.Context(), postgres.ShapeSQL, schema).Scan(&shape); err != nil {
+			t.Fatal(err)
+		}
+		if shape != postgres.MigratedShape {
+			t.Errorf("the migrations make a schema %q of the shape %s: set migratedShape to it", schema, shape)
+		}
+		texts, err := postgres.Texts(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range texts {
+			if _, err := conn.PgConn().Prepare(t.Context(), "", text, nil); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	execute(t, conn, `ALTER TABLE holdfast.event DROP COLUMN data`)
+	if err := openError(t, postgres.URL(url), quiet); fault.CodeOf(err) != fault.DatabaseDamaged {
+		t.Errorf("without a column it opens with %v", err)
+	}
+}
