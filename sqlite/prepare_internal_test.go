@@ -24,3 +24,20 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 		t.Errorf("%d statements of %d scripts are prepared", n, len(s.scripts))
 	}
 }
+
+// Verifies that a migrated database has what opening trusts.
+func TestWhatAMigratedDatabaseHas(t *testing.T) {
+	db := File(filepath.Join(t.TempDir(), "x.db"))
+	s, _, err := db.open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	has, err := partsOf(t.Context(), s.read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(has); got != migratedParts {
+		t.Errorf("the migrations make what has the digest %s: set migratedParts to it", got)
+	}
+}

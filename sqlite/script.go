@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,49 +74,89 @@ func (st *statement) args(values, did []any) []any {
 // numbered numbers the arguments that the statement uses, without a gap.
 func (st *statement) numbered() {
 	st.uses = []int{}
-	st.text = argument.ReplaceAllStringFunc(st.text, func(name string) string {
-		n := theTime
-		switch {
-		case name[0] == '?':
-			n, _ = strconv.Atoi(name[1:])
-		case name != ":now":
-			n, _ = strconv.Atoi(name[len(":did"):])
-			n, st.did = -n, true
+	var out strings.Builder
+	text := st.text
+	for {
+		at := strings.IndexAny(text, "?:")
+		if at < 0 {
+			break
+		}
+		n, size, ok := st.argument(text[at:])
+		if !ok {
+			out.WriteString(text[:at+1])
+			text = text[at+1:]
+			continue
 		}
 		i := slices.Index(st.uses, n)
 		if i < 0 {
 			i = len(st.uses)
 			st.uses = append(st.uses, n)
 		}
-		return "?" + strconv.Itoa(i+1)
-	})
+		out.WriteString(text[:at] + "?" + strconv.Itoa(i+1))
+		text = text[at+size:]
+	}
+	st.text = out.String() + text
 }
 
-// argument is ?n, a command's nth; :now; or :didn, the nth column of the row that
-// "do" returned.
-var argument = regexp.MustCompile(`\?[0-9]+|:now\b|:did[0-9]+`)
+// argument reads the argument that a text begins with, if it does, and how long it is written: ?n, a
+// command's nth; :now; or :didn, the nth column of the row that "do" returned.
+func (st *statement) argument(text string) (n, size int, ok bool) {
+	if rest, found := strings.CutPrefix(text, ":now"); found && (rest == "" || !isWord(rest[0])) {
+		return theTime, len(":now"), true
+	}
+	begin := 1
+	if strings.HasPrefix(text, ":did") {
+		begin = len(":did")
+	} else if text[0] == ':' {
+		return 0, 0, false
+	}
+	size = begin
+	for size < len(text) && '0' <= text[size] && text[size] <= '9' {
+		n = 10*n + int(text[size]-'0')
+		size++
+	}
+	if begin > 1 && size > begin {
+		n, st.did = -n, true
+	}
+	return n, size, size > begin
+}
 
-var section = regexp.MustCompile(`(?m)^-- (look|do|then|also|each|else)[ \t]*$`)
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// sections are what a script consists of.
+var sections = []string{"look", "do", "then", "also", "each", "else"}
+
+// cutSection returns the lines up to the next section, its kind, and what follows.
+func cutSection(text string) (before, kind, after string) {
+	for at := 0; at < len(text); {
+		line, _, _ := strings.Cut(text[at:], "\n")
+		next := min(at+len(line)+1, len(text))
+		if kind, found := strings.CutPrefix(line, "-- "); found {
+			if kind = strings.TrimRight(kind, " \t"); slices.Contains(sections, kind) {
+				return text[:at], kind, text[next:]
+			}
+		}
+		at = next
+	}
+	return text, "", ""
+}
 
 func parseScript(name, text string) (*script, error) {
-	marks := section.FindAllStringSubmatchIndex(text, -1)
-	if len(marks) == 0 {
-		return nil, fmt.Errorf("sqlite: %s.sql has no section \"-- do\"", name)
-	}
 	sc := &script{name: name}
-	for i, m := range marks {
-		end := len(text)
-		if i+1 < len(marks) {
-			end = marks[i+1][0]
-		}
-		if err := sc.add(text[m[2]:m[3]], strings.TrimSpace(text[m[1]:end])); err != nil {
+	count := 0
+	for _, kind, rest := cutSection(text); kind != ""; count++ {
+		body, next, after := cutSection(rest)
+		if err := sc.add(kind, strings.TrimSpace(body)); err != nil {
 			return nil, err
 		}
+		kind, rest = next, after
 	}
 	if sc.do.text == "" {
 		return nil, fmt.Errorf("sqlite: %s.sql has no section \"-- do\"", name)
 	}
-	sc.reads = sc.do.rows && !writes.MatchString(sc.do.text) && len(marks) == 1
+	sc.reads = sc.do.rows && !writes(sc.do.text) && count == 1
 	sc.answer = &sc.do
 	for i := range sc.won {
 		if sc.won[i].rows {
@@ -151,11 +190,18 @@ func (sc *script) add(kind, text string) error {
 }
 
 func returnsRows(text string) bool {
-	return !writes.MatchString(text) || strings.Contains(text, "RETURNING")
+	return !writes(text) || strings.Contains(text, "RETURNING")
 }
 
 // writes tells a statement that writes from one that reads.
-var writes = regexp.MustCompile(`(?m)^(INSERT|UPDATE|DELETE) `)
+func writes(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "INSERT ") || strings.HasPrefix(line, "UPDATE ") || strings.HasPrefix(line, "DELETE ") {
+			return true
+		}
+	}
+	return false
+}
 
 // all returns every statement of the script, to prepare them.
 func (sc *script) all() []*statement {

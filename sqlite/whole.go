@@ -2,8 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -80,18 +84,33 @@ func partsOf(ctx context.Context, db *sql.DB) (map[part]bool, error) {
 	return all, rows.Err()
 }
 
+// migratedParts is the digest of what a database has after all migrations: to compare with it is
+// much faster than to migrate another. TestWhatAMigratedDatabaseHas tells its new value where a
+// migration changed it.
+const migratedParts = "9612ba5bdfd6584f05cd074169136c7d"
+
+func digest(all map[part]bool) string {
+	lines := make([]string, 0, len(all))
+	for p := range all {
+		lines = append(lines, p.name+"."+p.column)
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:16])
+}
+
 // whole refuses a database that lacks a part: its schema number says that it has it, so
 // something was removed.
 func (s *Store) whole(ctx context.Context) error {
-	want, err := intended()
-	if err != nil {
-		return err
-	}
 	var has map[part]bool
-	err = store.Retry(ctx, func() error {
+	err := store.Retry(ctx, func() (err error) {
 		has, err = partsOf(ctx, s.read)
 		return s.fault(err)
 	})
+	if err != nil || digest(has) == migratedParts {
+		return err
+	}
+	want, err := intended()
 	if err != nil {
 		return err
 	}
