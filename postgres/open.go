@@ -60,6 +60,10 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*St
 	done, err := s.start(ctx, o, migrate)
 	if err != nil {
 		_ = s.Close()
+		var known *fault.Error
+		if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) { // during the first attempt
+			err = fault.New(fault.Unavailable, "the database cannot be reached within the context's deadline").Repeatable().Wrap(err)
+		}
 		return nil, done, err
 	}
 	return s, done, nil

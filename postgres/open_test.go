@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -215,6 +216,7 @@ func TestADefaultOfReadOnlyIsSetAsideOrRefused(t *testing.T) {
 // write, and reads on; and that it writes again when the server is promoted.
 func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	server := cluster(t)
 	hf := openEngine(t, postgres.URL(server.URL()))
 	mustAppend(t, hf, "s", stream.None)

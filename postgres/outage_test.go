@@ -113,7 +113,8 @@ func (w *writer) check(t *testing.T, hf *holdfast.Engine) {
 func TestAnEngineOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	server := cluster(t)
-	for _, mode := range []string{"fast", "immediate"} {
+	both := []string{"fast", "immediate"}
+	for _, mode := range testlevel.Pick([]string{"immediate"}, both, both) {
 		t.Run(mode, func(t *testing.T) {
 			hf := openEngine(t, postgres.URL(server.URL()))
 			writers := make([]*writer, 4)

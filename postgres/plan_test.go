@@ -160,12 +160,10 @@ var many = []string{
 // known or not, and after they grew; and with plans made for how they are then.
 func TestAFewOfManyReadsFew(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	for _, first := range []string{"", "VACUUM ANALYZE"} {
 		t.Run("first "+first, func(t *testing.T) {
 			t.Parallel()
-			if first != "" {
-				testlevel.Long(t)
-			}
 			url := prepared(t)
 			openEngine(t, postgres.URL(url))
 			conn := connect(t, url)

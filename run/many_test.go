@@ -78,7 +78,7 @@ func five() *run.Definition {
 // Verifies that a run of five plain steps on the node that starts it is six transactions:
 // its start, and one a step; also where there are very many finished runs.
 func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
-	finished := testlevel.Pick(5_000, 20_000, 1_000_000)
+	finished := testlevel.Pick(2_000, 20_000, 1_000_000)
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

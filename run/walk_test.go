@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -212,7 +213,7 @@ func randomFrom(first string) *run.Definition {
 // something of which nobody knows whether it happened, and that nothing breaks inside. Each
 // seed is a test of its own, in a workspace of its own: run it alone to replay it.
 func TestRandomMoves(t *testing.T) {
-	const seeds, moves = 40, 100
+	seeds, moves := testlevel.Pick(20, 40, 400), 100
 	firsts := []string{"a", "b", "s", "k", "f"}
 	e := holdfasttest.Open(t, run.Serve())
 	did, walked := make(map[string]int), 0

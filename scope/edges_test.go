@@ -234,9 +234,9 @@ func TestPatchOfManyMembersLosesNothing(t *testing.T) {
 // that there is to be ended, however many pages that is, and each scope once.
 func TestNodesThatSweepTogether(t *testing.T) {
 	each(t, func(e *env) {
-		n := 40 // for each of 32 callers: a page is 500
+		n := testlevel.Pick(17, 40, 40) // for each of 32 callers: a page is 500
 		if e.name == "sqlite" {
-			n = 20
+			n = min(n, 20)
 		}
 		_, lost := holdfasttest.Race(e.T, 32, func(i int) error {
 			for k := range n {

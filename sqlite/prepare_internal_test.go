@@ -3,6 +3,7 @@ package sqlite
 import (
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -39,5 +40,24 @@ func TestWhatAMigratedDatabaseHas(t *testing.T) {
 	}
 	if got := digest(has); got != migratedParts {
 		t.Errorf("the migrations make what has the digest %s: set migratedParts to it", got)
+	}
+}
+
+// Verifies that no limit is a bare argument. SQLite plans by its value, and so prepares the
+// statement anew each time that it is bound, which takes several times as long as to run it.
+func TestLimitsDoNotPrepareAnew(t *testing.T) {
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := 0
+	for name, text := range all.texts {
+		limits += strings.Count(text, "LIMIT +?")
+		if strings.Contains(text, "LIMIT ?") {
+			t.Errorf("%s: write LIMIT +?n", name)
+		}
+	}
+	if limits == 0 {
+		t.Error("no statement has a limit")
 	}
 }

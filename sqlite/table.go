@@ -119,9 +119,9 @@ func (t *table) inText(n int) string {
 	id, status, list := t.cols.id.quoted(), t.cols.status, " IN ("+strings.Join(params, ", ")+")"
 	where := " WHERE " + status.quoted() + list + " AND " + status.text() + " COLLATE BINARY" + list + " AND " + id + " IS NOT NULL"
 	if w := t.cols.workspace; w != nil {
-		return t.row + where + " AND " + w.quoted() + " IS NOT NULL ORDER BY " + id + ", " + w.quoted() + " LIMIT ?1"
+		return t.row + where + " AND " + w.quoted() + " IS NOT NULL ORDER BY " + id + ", " + w.quoted() + " LIMIT +?1"
 	}
-	return t.row + where + " ORDER BY " + id + " LIMIT ?1"
+	return t.row + where + " ORDER BY " + id + " LIMIT +?1"
 }
 
 type rowsOf interface {

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -741,6 +742,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 // handled, in order, and what it commits applies once.
 func TestAWorkerOutlivesItsServer(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	server, err := pgtest.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -5,4 +5,4 @@ SELECT a.id, a.step, a.requester, a.code, a.detail, a.at
   FROM holdfast_attempt AS a
  WHERE a.shard = ?1 AND a.workspace = ?2 AND a.lifecycle = ?3 AND a.entity = ?4
  ORDER BY a.id DESC
- LIMIT ?5
+ LIMIT +?5

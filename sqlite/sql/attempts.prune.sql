@@ -8,5 +8,5 @@ DELETE FROM holdfast_attempt AS a
          FROM holdfast_attempt AS x INDEXED BY holdfast_attempt_at
         WHERE x.shard = ?1 AND (?2 = '' OR x.workspace = ?2) AND x.at < {now} - ?3
         ORDER BY x.at
-        LIMIT ?4)
+        LIMIT +?4)
 RETURNING 1

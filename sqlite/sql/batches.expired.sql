@@ -6,4 +6,4 @@ SELECT b.workspace, b.id, b.handler, i.key, i.epoch
   JOIN holdfast_item AS i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= {now}
  WHERE b.shard = ?1 AND (?2 = '' OR b.workspace = ?2) AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0
  ORDER BY i.until
- LIMIT ?3
+ LIMIT +?3

@@ -15,7 +15,7 @@ UPDATE holdfast_batch AS b
                    AND i.n <= (SELECT c.next FROM holdfast_batch AS c WHERE c.shard = ?1 AND c.workspace = ?2 AND c.id = ?4)
                    AND i.state IN ('waiting', 'running', 'succeeded') AND i.decision IS NULL
                  ORDER BY i.n
-                 LIMIT ?6) AS x) AS p
+                 LIMIT +?6) AS x) AS p
  WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4 AND b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
    AND (p.flipped > 0 OR b.status <> 'CANCELLING')
    AND (p.cost = 0 OR EXISTS (SELECT 1 FROM holdfast_wallet AS w WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
@@ -25,7 +25,7 @@ RETURNING 'fine', coalesce((SELECT max(x.n)
                                      WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.n > ?5 AND i.n <= next
                                        AND i.state IN ('waiting', 'running', 'succeeded') AND i.decision IS NULL
                                      ORDER BY i.n
-                                     LIMIT ?6) AS x), ?5), waiting + running + succeeded - accepted
+                                     LIMIT +?6) AS x), ?5), waiting + running + succeeded - accepted
 -- also
 INSERT INTO holdfast_ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
 SELECT w.shard, w.workspace, w.id, w.version + row_number() OVER (ORDER BY i.n), i.charged, w.balance + sum(i.charged) OVER (ORDER BY i.n), 'refund',

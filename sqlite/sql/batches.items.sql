@@ -12,4 +12,4 @@ SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.epoch, coalesce(i.
  WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?3 AND i.n > ?4
    AND (?5 = '' OR ?5 = CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END)
  ORDER BY i.n
- LIMIT ?6
+ LIMIT +?6

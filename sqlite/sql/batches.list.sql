@@ -7,4 +7,4 @@ SELECT b.id, b.wallet, b.handler, b.status, b.parallel, b.attempts, b.allowed, b
   FROM holdfast_batch AS b
  WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id > ?3 AND (?4 = '' OR b.status = ?4)
  ORDER BY b.id
- LIMIT ?5
+ LIMIT +?5

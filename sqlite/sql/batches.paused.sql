@@ -8,4 +8,4 @@ SELECT b.workspace, b.id, b.handler
  WHERE b.shard = ?1 AND (?2 = '' OR b.workspace = ?2) AND (?3 = '' OR b.wallet = ?3)
    AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status = 'PAUSED' AND NOT b.cancel_requested
    AND (w.negative OR w.balance >= b.need)
- LIMIT ?4
+ LIMIT +?4

@@ -18,4 +18,4 @@ SELECT b.workspace, b.id, b.handler
        SELECT 1 FROM holdfast_item AS i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
                                           AND i.state = 'waiting' AND i.due_at <= {now}))
  ORDER BY b.served_at
- LIMIT ?4
+ LIMIT +?4

@@ -15,7 +15,7 @@ UPDATE holdfast_item AS i
         WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2) AND d.sweep_at IS NOT NULL AND d.sweep_at <= {now}
           AND (NOT b.undo OR b.handler IN (SELECT h.value FROM json_each(?5) AS h)) AND (NOT b.artifacts OR ?6 = 1)
         ORDER BY d.sweep_at
-        LIMIT ?4)
+        LIMIT +?4)
 RETURNING workspace, batch, key, sweeps, state, epoch, input, coalesce(output, ''), dirty, late IS NOT NULL AND late > {now},
           (SELECT b.handler FROM holdfast_batch AS b WHERE b.shard = holdfast_item.shard AND b.workspace = holdfast_item.workspace AND b.id = batch),
           (SELECT b.undo FROM holdfast_batch AS b WHERE b.shard = holdfast_item.shard AND b.workspace = holdfast_item.workspace AND b.id = batch),

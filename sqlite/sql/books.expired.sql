@@ -6,4 +6,4 @@ SELECT s.workspace, s.name, s.epoch
  WHERE s.shard = ?1 AND (?2 = '' OR s.workspace = ?2)
    AND s.holder IS NOT NULL AND s.until <= {now}
  ORDER BY s.until
- LIMIT ?3
+ LIMIT +?3

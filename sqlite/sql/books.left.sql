@@ -11,4 +11,4 @@ SELECT s.workspace, s.name, s.pruned, s.first
                     WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name
                       AND e.version = s.first - 1 AND e.at > {now} - ?3)
  ORDER BY s.workspace, s.name
- LIMIT ?4
+ LIMIT +?4

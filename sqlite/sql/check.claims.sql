@@ -12,6 +12,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.begun, j.effects
                   FROM holdfast_entity AS x
                  WHERE (x.shard, x.workspace, x.lifecycle, x.id) > (?1, ?2, ?3, ?4) AND x.operation IS NOT NULL
                  ORDER BY x.shard, x.workspace, x.lifecycle, x.id
-                 LIMIT ?5) AS c) AS j
+                 LIMIT +?5) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

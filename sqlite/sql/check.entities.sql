@@ -18,6 +18,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.version, j.event
                   FROM holdfast_entity AS x
                  WHERE (x.shard, x.workspace, x.lifecycle, x.id) > (?1, ?2, ?3, ?4)
                  ORDER BY x.shard, x.workspace, x.lifecycle, x.id
-                 LIMIT ?5) AS c) AS j
+                 LIMIT +?5) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

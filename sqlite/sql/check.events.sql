@@ -12,6 +12,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, '', -1, j.events, j.last
                    AND substr(e.stream, 1, 6) <> '$void/'
                  GROUP BY e.shard, e.workspace, e.stream
                  ORDER BY e.shard, e.workspace, e.stream
-                 LIMIT ?4) AS c) AS j
+                 LIMIT +?4) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

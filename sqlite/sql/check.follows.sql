@@ -17,6 +17,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.reaction, j.stream, j.head, j.due, 
                   JOIN holdfast_reaction AS r ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
                  WHERE (f.shard, f.workspace, f.reaction, f.stream) > (?1, ?2, ?3, ?4)
                  ORDER BY f.shard, f.workspace, f.reaction, f.stream
-                 LIMIT ?5) AS c) AS j
+                 LIMIT +?5) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

@@ -33,6 +33,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, '', -1, j.events, j.last
                         OR substr(h.stream, 1, 7) = '$batch/')
                  GROUP BY h.shard, h.workspace, h.stream
                  ORDER BY h.shard, h.workspace, h.stream
-                 LIMIT ?4) AS c) AS j
+                 LIMIT +?4) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

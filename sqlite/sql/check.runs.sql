@@ -9,7 +9,7 @@ WITH page AS MATERIALIZED (
       FROM holdfast_run AS x
      WHERE (x.shard, x.workspace, x.id) > (?1, ?2, ?3)
      ORDER BY x.shard, x.workspace, x.id
-     LIMIT ?4
+     LIMIT +?4
 ), upto AS MATERIALIZED (
     SELECT p.shard, p.workspace, p.id FROM page AS p ORDER BY p.shard DESC, p.workspace DESC, p.id DESC LIMIT 1
 ), journal AS MATERIALIZED (

@@ -18,6 +18,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.kind, j.id, j.version, j.events, j.
                   FROM holdfast_scope AS x
                  WHERE (x.shard, x.workspace, x.kind, x.id) > (?1, ?2, ?3, ?4)
                  ORDER BY x.shard, x.workspace, x.kind, x.id
-                 LIMIT ?5) AS c) AS j
+                 LIMIT +?5) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

@@ -22,6 +22,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.name, '', j.head, j.events, j.last,
                   FROM holdfast_stream AS s
                  WHERE (s.shard, s.workspace, s.name) > (?1, ?2, ?3)
                  ORDER BY s.shard, s.workspace, s.name
-                 LIMIT ?4) AS c) AS j
+                 LIMIT +?4) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

@@ -13,6 +13,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.id, '', j.balance, j.events, j.last
                   FROM holdfast_wallet AS x
                  WHERE (x.shard, x.workspace, x.id) > (?1, ?2, ?3)
                  ORDER BY x.shard, x.workspace, x.id
-                 LIMIT ?4) AS c) AS j
+                 LIMIT +?4) AS c) AS j
  WHERE j.bad OR j.nth = j.size
  ORDER BY j.nth

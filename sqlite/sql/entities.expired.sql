@@ -7,4 +7,4 @@ SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.o
  WHERE e.shard = ?1 AND (?2 = '' OR e.workspace = ?2)
    AND e.lifecycle IN (SELECT l.value FROM json_each(?3) AS l) AND e.holder IS NOT NULL AND e.until <= {now}
  ORDER BY e.until
- LIMIT ?4
+ LIMIT +?4

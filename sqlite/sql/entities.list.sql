@@ -11,4 +11,4 @@ SELECT e.lifecycle, e.id, coalesce(e.status, ''), coalesce(e.version, -1), coale
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?3 AND e.id > ?5
    AND (?4 = '' OR e.status = ?4) AND e.side = 0
  ORDER BY e.id
- LIMIT ?6
+ LIMIT +?6

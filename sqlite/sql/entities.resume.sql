@@ -20,8 +20,8 @@ WITH due AS MATERIALIZED (
                     WHERE x.shard = ?1 AND (?2 = '' OR x.workspace = ?2) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.value ->> 0
                       AND x.phase = 'due' AND x.due_at <= {now}
                     ORDER BY x.due_at
-                    LIMIT ?5) AS d)) AS c
-     LIMIT ?5
+                    LIMIT +?5) AS d)) AS c
+     LIMIT +?5
 )
 UPDATE holdfast_entity AS e
    SET phase = 'held', holder = ?4, epoch = e.epoch + 1, due_at = {now},

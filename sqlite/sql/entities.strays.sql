@@ -9,7 +9,7 @@ WITH page AS MATERIALIZED (
      WHERE e.shard = ?1 AND (?2 = '' OR e.workspace = ?2)
        AND (e.workspace, e.lifecycle, e.id) > (?4, ?5, ?6)
      ORDER BY e.workspace, e.lifecycle, e.id
-     LIMIT ?7
+     LIMIT +?7
 )
 SELECT p.workspace, p.lifecycle, p.id, p.status FROM page AS p
  WHERE p.phase = 'free' AND p.side = 0

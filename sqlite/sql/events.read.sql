@@ -13,4 +13,4 @@ SELECT a.id, a.version, a.name, a.data, coalesce(a.correlation, ''), coalesce(a.
           FROM holdfast_history AS h
          WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = ?3 AND h.version >= ?4) AS a
  ORDER BY a.version
- LIMIT ?5
+ LIMIT +?5

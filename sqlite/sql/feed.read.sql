@@ -15,5 +15,5 @@ SELECT q.last, coalesce(p.position, 0), coalesce(p.stream, ''), coalesce(p.versi
         WHERE f.shard = ?1 AND f.workspace = ?2 AND f.position > ?3
           AND e.version >= (SELECT s.first FROM holdfast_stream AS s WHERE s.shard = ?1 AND s.workspace = ?2 AND s.name = f.stream)
         ORDER BY f.position
-        LIMIT ?4) AS p ON true
+        LIMIT +?4) AS p ON true
  ORDER BY p.position

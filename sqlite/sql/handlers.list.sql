@@ -5,4 +5,4 @@ SELECT h.name, h.kind, h.url, h.safety, h.unknown, h.timeout, h.secret, h.create
   FROM holdfast_handler AS h
  WHERE h.shard = ?1 AND h.workspace = ?2 AND (?3 = '' OR h.name = ?3) AND h.name > ?4
  ORDER BY h.name
- LIMIT ?5
+ LIMIT +?5

@@ -6,4 +6,4 @@ SELECT count(*), coalesce(lower(hex(max(p.id))), '')
   FROM (SELECT o.id FROM holdfast_history AS o
          WHERE o.shard = ?1 AND o.id > unhex(?3, '-') AND o.id < unhex(?4, '-') AND ?2 IS NOT NULL
          ORDER BY o.id
-         LIMIT ?5) AS p
+         LIMIT +?5) AS p

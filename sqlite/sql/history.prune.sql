@@ -13,7 +13,7 @@ DELETE FROM holdfast_history AS h
                  FROM (SELECT y.workspace, y.stream, y.version FROM holdfast_history AS y
                         WHERE y.shard = ?1 AND y.id > unhex(?3, '-') AND y.id < unhex(?4, '-')
                         ORDER BY y.id
-                        LIMIT ?5) AS o
+                        LIMIT +?5) AS o
                 GROUP BY o.workspace, o.stream) AS t
         CROSS JOIN holdfast_history AS x
         WHERE x.shard = ?1 AND x.workspace = t.workspace AND x.stream = t.stream AND x.version <= t.top)

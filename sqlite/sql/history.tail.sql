@@ -9,4 +9,4 @@ SELECT lower(hex(h.id)), h.n, h.stream, h.version, h.name, h.data,
    AND substr(h.stream, 1, 6) NOT IN ('$void/', '$mark/')
    AND substr(h.stream, 1, 5) <> '$key/'
  ORDER BY h.id, h.n
- LIMIT ?5
+ LIMIT +?5

@@ -6,4 +6,4 @@ SELECT k.id, k.name, k.role, k.requesters, k.rate, coalesce(k.successor, ''), k.
   FROM holdfast_api_key AS k
  WHERE k.workspace = ?2 AND k.id > ?3
  ORDER BY k.id
- LIMIT ?4
+ LIMIT +?4

@@ -6,4 +6,4 @@ SELECT l.workspace, l.name, l.config, l.updated_at
  WHERE l.shard = ?1 AND (?2 = '' OR l.workspace = ?2) AND l.origin = 'door'
    AND l.updated_at >= ?3
  ORDER BY l.updated_at
- LIMIT ?4
+ LIMIT +?4

@@ -11,4 +11,4 @@ SELECT e.lifecycle, e.id, coalesce(e.status, ''), coalesce(e.version, -1), coale
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.phase <> 'free'
    AND (?3 = '' OR e.phase = ?3) AND (?4 = '' OR e.operation = ?4) AND e.operation > ?5
  ORDER BY e.operation
- LIMIT ?6
+ LIMIT +?6

@@ -8,4 +8,4 @@ SELECT s.name, s.head
  WHERE s.shard = ?1 AND s.workspace = ?2 AND s.name > ?4
    AND (f.due IS NULL OR f.due < s.head)
  ORDER BY s.name
- LIMIT ?5
+ LIMIT +?5

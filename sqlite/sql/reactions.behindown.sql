@@ -11,4 +11,4 @@ SELECT h.stream, h.head
   LEFT JOIN holdfast_follow AS f ON f.shard = h.shard AND f.workspace = h.workspace AND f.reaction = ?3 AND f.stream = h.stream
  WHERE f.due IS NULL OR f.due < h.head
  ORDER BY h.stream
- LIMIT ?5
+ LIMIT +?5

@@ -7,7 +7,7 @@ DELETE FROM holdfast_follow AS f
    AND f.stream IN (SELECT x.stream FROM holdfast_follow AS x
                      WHERE x.shard = ?1 AND x.workspace = ?2 AND x.reaction = ?3
                      ORDER BY x.stream
-                     LIMIT ?4)
+                     LIMIT +?4)
    AND EXISTS (SELECT 1 FROM holdfast_reaction AS r
                 WHERE r.shard = ?1 AND r.workspace = ?2 AND r.name = ?3 AND r.state = 'removed')
 RETURNING 1

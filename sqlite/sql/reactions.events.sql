@@ -19,6 +19,6 @@ SELECT q.nth, x.id, x.version, x.name, x.data, coalesce(x.correlation, ''), coal
             WHERE z.shard = ?1 AND z.workspace = q.workspace AND z.stream = q.stream AND z.version > q.after AND z.version <= q.upto
               AND (q.every OR z.name IN (SELECT w.value FROM json_each(q.names) AS w))
             ORDER BY z.version
-            LIMIT ?4) AS y)
+            LIMIT +?4) AS y)
    AND (q.every OR x.name IN (SELECT w.value FROM json_each(q.names) AS w))
  ORDER BY q.nth, x.version

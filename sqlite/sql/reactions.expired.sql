@@ -8,4 +8,4 @@ SELECT f.workspace, f.reaction, f.stream, f.epoch, coalesce(f.holder, ''), f.dea
  WHERE f.shard = ?1 AND (?2 = '' OR f.workspace = ?2)
    AND f.holder IS NOT NULL AND f.until <= {now}
  ORDER BY f.until
- LIMIT ?3
+ LIMIT +?3

@@ -8,4 +8,4 @@ SELECT r.workspace, r.name, r.source, r.events, r.streams, r.options, r.base, r.
  WHERE r.shard = ?1 AND (?2 = '' OR r.workspace = ?2) AND r.state <> 'removed' AND h.kind = ?3
    AND (r.workspace, r.name) > (?4, ?5)
  ORDER BY r.workspace, r.name
- LIMIT ?6
+ LIMIT +?6

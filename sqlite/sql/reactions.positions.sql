@@ -15,4 +15,4 @@ SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
    AND (?4 IS NULL OR f.blocked = ?4)
    AND (f.reaction, f.stream) > (?5, ?6)
  ORDER BY f.reaction, f.stream
- LIMIT ?7
+ LIMIT +?7

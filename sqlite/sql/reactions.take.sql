@@ -40,9 +40,9 @@ WITH due AS MATERIALIZED (
                                                                WHERE h.shard = d.shard AND h.workspace = d.workspace AND h.name = q.value ->> 5
                                                                  AND h.kind = q.value ->> 6))))
                         ORDER BY d.rank
-                        LIMIT ?5) AS e)) AS c
+                        LIMIT +?5) AS e)) AS c
          ORDER BY c.value ->> 0
-         LIMIT ?5)
+         LIMIT +?5)
     UNION ALL
     SELECT * FROM (
         SELECT c.value ->> 1 AS workspace, q.value ->> 0 AS reaction, c.value ->> 2 AS stream, q.value ->> 1 AS lease
@@ -64,9 +64,9 @@ WITH due AS MATERIALIZED (
                                                                WHERE h.shard = d.shard AND h.workspace = d.workspace AND h.name = q.value ->> 5
                                                                  AND h.kind = q.value ->> 6))))
                         ORDER BY d.rank
-                        LIMIT ?6) AS e)) AS c
+                        LIMIT +?6) AS e)) AS c
          ORDER BY c.value ->> 0
-         LIMIT ?6)
+         LIMIT +?6)
 )
 UPDATE holdfast_follow AS f
    SET holder = ?4, epoch = f.epoch + 1, until = {now} + due.lease, updated_at = {now}

@@ -5,4 +5,4 @@ SELECT r.workspace, r.name, r.state
   FROM holdfast_reaction AS r
  WHERE r.shard = ?1 AND (?2 = '' OR r.workspace = ?2) AND r.state <> 'live'
  ORDER BY r.workspace, r.name
- LIMIT ?3
+ LIMIT +?3

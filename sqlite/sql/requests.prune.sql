@@ -15,5 +15,5 @@ DELETE FROM holdfast_request AS r
         WHERE x.shard = ?1 AND (?2 = '' OR x.workspace = ?2)
           AND x.expires_at <= {now} AND (x.state <> 'held' OR x.until <= {now})
         ORDER BY x.expires_at
-        LIMIT ?3)
+        LIMIT +?3)
 RETURNING 1

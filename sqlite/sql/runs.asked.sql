@@ -6,4 +6,4 @@ SELECT a.run, a.step, a.visit, a.prompt, a.requesters, a.status, coalesce(a.acto
   FROM holdfast_approval AS a
  WHERE a.shard = ?1 AND a.workspace = ?2 AND a.run = ?3 AND (a.step, a.visit) > (?4, ?5) AND (?6 = '' OR a.status = ?6)
  ORDER BY a.step, a.visit
- LIMIT ?7
+ LIMIT +?7

@@ -5,4 +5,4 @@ SELECT d.id, d.body, d.created_at
   FROM holdfast_definition AS d
  WHERE d.shard = ?1 AND d.workspace = ?2 AND d.id > ?3
  ORDER BY d.id
- LIMIT ?4
+ LIMIT +?4

@@ -17,4 +17,4 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
   LEFT JOIN holdfast_approval AS a ON s.type = 'approval' AND a.shard = s.shard AND a.workspace = s.workspace AND a.run = s.run AND a.step = s.name AND a.visit = s.visit
  WHERE s.shard = ?1 AND s.holder IS NOT NULL AND s.until <= {now} AND (?2 = '' OR s.workspace = ?2)
  ORDER BY s.until
- LIMIT ?3
+ LIMIT +?3

@@ -7,4 +7,4 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
  WHERE r.shard = ?1 AND r.workspace = ?2 AND (?3 = '' OR r.id < ?3) AND (?4 = '' OR r.status = ?4)
    AND (?5 = '' OR r.definition = ?5)
  ORDER BY r.id DESC
- LIMIT ?6
+ LIMIT +?6

@@ -6,4 +6,4 @@ SELECT a.run, a.step, a.visit, a.prompt, a.requesters, a.status, coalesce(a.acto
   FROM holdfast_approval AS a INDEXED BY holdfast_approval_pending
  WHERE a.shard = ?1 AND a.workspace = ?2 AND (a.run, a.step, a.visit) > (?3, ?4, ?5) AND a.status = 'pending' AND a.status = ?6
  ORDER BY a.run, a.step, a.visit
- LIMIT ?7
+ LIMIT +?7

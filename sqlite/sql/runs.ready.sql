@@ -19,4 +19,4 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
  WHERE s.shard = ?1 AND s.handler = h.value AND s.due_at IS NOT NULL AND s.due_at <= {now} AND (?2 = '' OR s.workspace = ?2)
    AND (?5 = '' OR EXISTS (SELECT 1 FROM holdfast_handler AS k WHERE k.shard = s.shard AND k.workspace = s.workspace AND k.name = s.handler AND k.kind = ?5))
  ORDER BY s.due_at
- LIMIT ?4
+ LIMIT +?4

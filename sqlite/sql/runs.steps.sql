@@ -7,4 +7,4 @@ SELECT s.name, s.visit, s.n, s.type, s.handler, s.status, s.input, coalesce(s.ou
   FROM holdfast_step AS s
  WHERE s.shard = ?1 AND s.workspace = ?2 AND s.run = ?3 AND s.n > ?4
  ORDER BY s.n
- LIMIT ?5
+ LIMIT +?5

@@ -18,4 +18,4 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
  WHERE s.shard = ?1 AND s.workspace = ?2 AND s.uncertain = 1 AND (?3 = '' OR s.run = ?3)
    AND s.run || '/' || s.name || '/' || s.visit > ?4
  ORDER BY s.run || '/' || s.name || '/' || s.visit
- LIMIT ?5
+ LIMIT +?5

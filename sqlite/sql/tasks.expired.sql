@@ -6,4 +6,4 @@ SELECT k.workspace, k.queue, k.id, k.epoch, k.deaths
  WHERE k.shard = ?1 AND (?2 = '' OR k.workspace = ?2)
    AND k.holder IS NOT NULL AND k.until <= {now}
  ORDER BY k.until
- LIMIT ?3
+ LIMIT +?3

@@ -22,9 +22,9 @@ WITH due AS MATERIALIZED (
                     WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2) AND d.queue = q.value
                       AND d.state = 'due' AND d.holder IS NULL AND d.due_at <= {now}
                     ORDER BY d.due_at
-                    LIMIT ?6) AS e)) AS c
+                    LIMIT +?6) AS e)) AS c
      ORDER BY c.value ->> 0
-     LIMIT ?6
+     LIMIT +?6
 )
 UPDATE holdfast_task AS k
    SET holder = ?4, epoch = k.epoch + 1, until = {now} + ?5

@@ -8,5 +8,5 @@ DELETE FROM holdfast_token AS t
          FROM holdfast_token AS x INDEXED BY holdfast_token_expires
         WHERE x.shard = ?1 AND (?2 = '' OR x.workspace = ?2) AND x.expires_at < {now}
         ORDER BY x.expires_at
-        LIMIT ?3)
+        LIMIT +?3)
 RETURNING 1

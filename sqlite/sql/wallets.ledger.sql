@@ -5,4 +5,4 @@ SELECT l.n, l.delta, l.balance, l.reason, l.reference, l.at
   FROM holdfast_ledger AS l
  WHERE l.shard = ?1 AND l.workspace = ?2 AND l.wallet = ?3 AND l.n > ?4
  ORDER BY l.n
- LIMIT ?5
+ LIMIT +?5

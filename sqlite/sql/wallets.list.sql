@@ -5,4 +5,4 @@ SELECT w.id, w.balance, w.negative, w.version, w.created_at
   FROM holdfast_wallet AS w
  WHERE w.shard = ?1 AND w.workspace = ?2 AND (?3 = '' OR w.id = ?3) AND w.id > ?4
  ORDER BY w.id
- LIMIT ?5
+ LIMIT +?5

@@ -6,4 +6,4 @@ SELECT w.workspace, w.id, w.events, w.streams
  WHERE w.shard = ?1 AND (?2 = '' OR w.workspace = ?2)
    AND (w.workspace, w.id) > (?3, ?4) AND w.removed_at IS NULL
  ORDER BY w.workspace, w.id
- LIMIT ?5
+ LIMIT +?5

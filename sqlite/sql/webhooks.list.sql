@@ -5,4 +5,4 @@ SELECT w.id, w.name, w.url, w.events, w.streams, w.version, w.created_by, w.crea
   FROM holdfast_webhook AS w
  WHERE w.shard = ?1 AND w.workspace = ?2 AND w.id > ?3 AND w.removed_at IS NULL
  ORDER BY w.id
- LIMIT ?4
+ LIMIT +?4

@@ -5,4 +5,4 @@ SELECT w.name, w.created_at
   FROM holdfast_workspace AS w
  WHERE w.name > ?3 AND (?5 = '' OR w.name = ?5)
  ORDER BY w.name
- LIMIT ?4
+ LIMIT +?4
