@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -103,7 +104,18 @@ func (o options) arguments() []string {
 	if o.cover != "" {
 		args = append(args, "-coverpkg=./...", "-coverprofile="+o.cover)
 	}
-	return append(args, o.packages...)
+	return append(args, o.inOrder()...)
+}
+
+// slow are the packages whose tests take longest, the longest first.
+var slow = []string{"./lifecycle", "./httpapi", "./internal/reactions", "./scope", "./postgres", "./run", "./internal/storetest", "./internal/cli"}
+
+// inOrder returns the packages, with the slow ones first: begun last, they would run alone at the end.
+func (o options) inOrder() []string {
+	if !slices.Equal(o.packages, []string{"./..."}) {
+		return o.packages
+	}
+	return append(slices.Clone(slow), o.packages...)
 }
 
 // raceFlags switch on the race detector for our code. SQLite is C that was translated
