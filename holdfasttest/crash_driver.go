@@ -65,7 +65,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(10, 200, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(6, 200, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)

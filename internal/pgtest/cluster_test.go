@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 func TestClusterAnswers(t *testing.T) {
@@ -41,6 +43,7 @@ func TestClusterAnswers(t *testing.T) {
 
 func TestClusterKeepsDataOverStopAndRestart(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	c := cluster(t)
 	url, addr := c.URL(), c.Addr()
 	exec1(t, open(t, url), "CREATE TABLE kept (n int)")
@@ -66,6 +69,7 @@ func TestClusterKeepsDataOverStopAndRestart(t *testing.T) {
 
 func TestClusterRestartsWhileRunning(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	c := cluster(t)
 	before := one(t, open(t, c.URL()), "SELECT pg_postmaster_start_time()::text")
 	if err := c.Restart(); err != nil {
@@ -85,6 +89,7 @@ func TestClusterRefusesAnUnknownStop(t *testing.T) {
 
 func TestClusterClosesTwice(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	c := cluster(t)
 	pid := postmaster(t, c.keep.dir)
 	for range 2 {
@@ -117,6 +122,7 @@ func TestClusterReportsTheLogOfAFailedStart(t *testing.T) {
 
 func TestClusterEndsAStartThatIsCancelled(t *testing.T) {
 	t.Parallel()
+	testlevel.Long(t)
 	needServer(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
