@@ -127,6 +127,9 @@ var raceFlags = []string{"-race",
 // room: most of them are databases, and no test is about the disk's speed.
 func (o options) environment() (env []string, clean func(), err error) {
 	env = append(os.Environ(), testlevel.LevelVar+"="+o.level, testlevel.SeedVar+"="+strconv.FormatUint(o.seed, 10))
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=400") // many short processes: memory is there, and a tenth of their time was collection
+	}
 	root, ok := pgtest.Memory()
 	if !ok {
 		return env, func() {}, nil
