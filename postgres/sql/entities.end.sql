@@ -4,7 +4,9 @@
 -- told, or back. Otherwise it stays in the claim, to be resumed later or, past the
 -- retries, or if nobody resumes it, or if that is what is asked for, until a person
 -- says what happened. Being told to stop is no failure. A status that somebody has
--- changed under the claim is left alone.
+-- changed under the claim is left alone. Whoever had to wait for the entity does not see an
+-- effect that was begun meanwhile, and asks again: the count tells. Of the others the rows are
+-- locked, and so read as they are.
 -- $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 how: success, back or park, $9 to (NULL: back), $10 data,
 -- $11 results of effects, a JSON list of {n: name, o: ordinal, r: result}, $12 delay in ms, $13 retries, $14 event,
 -- $15 message, $16 outcome, $17 note, $18 claim status, $19 correlation, $20 causation, $21 actor
@@ -30,12 +32,19 @@ WITH m AS (
         ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
      ORDER BY e.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
+), seen AS (
+    SELECT m.member, e.operation, e.begun
+      FROM m JOIN {schema}.entity e
+        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
 ), cur AS MATERIALIZED (
     SELECT cur.*,
-           CASE WHEN cur.a_how = 'success' THEN CASE WHEN (cur.begun = 0 OR cur.begun <= (SELECT count(*) FROM {schema}.effect x
-                    WHERE x.shard = cur.shard AND x.workspace = cur.workspace AND x.operation = cur.operation
-                      AND (x.state = 'done' OR (x.state = 'begun' AND EXISTS (SELECT 1 FROM jsonb_array_elements(cur.a_results::jsonb) AS r(item)
-                                                                              WHERE r.item ->> 'n' = x.name AND (r.item ->> 'o')::integer = x.ordinal))))) THEN 'free' ELSE 'uncertain' END
+           cur.begun > 0 AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.member = cur.member AND seen.operation = cur.operation AND seen.begun = cur.begun) AS stale,
+           CASE WHEN cur.a_how = 'success' THEN CASE WHEN (cur.begun = 0 OR cur.begun <= (SELECT count(*)
+                     FROM (SELECT x.name, x.ordinal, x.state FROM {schema}.effect x
+                            WHERE x.shard = cur.shard AND x.workspace = cur.workspace AND x.operation = cur.operation
+                              FOR SHARE) AS x
+                    WHERE x.state = 'done' OR (x.state = 'begun' AND EXISTS (SELECT 1 FROM jsonb_array_elements(cur.a_results::jsonb) AS r(item)
+                                                                             WHERE r.item ->> 'n' = x.name AND (r.item ->> 'o')::integer = x.ordinal)))) THEN 'free' ELSE 'uncertain' END
                 WHEN cur.begun = 0 THEN 'free'
                 WHEN cur.a_how = 'park' OR cur.manual OR (cur.failures + 1 > cur.a_retries AND cur.a_outcome <> 'cancelled') THEN 'uncertain'
                 ELSE 'due' END AS becomes
@@ -51,7 +60,7 @@ WITH m AS (
       FROM cur
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'held' AND cur.until > {now}
-       AND (cur.a_how <> 'success' OR cur.status = cur.a_claim)
+       AND (cur.a_how <> 'success' OR cur.status = cur.a_claim) AND NOT cur.stale
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
               e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
               e.input, e.holder, e.epoch, e.until, e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome,
@@ -70,7 +79,7 @@ WITH m AS (
            moved.epoch, moved.until, moved.claimed_at, moved.begun, moved.failures, moved.deaths, moved.error,
            moved.outcome, moved.manual FROM moved
     UNION ALL
-    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
+    SELECT cur.member, CASE WHEN cur.stale THEN 2 ELSE 0 END, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
            cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
            cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual FROM cur
      WHERE cur.member NOT IN (SELECT moved.member FROM moved)

@@ -1,6 +1,8 @@
 -- Notes what became of an effect: done, with its result, or known not to have
 -- happened; under a hold that has not run out or, by a person, while its operation
--- is uncertain. Answers how the effect stands then, with its result.
+-- is uncertain. Answers how the effect stands then, with its result. Whoever had to wait
+-- while another ended it still sees it begun, or does not see it if another began it, and
+-- asks again.
 -- $1 shard, $2 workspace, $3 command, $4 run, $5 step, $6 visit, $7 epoch, $8 name, $9 ordinal, $10 state, $11 result,
 -- $12 whether by a person
 WITH m AS (
@@ -9,11 +11,15 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, run, step, visit, epoch, name, ordinal, state, result, person, member)
      WHERE m.member + 0 = m.member -- few, for the planner
 ), cur AS MATERIALIZED (
-    SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit AS operation, s.epoch, s.uncertain, s.until, m.epoch AS under,
+    SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit AS operation, s.epoch, s.uncertain, s.until, s.begun, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person
       FROM m JOIN {schema}.step s
         ON s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
        FOR UPDATE OF s
+), seen AS (
+    SELECT m.member, s.begun
+      FROM m JOIN {schema}.step s
+        ON s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
 ), held AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.step, cur.visit, cur.operation, cur.name, cur.ordinal, cur.state, cur.result
       FROM cur
@@ -34,9 +40,11 @@ WITH m AS (
        AND put.state = 'notDone'
     RETURNING put.member
 )
-SELECT m.member, CASE WHEN held.member IS NULL THEN 0 ELSE 1 END, coalesce(put.state, o.state, ''),
+SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (o.state = 'begun' OR o.state IS NULL AND cur.begun <> seen.begun) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
        coalesce(CASE WHEN put.member IS NOT NULL THEN put.result ELSE o.result END::text, '')
   FROM m
+  LEFT JOIN cur ON cur.member = m.member
+  LEFT JOIN seen ON seen.member = m.member
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN put ON put.member = m.member
   LEFT JOIN {schema}.effect o ON o.shard = m.shard AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name

@@ -1,5 +1,6 @@
 -- Puts a signal into the inbox of a run that is not over, unless it is there, and has the
--- step looked at that waits for it. Locks run and step, in this order.
+-- step looked at that waits for it. Locks run and step, in this order. Whoever had to wait
+-- for the run does not see a step that was added meanwhile, and asks again: the version tells.
 -- $4 run, $5 id, $6 type, $7 payload
 -- $8 revision, $9 marks
 WITH m AS (
@@ -10,12 +11,15 @@ WITH m AS (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, r.step, r.visit, m.id, m.type, m.payload
       FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
        FOR UPDATE OF r
+), seen AS (
+    SELECT m.member, r.version
+      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
 ), t AS MATERIALIZED (
     SELECT {now} AS now, count(*) FROM cur
 ), put AS (
     INSERT INTO {schema}.signal (shard, workspace, run, id, n, type, payload, at)
     SELECT cur.shard, cur.workspace, cur.run, cur.id, cur.version + 1, cur.type, cur.payload::json, t.now
-      FROM t, cur
+      FROM t, cur JOIN seen ON seen.member = cur.member AND seen.version = cur.version
      WHERE cur.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
     ON CONFLICT (shard, workspace, run, id) DO NOTHING
     RETURNING shard, workspace, run, id, type
@@ -40,8 +44,9 @@ WITH m AS (
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}
-SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, coalesce(cur.status, ''), coalesce(g.type, ''), coalesce(g.payload::text, ''), coalesce(moved.version, cur.version, -1)
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 WHEN cur.version <> seen.version THEN 2 ELSE 0 END, coalesce(cur.status, ''), coalesce(g.type, ''), coalesce(g.payload::text, ''), coalesce(moved.version, cur.version, -1)
   FROM m
   LEFT JOIN cur ON cur.member = m.member
+  LEFT JOIN seen ON seen.member = m.member
   LEFT JOIN moved ON moved.member = m.member
   LEFT JOIN {schema}.signal g ON g.shard = m.shard AND g.workspace = m.workspace AND g.run = m.run AND g.id = m.id

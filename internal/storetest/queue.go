@@ -1,0 +1,59 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// Queue has calls wait for a row on PostgreSQL, one behind the other, lets them go when all
+// wait, and returns their errors. Under READ COMMITTED each then sees that row as it is, and
+// everything else as it was when the call began. The row is the one that a SELECT … FOR
+// UPDATE with its arguments locks.
+func Queue(t testing.TB, url, row string, args []any, calls ...func() error) []error {
+	t.Helper()
+	ctx := t.Context()
+	conns := make([]*pgx.Conn, 2)
+	for i := range conns {
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		conns[i] = conn
+	}
+	tx, err := conns[0].Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag, err := tx.Exec(ctx, row, args...); err != nil || tag.RowsAffected() != 1 {
+		t.Fatalf("%s locks %d rows: %v", row, tag.RowsAffected(), err)
+	}
+	answers := make([]chan error, len(calls))
+	for i, call := range calls {
+		answers[i] = make(chan error, 1)
+		go func() { answers[i] <- call() }()
+		// One that waits this long is not one that gives way at once and waits elsewhere.
+		for waiting := 0; waiting <= i; {
+			if err := clock.Wait(ctx, 5*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			if err := conns[1].QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+				AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '100 ms'`).Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, len(calls))
+	for i, answer := range answers {
+		errs[i] = <-answer
+	}
+	return errs
+}

@@ -1,0 +1,51 @@
+package lifecycle_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// Verifies that what was done while a call waited for its entity counts: two who say the same
+// of an effect are both told that it is done, and a settlement behind one who says so is a success.
+func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
+	t.Parallel()
+	for _, second := range []string{"done", "settle", "begin"} {
+		t.Run(second, func(t *testing.T) {
+			t.Parallel()
+			url := holdfasttest.PostgreSQL(t)
+			w := newWorld(t, url, invoices)
+			w.create("i")
+			c := w.claim("i", "close")
+			effect := func(name string, result json.RawMessage) func() error {
+				return func() error { _, err := c.Effect(t.Context(), name, 0, result, false); return err }
+			}
+			if err := effect("charge", nil)(); err != nil {
+				t.Fatal(err)
+			}
+			done := effect("charge", json.RawMessage(`1`))
+			settle := func() error { _, err := c.Settle(t.Context(), lifecycle.Success, nil, nil); return err }
+			calls := map[string][]func() error{
+				"done":   {done, done},
+				"settle": {done, settle},
+				"begin":  {effect("mail", nil), effect("mail", json.RawMessage(`2`)), done},
+			}[second]
+			for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.entity WHERE id = $1 FOR UPDATE`, []any{"i"}, calls...) {
+				if err != nil {
+					t.Errorf("call %d: %v", i, err)
+				}
+			}
+			if second != "settle" {
+				if err := settle(); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := w.get("i"); got.Status != "closed" {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
