@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -100,16 +101,17 @@ func completeStep(c *call, in *completeTaskIn) (wire.EndedTask, error) {
 		}
 		b.Output = result
 	}
-	open, err := t.Open(c.ctx(), c.api.engine)
-	if err != nil {
-		return wire.EndedTask{}, err
-	}
-	if open {
-		return wire.EndedTask{}, c.leftOpen(t)
-	}
 	if t.held {
-		_, err = run.Desk(c.api.engine).Complete(c.ctx(), c.api.engine, &t.Live, runs.Ended{Output: b.Output, Patch: b.State})
-	} else {
+		_, err := run.Desk(c.api.engine).Complete(c.ctx(), c.api.engine, &t.Live, runs.Ended{Output: b.Output, Patch: b.State, Whole: true})
+		if errors.Is(err, effects.ErrOpen) {
+			err = c.leftOpen(t)
+		}
+		return wire.EndedTask{Status: runs.Completed}, err
+	}
+	open, err := t.Open(c.ctx(), c.api.engine)
+	if err == nil && open {
+		err = c.leftOpen(t)
+	} else if err == nil {
 		err = c.ended(t, func(s runs.Step) bool { return s.Status == runs.Completed && strict.Equal(s.Output, docOr(b.Output)) })
 	}
 	return wire.EndedTask{Status: runs.Completed}, err

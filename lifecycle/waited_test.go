@@ -33,7 +33,7 @@ func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 				"settle": {done, settle},
 				"begin":  {effect("mail", nil), effect("mail", json.RawMessage(`2`)), done},
 			}[second]
-			for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.entity WHERE id = $1 FOR UPDATE`, []any{"i"}, calls...) {
+			for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.entity WHERE id = $1 FOR UPDATE`, []any{"i"}, nil, calls...) {
 				if err != nil {
 					t.Errorf("call %d: %v", i, err)
 				}

@@ -2,10 +2,12 @@ package run_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
@@ -19,7 +21,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
 	b := newBench(t, holdfasttest.OpenOn(t, database(url), run.Serve(def)), def)
 	l := b.take()
-	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id},
+	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, nil,
 		func() error {
 			_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`)})
 			return err
@@ -27,4 +29,60 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 		func() error { return run.Send(b.ctx, b.e, b.id, "news", "1", "n") })...))
 	b.tick()
 	b.is("COMPLETED", "told", "COMPLETED")
+}
+
+// Verifies that a dead holder's effect, which was begun in time but committed while the janitor
+// waited for the step, is not overlooked: a person is asked before the run is cancelled.
+func TestAnEffectBegunBesideTheJanitorIsSeen(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	def := run.Define("one", "1", run.Remote("first", "w"))
+	b := newBench(t, holdfasttest.OpenOn(t, database(url), run.Serve(def)), def)
+	l := b.take()
+	b.ok(b.do(runs.Cancel))
+	holdfasttest.Advance(t, b.e, 2*time.Minute)
+	begin := `WITH x AS (INSERT INTO holdfast.effect (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
+			SELECT shard, workspace, $2, 'charge', 0, epoch, 'begun', 'hold', clock_timestamp() FROM holdfast.step WHERE run = $1)
+		UPDATE holdfast.step SET begun = begun + 1 WHERE run = $1`
+	b.ok(errors.Join(storetest.Queue(t, url, begin, []any{b.id, l.Operation()}, nil, func() error { b.expire(); return nil })...))
+	b.expire()
+	b.uncertain("RUNNING")
+	b.resolve("charge", false)
+	b.is("CANCELLED", "first", "CANCELLED")
+}
+
+// Verifies that a step which its worker ends while another call of the worker begins an effect
+// does not end with an effect of which nothing is known.
+func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(b *bench, l *runs.Live) error{
+		"complete": func(b *bench, l *runs.Live) error {
+			_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`), Whole: true})
+			if !errors.Is(err, effects.ErrOpen) {
+				return fmt.Errorf("completed: %w", err)
+			}
+			_, err = b.desk().Park(b.ctx, b.e, l, "open", nil)
+			return err
+		},
+		"fail": func(b *bench, l *runs.Live) error {
+			_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no", Final: true})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := holdfasttest.PostgreSQL(t)
+			def := run.Define("one", "1", run.Remote("first", "w"))
+			b := newBench(t, holdfasttest.OpenOn(t, database(url), run.Serve(def)), def)
+			l := b.take()
+			begin := func() {
+				_, err := l.Book(b.e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+				b.ok(err)
+			}
+			b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, begin,
+				func() error { return end(b, l) })...))
+			b.uncertain("RUNNING")
+			b.resolve("charge", true)
+		})
+	}
 }

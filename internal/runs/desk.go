@@ -316,6 +316,8 @@ type Ended struct {
 	Holder        string
 	Lease         time.Duration
 	Mine          Mine
+	// Whole refuses, with [effects.ErrOpen], where an effect was begun of which nothing is known.
+	Whole bool
 }
 
 // Complete ends a step that is done, and goes on: what the run takes at once, for who does
@@ -336,6 +338,16 @@ func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Li
 	next, err := k.holding(ctx, d, l, e.Holder, e.Lease, func(c *course) error {
 		c.how, c.mine = "held", e.Mine
 		c.plan.Results = e.results(&c.step, effects.Done)
+		if e.Whole {
+			open, saw, err := l.open(ctx, d)
+			if err != nil {
+				return err
+			}
+			if open {
+				return effects.ErrOpen
+			}
+			c.plan.Saw = saw
+		}
 		return c.completed(e.Output, e.Patch, following(c.def, c.step.Name))
 	})
 	if fault.CodeOf(err) == fault.LeaseLost {
@@ -401,7 +413,7 @@ func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live
 		unknown := false
 		if c.last(f.Final) {
 			var err error
-			if unknown, err = l.unknown(ctx, d, c.plan.Results); err != nil {
+			if unknown, c.plan.Saw, err = l.unknown(ctx, d, c.plan.Results); err != nil {
 				return err
 			}
 		}
@@ -443,6 +455,9 @@ func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Durat
 func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool, results []Result) (Live, error) {
 	return k.holding(ctx, d, l, "", 0, func(c *course) error {
 		c.plan.Results = results
+		if c.run.CancelRequested {
+			c.sawStep()
+		}
 		if notDone {
 			c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
 			if c.step.Safety == opaque {
@@ -491,7 +506,7 @@ func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, versi
 			open := false
 			if name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
 				var err error
-				if open, err = l.unknown(ctx, d, nil); err != nil {
+				if open, c.plan.Saw, err = l.unknown(ctx, d, nil); err != nil {
 					return err
 				}
 			}

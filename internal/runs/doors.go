@@ -2,11 +2,9 @@ package runs
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -54,10 +52,8 @@ func (l *Live) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 // Open says whether an effect of the step was begun of which nothing is known, beside an
 // opaque body as a whole.
 func (l *Live) Open(ctx context.Context, d store.Doer) (bool, error) {
-	journal, err := l.Journal(ctx, d)
-	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
-		return x.State == effects.Begun && x.Name != effects.Body
-	}), err
+	open, _, err := l.open(ctx, d)
+	return open, err
 }
 
 // operationPrefix begins the id that an operation has in a path.

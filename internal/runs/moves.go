@@ -123,6 +123,12 @@ func (c *course) release() {
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 
+// sawStep has the plan hold only while nothing more is begun or fired.
+func (c *course) sawStep() {
+	begun, fired := c.step.Begun, c.step.Fired
+	c.plan.Saw = &saw{&begun, &fired}
+}
+
 // soonest is when the next may take the step: at once, unless the run is paused.
 func (c *course) soonest() string {
 	if c.run.Status == Paused && !c.run.CancelRequested {
@@ -134,6 +140,7 @@ func (c *course) soonest() string {
 // died is a hold that has run out.
 func (c *course) died() {
 	c.how = "died"
+	c.sawStep()
 	c.step.Deaths++
 	message := fmt.Sprintf("the holder %s did not come back", c.step.Holder)
 	unknown := c.step.Begun > 0

@@ -23,8 +23,16 @@ type plan struct {
 	Results []Result  `json:"results,omitempty"`
 	Body    *body     `json:"body,omitempty"`
 	Events  []event   `json:"events"`
+	Saw     *saw      `json:"saw,omitempty"`
 	// Plain says that it has nothing to do with effects, signals and approvals.
 	Plain bool `json:"plain"`
+}
+
+// saw is what a plan was made by that may change while the run's version stays: how many effects
+// of the step were begun and are not known to have come to nothing, and what its transition fired.
+type saw struct {
+	Begun *int64  `json:"begun,omitempty"`
+	Fired *string `json:"fired,omitempty"`
 }
 
 type planRun struct {

@@ -12,9 +12,9 @@ import (
 
 // Queue has calls wait for a row on PostgreSQL, one behind the other, lets them go when all
 // wait, and returns their errors. Under READ COMMITTED each then sees that row as it is, and
-// everything else as it was when the call began. The row is the one that a SELECT … FOR
-// UPDATE with its arguments locks.
-func Queue(t testing.TB, url, row string, args []any, calls ...func() error) []error {
+// everything else as it was when the call began. The row is the one that a statement with its
+// arguments locks, or changes. What is to happen between, or nil, is done while all wait.
+func Queue(t testing.TB, url, row string, args []any, between func(), calls ...func() error) []error {
 	t.Helper()
 	ctx := t.Context()
 	conns := make([]*pgx.Conn, 2)
@@ -48,7 +48,10 @@ func Queue(t testing.TB, url, row string, args []any, calls ...func() error) []e
 			}
 		}
 	}
-	if err := tx.Rollback(ctx); err != nil {
+	if between != nil {
+		between()
+	}
+	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	errs := make([]error, len(calls))

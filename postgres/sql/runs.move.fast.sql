@@ -2,8 +2,8 @@
 -- signals and approvals, and no reaction wants to know; or does nothing and returns nothing.
 -- What may be a JSON null is not read by json_to_record, which would make it none.
 WITH p AS MATERIALIZED (
-    SELECT d.touch IS NOT NULL AS touches, d.add, d.events, json_array_length(d.events) AS n, r.*
-      FROM json_to_record($12::text::json) AS d(run json, touch json, add json, events json, plain boolean)
+    SELECT d.saw, d.touch IS NOT NULL AS touches, d.add, d.events, json_array_length(d.events) AS n, r.*
+      FROM json_to_record($12::text::json) AS d(run json, touch json, add json, events json, plain boolean, saw json)
      CROSS JOIN LATERAL json_to_record(d.run) AS r(status text, step text, visit bigint, state json, memo json, output json, error text, cancel boolean, over boolean, keep bigint)
      WHERE d.plain AND $14::text IS NULL
        AND $13::bigint = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = $1::smallint AND g.workspace = $2::text), 0)
@@ -13,17 +13,18 @@ WITH p AS MATERIALIZED (
      WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.id = $4::text AND EXISTS (SELECT 1 FROM p)
        FOR UPDATE
 ), st AS MATERIALIZED (
-    SELECT s.epoch, s.until, s.due_at
+    SELECT s.epoch, s.until, s.due_at, s.begun, s.fired
       FROM cur CROSS JOIN LATERAL (
-           SELECT s.epoch, s.until, s.due_at FROM {schema}.step s
+           SELECT s.epoch, s.until, s.due_at, s.begun, s.fired FROM {schema}.step s
             WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.run = $4::text AND s.name = $7::text AND s.visit = $8::bigint
               FOR UPDATE) AS s
 ), t AS MATERIALIZED (
     SELECT {now} AS now, count(*) FROM st
 ), ok AS MATERIALIZED (
     SELECT cur.version, t.now
-      FROM t, cur, st
+      FROM t, cur, st, p
      WHERE cur.version = $5::bigint AND st.epoch = $9::bigint
+       AND (st.begun <> (p.saw ->> 'begun')::bigint OR coalesce(st.fired, '') <> p.saw ->> 'fired') IS NOT TRUE
        AND CASE $6::text WHEN 'held' THEN coalesce(st.until > t.now, false)
                          WHEN 'died' THEN coalesce(st.until <= t.now, false)
                          WHEN 'due' THEN coalesce(st.due_at <= t.now, false)

@@ -2,7 +2,8 @@
 -- step is as the plan wants it: held, under an epoch, by a hold that has not run out; held
 -- by one that has ('died'); due, and nobody's; or whatever it is (''). Locks run and step,
 -- in this order, and looks at the time afterwards: a holder that waited past its end has
--- lost.
+-- lost. A plan that was made by what was begun or fired (saw) is refused, with the version
+-- -1, where that has changed: neither changes the run's version.
 -- $4 run, $5 version, $6 how the step is to be, $7 step, $8 visit, $9 epoch, $10 holder, $11 lease in ms, $12 plan
 -- $13 revision, $14 marks
 WITH m AS (
@@ -16,9 +17,10 @@ WITH m AS (
      ORDER BY r.shard, r.workspace, r.id
        FOR UPDATE OF r{skip}
 ), st AS MATERIALIZED (
-    SELECT cur.member, s.epoch, s.status, s.until, s.due_at
+    SELECT cur.member, s.epoch, s.status, s.until, s.due_at,
+           s.begun <> (cur.plan::json #>> '{saw,begun}')::bigint OR coalesce(s.fired, '') <> cur.plan::json #>> '{saw,fired}' AS changed
       FROM cur CROSS JOIN LATERAL (
-           SELECT s.epoch, s.status, s.until, s.due_at FROM {schema}.step s
+           SELECT s.epoch, s.status, s.until, s.due_at, s.begun, s.fired FROM {schema}.step s
             WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.step AND s.visit = cur.visit
               FOR UPDATE{skip}) AS s
 ), t AS MATERIALIZED (
@@ -26,7 +28,7 @@ WITH m AS (
 ), ok AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.version, cur.step, cur.visit, cur.holder, cur.lease, cur.plan::json AS plan
       FROM t, cur JOIN st ON st.member = cur.member
-     WHERE cur.version = cur.want AND st.epoch = cur.epoch
+     WHERE cur.version = cur.want AND st.epoch = cur.epoch AND st.changed IS NOT TRUE
        AND CASE cur.how WHEN 'held' THEN coalesce(st.until > t.now, false)
                         WHEN 'died' THEN coalesce(st.until <= t.now, false)
                         WHEN 'due' THEN coalesce(st.due_at <= t.now, false)
@@ -128,7 +130,7 @@ SELECT m.member,
              AND EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run)
              AND EXISTS (SELECT 1 FROM {schema}.step s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit) THEN 2
             ELSE 0 END,
-       coalesce(moved.version, cur.version, -1),
+       coalesce(moved.version, CASE WHEN st.changed THEN -1 END, cur.version, -1),
        coalesce((SELECT touched.until FROM touched WHERE touched.member = m.member),
                 (SELECT max(added.until) FROM added WHERE added.shard = m.shard AND added.workspace = m.workspace AND added.run = m.run), 'epoch'), (SELECT t.now FROM t)
   FROM m

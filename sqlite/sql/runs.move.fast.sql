@@ -11,6 +11,7 @@ UPDATE holdfast_run AS r
  WHERE r.shard = ?1 AND r.workspace = ?2 AND r.id = ?4 AND r.version = ?5 AND ?12 ->> '$.plain'
    AND EXISTS (SELECT 1 FROM holdfast_step AS s
                 WHERE s.shard = ?1 AND s.workspace = ?2 AND s.run = ?4 AND s.name = ?7 AND s.visit = ?8 AND s.epoch = ?9
+                  AND coalesce(s.begun = ?12 ->> '$.saw.begun', 1) AND coalesce(coalesce(s.fired, '') = ?12 ->> '$.saw.fired', 1)
                   AND CASE ?6 WHEN 'held' THEN s.until > {now} WHEN 'died' THEN s.until <= {now} WHEN 'due' THEN s.due_at <= {now} ELSE 1 END)
 RETURNING version
 -- also
