@@ -65,7 +65,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(6, 200, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(6, 100, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
@@ -78,7 +78,7 @@ func (d *crashDriver) run() {
 // PostgreSQL takes several times as long as one on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
-		return testlevel.Pick(5, 60, 0)
+		return testlevel.Pick(5, 40, 0)
 	}
 	return testlevel.Pick(10, 0, 0)
 }
