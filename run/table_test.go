@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
@@ -224,6 +225,41 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 			if now := b.live(); now.Run.Version != version {
 				t.Errorf("at %s, ends of strangers wrote something", start)
 			}
+		}
+	})
+}
+
+// Verifies that a hold that has run out ends nothing, also where nobody has freed the step yet,
+// and whether or not an effect's result comes with the end.
+func TestAnEndAfterItsHold(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, simple())
+		l := b.take()
+		_, err := l.Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+		b.ok(err)
+		holdfasttest.Advance(t, e, 2*time.Minute)
+		version := b.live().Run.Version
+		for _, results := range [][]runs.Result{nil, {{Name: "charge", State: string(effects.Done), Result: []byte(`1`)}}} {
+			for name, end := range map[string]func() error{
+				"complete": func() error {
+					_, err := b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`2`), Results: results})
+					return err
+				},
+				"fail": func() error {
+					_, err := b.desk().Fail(b.ctx, e, l, runs.Failure{Message: "x", Results: results})
+					return err
+				},
+				"release": func() error { _, err := b.desk().Release(b.ctx, e, l, false, results); return err },
+				"renew":   func() error { _, err := runs.Renew(b.ctx, e, l, time.Minute); return err },
+				"effect":  func() error { _, err := l.Book(e).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
+			} {
+				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
+					t.Errorf("%s, with %d results: %v", name, len(results), err)
+				}
+			}
+		}
+		if now := b.live(); now.Run.Version != version || now.Step.Begun != 1 {
+			t.Errorf("what came too late wrote something: %+v", now.Step)
 		}
 	})
 }

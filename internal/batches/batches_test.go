@@ -314,6 +314,37 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 	})
 }
 
+// Verifies that an item is renewed and ended under its own epoch alone, and only until its hold
+// has run out, also where nobody has freed it yet.
+func TestAnItemIsItsHoldersAlone(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(100)
+		s.create(batches.New{Items: work(1, 10)})
+		x := s.take(1)[0]
+		refused := func(why string, x batches.Taken) {
+			t.Helper()
+			for name, end := range map[string]func() error{
+				"renew":   func() error { _, err := batches.Renew(t.Context(), s.e, x, time.Minute); return err },
+				"settle":  func() error { _, err := batches.Settle(t.Context(), s.e, x, nil); return err },
+				"fail":    func() error { _, err := batches.Fail(t.Context(), s.e, x, "no", 0, false); return err },
+				"release": func() error { return batches.Release(t.Context(), s.e, x, 0) },
+			} {
+				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
+					t.Errorf("%s %s: %v", name, why, err)
+				}
+			}
+		}
+		for _, by := range []int64{-1, 1} {
+			other := x
+			other.Epoch += by
+			refused("under another epoch", other)
+		}
+		holdfasttest.Advance(t, s.e, time.Minute)
+		refused("too late", x)
+		s.is(batches.Running, batches.Counts{Running: 1}, 10, 0, 90)
+	})
+}
+
 func TestABatchIsMadeInPages(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(1000)

@@ -44,7 +44,7 @@ func main() {
 	flag.IntVar(&o.slowest, "slowest", 0, "list so many of the slowest tests")
 	flag.IntVar(&o.at, "p", 3, "how many packages run at once")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many tests of a package run at once")
-	flag.StringVar(&o.timeout, "timeout", "20m", "the limit for one package")
+	flag.StringVar(&o.timeout, "timeout", "10m", "the limit for one package")
 	flag.Parse()
 	if o.packages = flag.Args(); len(o.packages) == 0 {
 		o.packages = []string{"./..."}
