@@ -96,7 +96,7 @@ func run(o options) (int, error) {
 // arguments are those of the go command.
 func (o options) arguments() []string {
 	// vet runs as a part of the test, over what is compiled anyway.
-	args := []string{"test", "-json", "-count=1", "-vet=all", "-ldflags=-s -w", "-timeout=" + o.timeout,
+	args := []string{"test", "-json", "-count=1", "-vet=all", "-timeout=" + o.timeout,
 		"-p=" + strconv.Itoa(o.at), "-parallel=" + strconv.Itoa(o.parallel)}
 	if o.race {
 		args = append(args, raceFlags...)
