@@ -131,7 +131,7 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 	if doubtful && l.Step.Unknown == string(effects.Probe) {
 		a, err := p.asked(ctx, h, l, call)
 		if err != nil || a.Happened {
-			return runs.Done{Output: a.Output, Patch: a.State}, err
+			return runs.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 		}
 		doubtful = false
 	}
@@ -145,7 +145,7 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 	if err != nil && doubtful { // what it says now is no word on an earlier attempt
 		err = runs.Unheard(err)
 	}
-	return runs.Done{Output: a.Output, Patch: a.State}, err
+	return runs.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 }
 
 // asked asks a URL whether it has acted. Whatever is no answer to that leaves it open.
@@ -178,13 +178,6 @@ func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, 
 		return a, err
 	}
 	if err := keepable(a); err != nil { // it has acted, whatever it answers
-		return a, runs.Unheard(err)
-	}
-	open, err := l.Open(body, p.engine)
-	if err == nil && open { // it has journaled elsewhere, and left something open
-		err = holdfast.NonRetryable(effects.ErrOpen)
-	}
-	if err != nil {
 		return a, runs.Unheard(err)
 	}
 	return a, nil

@@ -1,7 +1,10 @@
 package lifecycle_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
@@ -9,11 +12,22 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
+// begun begins the effect again, and expects to be told that it is begun.
+func begun(journal func(context.Context, string, int, json.RawMessage, bool) (lifecycle.Effect, error)) func() error {
+	return func() error {
+		x, err := journal(context.Background(), "charge", 0, nil, false)
+		if err == nil && x.State != "begun" {
+			err = fmt.Errorf("it is told that the effect is %s", x.State)
+		}
+		return err
+	}
+}
+
 // Verifies that what was done while a call waited for its entity counts: two who say the same
 // of an effect are both told that it is done, and a settlement behind one who says so is a success.
 func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 	t.Parallel()
-	for _, second := range []string{"done", "settle", "begin"} {
+	for _, second := range []string{"done", "settle", "begin", "begin again", "end again"} {
 		t.Run(second, func(t *testing.T) {
 			t.Parallel()
 			url := holdfasttest.PostgreSQL(t)
@@ -26,16 +40,28 @@ func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 			if err := effect("charge", nil)(); err != nil {
 				t.Fatal(err)
 			}
+			if strings.HasSuffix(second, "again") { // it came to nothing before
+				if _, err := c.Effect(t.Context(), "charge", 0, nil, true); err != nil {
+					t.Fatal(err)
+				}
+			}
 			done := effect("charge", json.RawMessage(`1`))
 			settle := func() error { _, err := c.Settle(t.Context(), lifecycle.Success, nil, nil); return err }
 			calls := map[string][]func() error{
-				"done":   {done, done},
-				"settle": {done, settle},
-				"begin":  {effect("mail", nil), effect("mail", json.RawMessage(`2`)), done},
+				"done":        {done, done},
+				"settle":      {done, settle},
+				"begin":       {effect("mail", nil), effect("mail", json.RawMessage(`2`)), done},
+				"begin again": {effect("charge", nil), begun(c.Effect)},
+				"end again":   {effect("charge", nil), done},
 			}[second]
 			for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.entity WHERE id = $1 FOR UPDATE`, []any{"i"}, nil, calls...) {
 				if err != nil {
 					t.Errorf("call %d: %v", i, err)
+				}
+			}
+			if second == "begin again" {
+				if err := done(); err != nil {
+					t.Error(err)
 				}
 			}
 			if second != "settle" {

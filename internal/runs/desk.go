@@ -339,7 +339,7 @@ func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Li
 		c.how, c.mine = "held", e.Mine
 		c.plan.Results = e.results(&c.step, effects.Done)
 		if e.Whole {
-			open, saw, err := l.open(ctx, d)
+			open, saw, err := l.open(ctx, d, c.plan.Results)
 			if err != nil {
 				return err
 			}

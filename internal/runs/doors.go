@@ -52,7 +52,7 @@ func (l *Live) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 // Open says whether an effect of the step was begun of which nothing is known, beside an
 // opaque body as a whole.
 func (l *Live) Open(ctx context.Context, d store.Doer) (bool, error) {
-	open, _, err := l.open(ctx, d)
+	open, _, err := l.open(ctx, d, nil)
 	return open, err
 }
 

@@ -330,10 +330,9 @@ func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool,
 	})
 }
 
-// open says whether an effect of the step was begun of which nothing is known, beside an opaque
-// body as a whole, and what it saw.
-func (l *Live) open(ctx context.Context, d store.Doer) (bool, *saw, error) {
-	return l.any(ctx, d, func(x effects.Entry) bool { return x.State == effects.Begun && x.Name != effects.Body })
+// open says the same of the effects beside an opaque body as a whole.
+func (l *Live) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
+	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
 }
 
 // any says whether an effect of the journal is so, and how many there were to look at.

@@ -34,6 +34,8 @@ type Commit func(context.Context, *store.Tx) error
 type Done struct {
 	Output, Patch []byte
 	Commits       []Commit
+	// Whole says that others may have journaled effects: where one is left open, it is not done.
+	Whole bool
 }
 
 // Body does a step.
@@ -390,9 +392,13 @@ func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Jour
 		h, ok := w.Handlers()[handler]
 		return h, ok && w.running() && w.Kind == ""
 	}
-	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Mine: mine}
+	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Mine: mine, Whole: done.Whole}
 	if len(done.Commits) == 0 {
-		return w.Desk.Complete(ctx, w.Engine, l, e)
+		next, err := w.Desk.Complete(ctx, w.Engine, l, e)
+		if errors.Is(err, effects.ErrOpen) {
+			return w.Desk.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
+		}
+		return next, err
 	}
 	var next Live
 	err := w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {

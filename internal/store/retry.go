@@ -27,12 +27,17 @@ const (
 // anything else may have been applied, and is never repeated blindly.
 func Retry(ctx context.Context, f func() error) error {
 	begun := clock.Now()
+	var last error
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := f()
 		waited := clock.Since(begun)
+		if last != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it ended between a pause and the next attempt
+			return Cancelled(err, last)
+		}
 		if err == nil || !fault.IsSafe(err) || waited > patience {
 			return err
 		}
+		last = err
 		if waited > urgent {
 			pause = urgentPause
 		}

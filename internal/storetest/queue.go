@@ -39,6 +39,9 @@ func Queue(t testing.TB, url, row string, args []any, between func(), calls ...f
 		go func() { answers[i] <- call() }()
 		// One that waits this long is not one that gives way at once and waits elsewhere.
 		for waiting := 0; waiting <= i; {
+			if len(answers[i]) > 0 {
+				t.Fatalf("call %d does not wait: %v", i, <-answers[i])
+			}
 			if err := clock.Wait(ctx, 5*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}

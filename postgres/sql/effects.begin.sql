@@ -2,7 +2,7 @@
 -- with it the results of earlier ones. Answers how it stands: new, or what is known
 -- of it. One that was tried and is known not to have happened is new again, unless
 -- there is a later one of its name: then it is passed over, as it was then. Whoever had to
--- wait while another began it does not see it, and asks again.
+-- wait while another began it does not see that, and asks again.
 -- $1 shard, $2 workspace, $3 command, $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 name, $9 ordinal, $10 policy,
 -- $11 results, a JSON list of {n: name, o: ordinal, r: result}
 WITH m AS (
@@ -46,7 +46,13 @@ WITH m AS (
      WHERE e.shard = fresh.shard AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
     RETURNING fresh.member
 )
-SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN counted.member IS NULL AND o.name IS NULL THEN 2 ELSE 1 END,
+SELECT m.member,
+       CASE WHEN held.member IS NULL THEN 0
+            WHEN counted.member IS NULL
+                  AND (o.name IS NULL
+                       OR o.state = 'notDone' AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = o.shard AND y.workspace = o.workspace
+                                                                 AND y.operation = o.operation AND y.name = o.name AND y.ordinal > o.ordinal)) THEN 2
+            ELSE 1 END,
        CASE WHEN counted.member IS NOT NULL THEN 'new' ELSE coalesce(o.state, '') END, coalesce(o.epoch, 0), coalesce(o.policy, ''),
        coalesce(o.result::text, '')
   FROM m

@@ -40,7 +40,7 @@ WITH m AS (
        AND put.state = 'notDone'
     RETURNING put.member
 )
-SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (o.state = 'begun' OR o.state IS NULL AND cur.begun <> seen.begun) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
+SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (o.state = 'begun' OR cur.begun <> seen.begun) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
        coalesce(CASE WHEN put.member IS NOT NULL THEN put.result ELSE o.result END::text, '')
   FROM m
   LEFT JOIN cur ON cur.member = m.member

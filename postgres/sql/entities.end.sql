@@ -6,7 +6,8 @@
 -- says what happened. Being told to stop is no failure. A status that somebody has
 -- changed under the claim is left alone. Whoever had to wait for the entity does not see an
 -- effect that was begun meanwhile, and asks again: the count tells. Of the others the rows are
--- locked, and so read as they are.
+-- locked, and so read as they are; the condition on their state stands outside, or it would be
+-- tried on the old ones.
 -- $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 how: success, back or park, $9 to (NULL: back), $10 data,
 -- $11 results of effects, a JSON list of {n: name, o: ordinal, r: result}, $12 delay in ms, $13 retries, $14 event,
 -- $15 message, $16 outcome, $17 note, $18 claim status, $19 correlation, $20 causation, $21 actor
