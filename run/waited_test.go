@@ -1,14 +1,17 @@
 package run_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -83,6 +86,54 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 				func() error { return end(b, l) })...))
 			b.uncertain("RUNNING")
 			b.resolve("charge", true)
+		})
+	}
+}
+
+// between is an engine on which something happens before a run is moved for the first time.
+type between struct {
+	store.Doer
+	f func()
+}
+
+func (b *between) Do(ctx context.Context, c store.Command) error {
+	if f := b.f; f != nil && c.Decl().Name == "runs.move" {
+		b.f = nil
+		f()
+	}
+	return b.Doer.Do(ctx, c)
+}
+
+// Verifies on both databases that a plan is not put into force over an effect that was begun
+// after the plan was made: to plan and to move are two transactions.
+func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
+	ends := map[string]func(b *bench, d store.Doer, l *runs.Live) error{
+		"complete": func(b *bench, d store.Doer, l *runs.Live) error {
+			_, err := b.desk().Complete(b.ctx, d, l, runs.Ended{Output: []byte(`1`), Whole: true})
+			if !errors.Is(err, effects.ErrOpen) {
+				return fmt.Errorf("the step was completed: %v", err)
+			}
+			_, err = b.desk().Park(b.ctx, d, l, "open", nil)
+			return err
+		},
+		"fail": func(b *bench, d store.Doer, l *runs.Live) error {
+			_, err := b.desk().Fail(b.ctx, d, l, runs.Failure{Message: "no", Final: true})
+			return err
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+				b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w")))
+				l := b.take()
+				d := &between{e, func() {
+					_, err := l.Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+					b.ok(err)
+				}}
+				b.ok(end(b, d, l))
+				b.uncertain("RUNNING")
+				b.resolve("charge", true)
+			})
 		})
 	}
 }

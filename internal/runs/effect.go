@@ -325,27 +325,21 @@ func (l *Live) doubtful(ctx context.Context, d store.Doer) (bool, error) {
 // unknown says whether an effect of the step was begun of which nothing is known, nor will be
 // by what is about to be noted, and what it saw.
 func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
-	return l.any(ctx, d, func(x effects.Entry) bool {
-		return x.State == effects.Begun && !slices.ContainsFunc(noted, func(r Result) bool { return r.Name == x.Name && r.Ordinal == x.Ordinal })
-	})
+	journal, err := l.Journal(ctx, d)
+	if err != nil {
+		return false, nil, err
+	}
+	unknown, begun := false, int64(0)
+	for _, x := range journal {
+		if x.State != effects.NotDone {
+			begun++
+		}
+		unknown = unknown || x.State == effects.Begun && !slices.ContainsFunc(noted, func(r Result) bool { return r.Name == x.Name && r.Ordinal == x.Ordinal })
+	}
+	return unknown, &saw{Begun: &begun}, nil
 }
 
 // open says the same of the effects beside an opaque body as a whole.
 func (l *Live) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
 	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
-}
-
-// any says whether an effect of the journal is so, and how many there were to look at.
-func (l *Live) any(ctx context.Context, d store.Doer, so func(effects.Entry) bool) (bool, *saw, error) {
-	journal, err := l.Journal(ctx, d)
-	if err != nil {
-		return false, nil, err
-	}
-	var begun int64
-	for _, x := range journal {
-		if x.State != effects.NotDone {
-			begun++
-		}
-	}
-	return slices.ContainsFunc(journal, so), &saw{Begun: &begun}, nil
 }
