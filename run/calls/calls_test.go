@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func (s *shop) heard() (keys, bodies []string) {
 }
 
 func def(version, method, url string, o ...run.StepOption) *run.Definition {
-	o = append(o, run.Tries(2, time.Millisecond))
+	o = append(slices.Clip(o), run.Tries(2, time.Millisecond))
 	return run.Define("shop", version, run.Call("buy", method, url, o...))
 }
 
