@@ -3,9 +3,11 @@ package holdfast
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Effect does something to the world outside, such as charging a card, so that it
@@ -73,3 +75,63 @@ func NotDone(err error) error { return effects.NotHappened(err) }
 
 // Invalid is returned by a validation or an action that refuses what it was asked.
 func Invalid(reason string) error { return fault.New(fault.ActionInvalid, "%s", reason) }
+
+// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it could
+// record the outcome: the process was stopped for longer than the lease, for example. It changes no
+// operation, and the operation may have gone on without it, so that the effect may have happened
+// twice, or although a person said that it did not. It is listed until a person acknowledges it.
+type Contradiction struct {
+	ID        string
+	Operation string
+	Subject   string // what the operation is of
+	Effect    string
+	Ordinal   int
+	Key       string          // under which the effect was called
+	Epoch     int64           // of the late holder
+	Happened  bool            // the call succeeded; otherwise its outcome is unknown
+	Result    json.RawMessage // of a call that succeeded
+	Node      string          // the node that recorded it
+	At        time.Time
+}
+
+// Contradictions returns the contradictions in the context's workspace that nobody has acknowledged, of
+// up to limit operations behind one ("" for the first), in the order of their operations.
+func (e *Engine) Contradictions(ctx context.Context, after string, limit int) ([]Contradiction, error) {
+	if limit <= 0 || limit > 1000 {
+		limit = 100
+	}
+	return e.contradictions(ctx, "", after, limit)
+}
+
+// ContradictionsOf returns the contradictions of one operation that nobody has acknowledged.
+func (e *Engine) ContradictionsOf(ctx context.Context, operation string) ([]Contradiction, error) {
+	return e.contradictions(ctx, operation, "", 1)
+}
+
+func (e *Engine) contradictions(ctx context.Context, operation, after string, limit int) ([]Contradiction, error) {
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	found, err := effects.Contradictions(ctx, e, at, operation, after, limit)
+	all := make([]Contradiction, len(found))
+	for i, c := range found {
+		all[i] = Contradiction{ID: c.ID, Operation: c.Operation, Subject: c.Subject, Effect: c.Name, Ordinal: c.Ordinal, Key: effects.Key(c.Operation, c.Name, c.Ordinal),
+			Epoch: c.Epoch, Happened: c.State == effects.Done, Node: c.Node, At: c.At}
+		if all[i].Happened {
+			all[i].Result = c.Result
+		}
+	}
+	return all, err
+}
+
+// Acknowledge records who has seen contradictions of an operation, by their ids. They are kept, but not
+// listed any more. Acknowledging again changes nothing; an id that the operation does not have is
+// [ErrNotFound].
+func (e *Engine) Acknowledge(ctx context.Context, operation, by string, ids ...string) error {
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return err
+	}
+	return effects.Acknowledge(ctx, e, at, operation, by, ids)
+}

@@ -13,8 +13,8 @@ func (c *Client) ClaimStep(ctx context.Context, lifecycle, id string, in wire.Ne
 	return do[wire.Claimed](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities", id, "claims"), o)
 }
 
-// OperationFilter chooses operations and claims: held, due or uncertain ones; "" is
-// all.
+// OperationFilter chooses operations and claims: held, due or uncertain ones, or
+// operations that are contradicted; "" is all.
 type OperationFilter struct{ State string }
 
 // ListClaims lists who works on what.
@@ -56,6 +56,12 @@ func (c *Client) ListOperations(ctx context.Context, f OperationFilter) iter.Seq
 // ListOperationsPage lists a page of the operations that are not at their end.
 func (c *Client) ListOperationsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.Operation], error) {
 	return listed[wire.Operation](ctx, c, list(p, "operations").set("state", f.State), o)
+}
+
+// AcknowledgeContradictions records that a person has seen contradictions of an operation, and returns
+// those that are left.
+func (c *Client) AcknowledgeContradictions(ctx context.Context, id string, in wire.Acknowledge, o ...Option) (wire.Acknowledged, error) {
+	return do[wire.Acknowledged](ctx, c, newRequest(http.MethodPost, in, "operations", id, "acknowledge"), o)
 }
 
 // ResolveOperation says what happened, where that is not known.

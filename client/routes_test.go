@@ -144,6 +144,9 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"releaseClaim":     func() error { return second(c.ReleaseClaim(ctx, "p", wire.Release{}, key)) },
 		"journalEffect":    func() error { return second(c.JournalEffect(ctx, "p", wire.EffectCall{}, key)) },
 		"listOperations":   func() error { return second(c.ListOperationsPage(ctx, OperationFilter{"due"}, page)) },
+		"acknowledgeContradictions": func() error {
+			return second(c.AcknowledgeContradictions(ctx, "p", wire.Acknowledge{Contradictions: []string{"c"}}, key))
+		},
 		"resolveOperation": func() error { return second(c.ResolveOperation(ctx, "p", wire.Resolve{}, key)) },
 		"createKey":        func() error { return second(c.CreateKey(ctx, wire.NewKey{}, key)) },
 		"listKeys":         func() error { return second(c.ListKeysPage(ctx, page)) },

@@ -25,8 +25,9 @@ func (a *API) claimRoutes() {
 	add(a, route{method: http.MethodPost, path: "claims/{token}/settle", id: "settleClaim", tag: "claims", summary: "End a claim with what came of it.", roles: by, once: underHold}, settleClaim)
 	add(a, route{method: http.MethodPost, path: "claims/{token}/release", id: "releaseClaim", tag: "claims", summary: "Give a claim back.", roles: by, once: underHold}, releaseClaim)
 	add(a, route{method: http.MethodPost, path: "claims/{token}/effects", id: "journalEffect", tag: "claims", summary: "Journal an effect under a claim.", roles: by, once: underHold}, journalEffect)
-	add(a, route{method: http.MethodGet, path: "operations", id: "listOperations", tag: "operations", summary: "List operations that are not at their end.", roles: readers}, listOperations)
+	add(a, route{method: http.MethodGet, path: "operations", id: "listOperations", tag: "operations", summary: "List operations that are not at their end, or have contradictions.", roles: readers}, listOperations)
 	add(a, route{method: http.MethodPost, path: "operations/{id}/resolve", id: "resolveOperation", tag: "operations", summary: "Say what happened, where that is not known.", roles: operators, once: underHold}, resolveOperation)
+	add(a, route{method: http.MethodPost, path: "operations/{id}/acknowledge", id: "acknowledgeContradictions", tag: "operations", summary: "Acknowledge contradictions of an operation.", roles: operators, once: underHold}, acknowledge)
 }
 
 type claimIn struct {
@@ -286,38 +287,6 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 	return listed(c, all, next), err
 }
 
-func listOperations(c *call, in *listClaimsIn) (wire.List[wire.Operation], error) {
-	p, err := c.page(in.Limit, in.Cursor)
-	if err == nil {
-		err = checkState(in.State)
-	}
-	if err != nil {
-		return wire.List[wire.Operation]{}, err
-	}
-	var all []wire.Operation
-	next, behind := "", p.after
-	if !runs.IsOperation(p.after) { // those of steps come behind the others
-		var found []lifecycle.Pending
-		if found, next, err = c.operations(in.State, in.Limit, in.Cursor); err != nil {
-			return wire.List[wire.Operation]{}, err
-		}
-		for _, x := range found {
-			all = append(all, operationOf(c, x.Operation, x.Effects))
-		}
-		behind = ""
-	}
-	if room := p.limit - len(all); room > 0 && (in.State == "" || in.State == "uncertain") {
-		more, last, err := c.stepOperations(behind, room)
-		if err != nil {
-			return wire.List[wire.Operation]{}, err
-		}
-		if all = append(all, more...); len(more) == room {
-			next = last
-		}
-	}
-	return listed(c, all, next), nil
-}
-
 // handlerOf names the handler of an operation, and looks it up once for those that are
 // alike.
 func (c *call) handlerOf(o lifecycle.Operation) string {
@@ -331,15 +300,6 @@ func (c *call) handlerOf(o lifecycle.Operation) string {
 		c.handlers[key] = name
 	}
 	return name
-}
-
-func operationOf(c *call, o lifecycle.Operation, list []lifecycle.Effect) wire.Operation {
-	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: wire.At(o.Since), Epoch: o.Epoch,
-		Error: o.Error, Effects: make([]wire.Effect, len(list))}
-	for i, x := range list {
-		w.Effects[i] = wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: x.State, Result: x.Result}
-	}
-	return w
 }
 
 type resolveIn struct {

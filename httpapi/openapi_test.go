@@ -480,6 +480,7 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("createEntity", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil)
 	good("fireStep", "lifecycles/payment/entities/p/steps/pay", wire.Fire{Requester: "any", Input: []byte(`"unknown"`)}, &fired)
 	good("listOperations", "operations?state=uncertain", nil, nil)
+	good("listOperations", "operations?state=contradicted", nil, nil)
 	good("resolveOperation", "operations/"+fired.Operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "charge", Happened: true, Result: []byte("1")}}}, nil)
 	good("putReaction", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil)
 	good("appendEvents", "streams/s/events", exampleBodies["appendEvents"], nil)

@@ -102,19 +102,25 @@ func completeStep(c *call, in *completeTaskIn) (wire.EndedTask, error) {
 		b.Output = result
 	}
 	if t.held {
-		_, err := run.Desk(c.api.engine).Complete(c.ctx(), c.api.engine, &t.Live, runs.Ended{Output: b.Output, Patch: b.State, Whole: true})
+		_, err = run.Desk(c.api.engine).Complete(c.ctx(), c.api.engine, &t.Live, runs.Ended{Output: b.Output, Patch: b.State, Whole: true})
 		if errors.Is(err, effects.ErrOpen) {
 			err = c.leftOpen(t)
 		}
-		return wire.EndedTask{Status: runs.Completed}, err
+	} else {
+		err = c.completedBefore(t, b.Output)
 	}
-	open, err := t.Open(c.ctx(), c.api.engine)
-	if err == nil && open {
-		err = c.leftOpen(t)
-	} else if err == nil {
-		err = c.ended(t, func(s runs.Step) bool { return s.Status == runs.Completed && strict.Equal(s.Output, docOr(b.Output)) })
+	if fault.CodeOf(err) == fault.LeaseLost {
+		c.late(t, effects.LateCall{Name: effects.Body, State: effects.Done, Result: b.Output})
 	}
 	return wire.EndedTask{Status: runs.Completed}, err
+}
+
+// late reports what a worker did that has lost its lease. It is stored only where the step's journal
+// has the effect.
+func (c *call) late(t *task, call effects.LateCall) {
+	l := t.Live
+	l.Step.Epoch = t.epoch
+	l.Late(c.ctx(), c.api.engine, c.api.engine.Node(), []effects.LateCall{call}, c.api.engine.Log())
 }
 
 // probed reads what a worker has found out.
@@ -143,6 +149,18 @@ func (c *call) notHappened(t *task) (wire.EndedTask, error) {
 		})
 	}
 	return endedStep(t, t.Live), err
+}
+
+// completedBefore answers a worker that completes a step which it does not hold any more.
+func (c *call) completedBefore(t *task, output json.RawMessage) error {
+	open, err := t.Open(c.ctx(), c.api.engine)
+	switch {
+	case err != nil:
+		return err
+	case open:
+		return c.leftOpen(t)
+	}
+	return c.ended(t, func(s runs.Step) bool { return s.Status == runs.Completed && strict.Equal(s.Output, docOr(output)) })
 }
 
 // leftOpen refuses an end well of a step that has begun something of which nothing is known:
@@ -225,6 +243,7 @@ func journalStepEffect(c *call, id string, b wire.EffectCall) (wire.EffectState,
 	t, err := c.step(id, b.Epoch)
 	if err == nil && !t.held {
 		err = c.ended(t, func(runs.Step) bool { return false })
+		c.lateEffect(t, b, err)
 	}
 	if err != nil {
 		return wire.EffectState{}, err
@@ -245,16 +264,26 @@ func journalStepEffect(c *call, id string, b wire.EffectCall) (wire.EffectState,
 	}
 	state, kept, err := book.End(c.ctx(), b.Name, b.Ordinal, to, b.Result)
 	out.State = string(state)
+	c.lateEffect(t, b, err)
 	switch {
 	case err != nil:
 	case state == "":
 		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", b.Name, b.Ordinal)
+	case to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+		err = c.waitForPerson(&t.Live, b)
 	case state != to:
 		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", b.Name, b.Ordinal, state)
 	case to == effects.Done && !strict.Equal(docOr(kept), docOr(b.Result)):
 		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", b.Name, b.Ordinal)
 	}
 	return out, err
+}
+
+// lateEffect reports an effect whose outcome cannot be recorded because the lease is lost.
+func (c *call) lateEffect(t *task, b wire.EffectCall, err error) {
+	if fault.CodeOf(err) == fault.LeaseLost && len(b.Result) > 0 && strict.Check(b.Result) == nil {
+		c.late(t, effects.LateCall{Name: b.Name, Ordinal: b.Ordinal, State: effects.Done, Result: b.Result})
+	}
 }
 
 // intendedStep notes that an effect is about to be tried, and tells how it stands.
@@ -271,13 +300,19 @@ func (c *call) intendedStep(l *runs.Live, book effects.Book, b wire.EffectCall, 
 	case e.State == effects.New:
 		out.State = string(effects.Begun)
 	case e.State == effects.Begun && policy == effects.Hold:
-		unknown := fault.New(fault.Conflict, "the effect %q, ordinal %d, was begun by an earlier attempt, and nothing is known of it: the operation waits for a person", b.Name, b.Ordinal)
-		if _, err := run.Desk(c.api.engine).Park(c.ctx(), c.api.engine, l, unknown.Message, nil); err != nil {
-			return out, err
-		}
-		return out, unknown
+		return out, c.waitForPerson(l, b)
 	}
 	return out, nil
+}
+
+// waitForPerson parks a step whose effect an earlier attempt began, and whose outcome is unknown. It
+// returns the error for the worker.
+func (c *call) waitForPerson(l *runs.Live, b wire.EffectCall) error {
+	unknown := effects.BegunBefore(b.Name, b.Ordinal)
+	if _, err := run.Desk(c.api.engine).Park(c.ctx(), c.api.engine, l, unknown.Message, nil); err != nil {
+		return err
+	}
+	return unknown
 }
 
 // stepOperations returns the operations of steps that wait for a person, behind one.
@@ -298,7 +333,7 @@ func (c *call) stepOperations(behind string, limit int) (all []wire.Operation, l
 
 // stepOperation is the operation that a step is.
 func (c *call) stepOperation(l *runs.Live, state string) (wire.Operation, error) {
-	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: "run " + l.Run.ID + " step " + l.Step.Name, State: state, Handler: l.Step.Handler,
+	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
 		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
 	journal, err := l.Journal(c.ctx(), c.api.engine)
 	for _, x := range journal {

@@ -37,10 +37,11 @@ type work struct {
 	attempt   int
 	input     []byte
 	data      []byte
-	own       bool // the entity is a row of the user's own
-	started   bool // the action has begun
-	doubtful  bool // an earlier attempt of it may have acted
-	cleared   bool // it was asked, and has not
+	own       bool                        // the entity is a row of the user's own
+	started   bool                        // the action has begun
+	held      func(context.Context) error // fails where the lease of the claim may have run out; nil without a claim
+	doubtful  bool                        // an earlier attempt of it may have acted
+	cleared   bool                        // it was asked, and has not
 	stage     string
 	output    []byte
 	commits   []func(context.Context, *store.Tx) error

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
@@ -32,6 +33,7 @@ type attempt struct {
 	claim   string          // the claim status
 	step    *lifecycles.Step
 	lease   time.Duration
+	since   time.Time // on this node's clock, before the lease was taken
 	meta    events.Meta
 	opaque  bool             // the body as a whole is an effect
 	resumed bool             // an earlier attempt was left
@@ -74,10 +76,11 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input,
 		own: t.config.Table != nil, stage: c.Stage, doubtful: t.opaque && c.Begun > 0 && t.resumed}
 	j := &effects.Journal{Book: effects.OfClaim(t.engine, t.at, t.entity.Ticket())}
-	err, cause := t.work(effects.With(ctx, j), w)
+	err, cause := t.work(ctx, j, w)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if errors.Is(cause, hold.ErrLost) {
+		t.late(end, w, j, err, cause)
 		return t.entity, lostIt(t.entity, err)
 	}
 	if next, ok := errors.AsType[*handOn](err); ok {
@@ -91,11 +94,15 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	}
 	if u.err == nil {
 		e, settling := t.settle(end, w, u.results)
+		_, ofCommit := errors.AsType[*ofCommit](settling)
+		if !ofCommit && fault.CodeOf(settling) == fault.LeaseLost {
+			t.late(end, w, j, nil, nil)
+			return e, settling
+		}
 		if settling != nil && e.Claim.Phase == entities.Uncertain {
 			return e, settling // the database knows of an effect that this attempt does not
 		}
-		_, ofCommit := errors.AsType[*ofCommit](settling)
-		if settling == nil || !ofCommit && (fault.CodeOf(settling) == fault.LeaseLost || fault.CodeOf(settling) == fault.OutcomeUnknown) {
+		if settling == nil || !ofCommit && fault.CodeOf(settling) == fault.OutcomeUnknown {
 			return e, settling
 		}
 		u.err, u.cause = settling, nil
@@ -112,21 +119,50 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 		u.told, u.park = false, true
 		u.results = append(u.results, entities.Result{Name: effects.Body, Result: []byte("null")})
 	}
-	return t.giveBack(end, u)
+	e, ended := t.giveBack(end, u)
+	if f, ok := errors.AsType[*fault.Error](ended); ok && f.Fields["outcome"] == "unreleased" && errors.Is(ended, holdfast.ErrLeaseLost) {
+		t.late(end, w, j, err, cause)
+	}
+	return e, ended
 }
 
 // work runs the bodies while the hold is kept, and returns why their context ended,
 // if it did.
-func (t *attempt) work(ctx context.Context, w *work) (err, cause error) {
+func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, cause error) {
 	ticket := t.entity.Ticket()
-	k := &hold.Keeper{Lease: t.lease, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
+	k := &hold.Keeper{Lease: t.lease, Since: t.since, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
 		_, err := entities.Renew(ctx, t.engine, t.at, ticket, t.lease)
 		return err
 	}}
-	body := k.Start(ctx)
+	j.Held, w.held = k.Held, k.Held
+	body := k.Start(effects.With(ctx, j))
 	defer k.Stop()
 	err = caught(func() error { return t.bodies(body, t.step, w) })
 	return err, context.Cause(body)
+}
+
+// late reports the calls of an attempt that has lost its lease. An opaque body is a call itself,
+// unless it said that it did nothing.
+func (t *attempt) late(ctx context.Context, w *work, j *effects.Journal, err, cause error) {
+	calls := j.Made()
+	if t.opaque && w.started {
+		state := effects.Done
+		if err != nil {
+			state = effects.Unknown
+		}
+		if _, told := t.judge(err, cause); err == nil || !told {
+			calls = append(calls, effects.LateCall{Name: effects.Body, State: state})
+		}
+	}
+	t.reportLate(ctx, calls)
+}
+
+func (t *attempt) reportLate(ctx context.Context, calls []effects.LateCall) {
+	reportLate(ctx, t.engine, t.at, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch, calls)
+}
+
+func reportLate(ctx context.Context, e *holdfast.Engine, at store.Place, lifecycle, id, operation string, epoch int64, calls []effects.LateCall) {
+	effects.Late(ctx, e, at, effects.Holder{Operation: operation, Subject: lifecycle + "/" + id, Epoch: epoch, Node: e.Node()}, calls, e.Log())
 }
 
 // caught makes an error of a panic.

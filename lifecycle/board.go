@@ -127,6 +127,7 @@ func (b *board) look(ctx context.Context, room chan struct{}, running *sync.Wait
 		if n == 0 {
 			return false, nil
 		}
+		since := clock.OfMachine()
 		some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, shard, entities.ResumeArgs{Leases: leases, Holder: b.engine.Node(), Limit: n})
 		if err != nil {
 			return found, err
@@ -136,7 +137,7 @@ func (b *board) look(ctx context.Context, room chan struct{}, running *sync.Wait
 			room <- struct{}{}
 			running.Go(func() {
 				defer func() { <-room }()
-				b.take(ctx, shard, r)
+				b.take(ctx, shard, r, since)
 			})
 		}
 	}
@@ -159,8 +160,8 @@ func (b *board) needs() []wake.Need {
 	return wake.Needs(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
 }
 
-// take resumes one operation.
-func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
+// take resumes one operation, which was taken after since.
+func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
 	ctx = holdfast.InWorkspace(ctx, r.Workspace)
 	at := store.Place{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
@@ -169,7 +170,7 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed) {
 		log.Warn("an operation could not be resumed", "error", err)
 		return
 	}
-	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked)), resumed: true}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked)), since: since, resumed: true}
 	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
 		t.step = stepAt(steps, r.Claim.Revert)
 	}

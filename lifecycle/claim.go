@@ -149,11 +149,18 @@ func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(contex
 		w.commits = append(w.commits, f)
 	}
 	e, err := c.t.settle(ctx, w, nil)
+	if fault.CodeOf(err) == fault.LeaseLost {
+		c.t.reportLate(ctx, bodyDone)
+	}
 	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}
 	return shown[E](e, err)
 }
+
+// bodyDone is the late call of an opaque body that was done. It is stored only where the journal
+// has such a body.
+var bodyDone = []effects.LateCall{{Name: effects.Body, State: effects.Done}}
 
 // Release gives the claim back, with a reason.
 func (c *Claim[E]) Release(ctx context.Context, reason string) (Entity[E], error) {
@@ -217,12 +224,17 @@ func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ord
 	}
 	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result)
 	x.State = string(state)
+	if fault.CodeOf(err) == fault.LeaseLost && to == effects.Done {
+		t.reportLate(ctx, []effects.LateCall{{Name: name, Ordinal: ordinal, State: effects.Done, Result: result}})
+	}
 	switch {
 	case err == nil && state == effects.Done && to == effects.Done && !strict.Equal(orNull(kept), orNull(result)):
 		x.Result = kept
 		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", name, ordinal)
 	case err == nil && state == "":
 		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", name, ordinal)
+	case err == nil && to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+		err = t.waitForPerson(ctx, x)
 	case err == nil && state != to:
 		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
 	}
@@ -239,12 +251,18 @@ func (t *attempt) intend(ctx context.Context, x Effect, p effects.Policy) (Effec
 	case e.State == effects.New:
 		x.State = string(effects.Begun)
 	case e.State == effects.Begun && p == effects.Hold:
-		unknown := fault.New(fault.Conflict, "the effect %q, ordinal %d, was begun by an earlier attempt, and nothing is known of it: the operation waits for a person", x.Name, x.Ordinal)
-		_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
-		if fault.CodeOf(told) != fault.ActionFailed {
-			return x, told
-		}
-		return x, unknown
+		return x, t.waitForPerson(ctx, x)
 	}
 	return x, nil
+}
+
+// waitForPerson parks the operation of an effect that an earlier attempt began, and whose outcome
+// is unknown. It returns the error for the worker.
+func (t *attempt) waitForPerson(ctx context.Context, x Effect) error {
+	unknown := effects.BegunBefore(x.Name, x.Ordinal)
+	_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
+	if fault.CodeOf(told) != fault.ActionFailed {
+		return told
+	}
+	return unknown
 }

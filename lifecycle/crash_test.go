@@ -173,7 +173,7 @@ func fxResume(ctx context.Context, b *board) error {
 			return err
 		}
 		for _, r := range some {
-			b.take(ctx, shard, r)
+			b.take(ctx, shard, r, time.Time{})
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -216,12 +217,13 @@ func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifec
 			return err
 		}
 	}
+	since := clock.OfMachine()
 	e, err := s.ground.take(ctx, args, also)
 	if err != nil {
 		return nil, e, err
 	}
 	step := stepAt(steps, e.Claim.Revert)
-	return &attempt{site: s, at: at, entity: e, claim: e.Status, step: step, lease: args.Lease, meta: args.Meta, opaque: opaque(step)}, e, nil
+	return &attempt{site: s, at: at, entity: e, claim: e.Status, step: step, lease: args.Lease, since: since, meta: args.Meta, opaque: opaque(step)}, e, nil
 }
 
 // fireAtOnce does a step that has neither claim nor code, in one statement.
@@ -290,6 +292,11 @@ func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error
 	if h := s.handler(step.Action, w.requester); h != nil {
 		if h.queue != "" {
 			return &handOn{stageAction, h.queue}
+		}
+		if w.held != nil {
+			if err := w.held(ctx); err != nil {
+				return err
+			}
 		}
 		w.started = true
 		return h.call(ctx, w)

@@ -279,9 +279,23 @@ var errPassed = errors.New("the stage is over")
 // gives the same answer.
 func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
 	x, err := completeTask(ctx, e, id, epoch, output, state)
-	return toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
+	x, err = toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
 		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
 	})
+	if r, bad := refOf(id); bad == nil && r.stage == stageAction && !r.probe {
+		lateTask(ctx, e, r, epoch, err, bodyDone)
+	}
+	return x, err
+}
+
+// lateTask reports the calls of a worker that has lost its lease.
+func lateTask(ctx context.Context, e *holdfast.Engine, r ref, epoch int64, err error, calls []effects.LateCall) {
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return
+	}
+	if at, failed := e.Place(ctx, store.Write); failed == nil {
+		reportLate(ctx, e, at, r.lifecycle, r.entity, r.operation, epoch, calls)
+	}
 }
 
 // toldAgain answers who ends a task again that ended under its epoch, the same way, and of
@@ -471,6 +485,9 @@ func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, 
 func TaskEffect(ctx context.Context, e *holdfast.Engine, id string, epoch int64, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
 	t, r, _, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
+		if len(result) > 0 && strict.Check(result) == nil {
+			lateTask(ctx, e, r, epoch, err, []effects.LateCall{{Name: name, Ordinal: ordinal, State: effects.Done, Result: result}})
+		}
 		return Effect{}, err
 	}
 	h := t.worker(r.stage)

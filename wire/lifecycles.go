@@ -163,17 +163,43 @@ type HeldClaim struct {
 	Claim
 }
 
-// Operation is a piece of work that is not at its end.
+// Operation is a piece of work that is not at its end, or has contradictions.
 type Operation struct {
 	ID      string   `json:"id"`
 	Kind    string   `json:"kind"`
 	Subject string   `json:"subject"`
-	State   string   `json:"state" enum:"held,due,uncertain"`
+	State   string   `json:"state" enum:"held,due,uncertain,ended"`
 	Handler string   `json:"handler"`
 	Since   *Time    `json:"since"`
 	Epoch   int64    `json:"epoch"`
 	Error   string   `json:"error,omitempty"`
 	Effects []Effect `json:"effects"`
+	// Contradictions are calls by holders that had lost their lease, until they are acknowledged.
+	Contradictions []Contradiction `json:"contradictions,omitempty"`
+}
+
+// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it could
+// record the outcome. It changes no operation.
+type Contradiction struct {
+	ID      string          `json:"id"`
+	Name    string          `json:"name"`
+	Ordinal int             `json:"ordinal"`
+	Key     string          `json:"key"`
+	Epoch   int64           `json:"epoch" doc:"The epoch of the late holder."`
+	State   string          `json:"state" enum:"done,unknown"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Node    string          `json:"node"`
+	At      *Time           `json:"at"`
+}
+
+// Acknowledge names contradictions that a person has seen.
+type Acknowledge struct {
+	Contradictions []string `json:"contradictions" doc:"The ids of those that were seen."`
+}
+
+// Acknowledged has the contradictions of the operation that are left.
+type Acknowledged struct {
+	Contradictions []Contradiction `json:"contradictions"`
 }
 
 // Effect is one external side effect inside an operation.

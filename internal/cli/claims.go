@@ -180,34 +180,40 @@ func (c *claimRelease) Run(ctx context.Context, p *program, k *kong.Context) err
 }
 
 type operationsCommand struct {
-	List    operationsList    `cmd:"" help:"List operations that are not at their end."`
+	List    operationsList    `cmd:"" help:"List operations that are not at their end, or have contradictions."`
 	Resolve operationsResolve `cmd:"" help:"Say what happened, where that is not known."`
+	Ack     operationsAck     `cmd:"" help:"Acknowledge contradictions of an operation."`
 }
 
 type operationsList struct {
 	doorFlags
 	pageFlags
-	stateFlags
+	State string `setting:"-" enum:",held,due,uncertain,contradicted" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain or contradicted."`
 }
 
 // Help is shown by kong.
 func (operationsList) Help() string {
 	return `Those that are uncertain wait for a person:
 
-    holdfast operations list --state uncertain --url http://127.0.0.1:7070`
+    holdfast operations list --state uncertain --url http://127.0.0.1:7070
+
+Those that are contradicted have an effect that was called by a holder without a lease. Compare the
+call with the effects of the operation, put right what is wrong, then acknowledge it:
+
+    holdfast operations list --state contradicted --url http://127.0.0.1:7070`
 }
 
 // Run lists operations.
 func (c *operationsList) Run(ctx context.Context, p *program, k *kong.Context) error {
 	return c.through(ctx, p, k, func(d *door) error {
 		var raw json.RawMessage
-		l, err := d.ListOperationsPage(ctx, c.filter(), c.page(), client.Raw(&raw))
+		l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State}, c.page(), client.Raw(&raw))
 		if err != nil {
 			return err
 		}
-		t := &table{heads: []string{"ID", "SUBJECT", "HANDLER", "STATE", "SINCE", "EFFECTS"}}
+		t := &table{heads: []string{"ID", "SUBJECT", "HANDLER", "STATE", "SINCE", "EFFECTS", "CONTRADICTIONS"}}
 		for _, x := range l.Items {
-			t.add(x.ID, x.Subject, x.Handler, x.State, at(x.Since), effectsOf(x))
+			t.add(x.ID, x.Subject, x.Handler, x.State, at(x.Since), effectsOf(x), contradictionsOf(x.Contradictions))
 		}
 		return d.showList(raw, t, l.Next)
 	})
@@ -223,6 +229,40 @@ func effectsOf(x wire.Operation) string {
 		all[i] += " " + e.State
 	}
 	return strings.Join(all, ", ")
+}
+
+func contradictionsOf(some []wire.Contradiction) string {
+	all := make([]string, len(some))
+	for i, c := range some {
+		all[i] = c.ID + " " + c.Name + " " + c.State
+	}
+	return strings.Join(all, ", ")
+}
+
+type operationsAck struct {
+	doorFlags
+	onceFlags
+	ID             string   `arg:"" name:"id" help:"The operation's id."`
+	Contradictions []string `arg:"" name:"contradiction" help:"The ids of the contradictions that were seen."`
+}
+
+// Help is shown by kong.
+func (operationsAck) Help() string {
+	return `Record that a person has seen them. They are kept, and not listed any more:
+
+    holdfast operations ack "$OPERATION" "$CONTRADICTION" --url http://127.0.0.1:7070`
+}
+
+// Run acknowledges contradictions.
+func (c *operationsAck) Run(ctx context.Context, p *program, k *kong.Context) error {
+	return c.through(ctx, p, k, func(d *door) error {
+		var raw json.RawMessage
+		left, err := d.AcknowledgeContradictions(ctx, c.ID, wire.Acknowledge{Contradictions: c.Contradictions}, c.options(&raw)...)
+		if err != nil {
+			return err
+		}
+		return d.show(raw, facts("contradictions left", strconv.Itoa(len(left.Contradictions))))
+	})
 }
 
 type operationsResolve struct {

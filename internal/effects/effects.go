@@ -232,6 +232,11 @@ func List(ctx context.Context, d store.Doer, at store.Place, operation string) (
 
 func lost(t entities.Ticket) error { return hold.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
 
+// BegunBefore is the error of an effect that an earlier attempt began, and whose outcome is unknown.
+func BegunBefore(name string, ordinal int) *fault.Error {
+	return fault.New(fault.Conflict, "the effect %q, ordinal %d, was begun by an earlier attempt, and nothing is known of it: the operation waits for a person", name, ordinal)
+}
+
 // CheckName refuses names that effects cannot have.
 func CheckName(name string) error {
 	if len(name) > 0 && name[0] == '$' {

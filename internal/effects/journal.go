@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,9 +22,13 @@ import (
 // not do it twice.
 type Journal struct {
 	Book Book
+	// Held is asked right before a call is made: an error keeps it from being made. It is for a
+	// holder that was stopped after it had begun the effect, and whose lease may have run out.
+	Held func(context.Context) error
 
 	mu      sync.Mutex
 	names   map[string]*named
+	made    []LateCall        // calls whose outcome is not in the journal
 	results []entities.Result // that are not noted yet
 	open    int               // effects begun by this attempt, or met, of which nothing is known
 	doubt   bool              // one of them only a person can tell of
@@ -147,12 +152,29 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		j.giveBack(c, ordinal, true)
 		return ctx.Err()
 	}
-	return j.try(ctx, c, ordinal, key)
+	repeated := e.State == Begun || again
+	if err := j.held(ctx); err != nil {
+		if repeated { // an earlier call may have happened
+			j.giveBack(c, ordinal, true)
+			return err
+		}
+		return j.closed(ctx, c, ordinal, nil, NotHappened(err))
+	}
+	return j.try(ctx, c, ordinal, key, repeated && c.Policy == Retry)
 }
 
-// try makes the call. A panic leaves the effect unknown.
-func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string) error {
+func (j *Journal) held(ctx context.Context) error {
+	if j.Held == nil {
+		return nil
+	}
+	return j.Held(ctx)
+}
+
+// try makes the call. A panic leaves the effect unknown. So does the answer that a repeated call
+// did not happen, where nobody asked about the earlier ones: it says nothing of them.
+func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string, repeated bool) error {
 	returned := false
+	j.call(c.Name, ordinal)
 	defer func() {
 		if !returned {
 			j.giveBack(c, ordinal, true)
@@ -160,6 +182,9 @@ func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string) erro
 	}()
 	result, err := c.Try(ctx, key)
 	returned = true
+	if not, ok := errors.AsType[notDone](err); ok && repeated {
+		return j.doubted(c, ordinal, not.err)
+	}
 	return j.closed(ctx, c, ordinal, result, err)
 }
 
@@ -177,6 +202,7 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 		j.giveBack(c, ordinal, true)
 		return err
 	}
+	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: Done, Result: data})
 	j.keep(entities.Result{Name: c.Name, Ordinal: ordinal, Result: data})
 	j.opened(-1)
 	if c.Now {
@@ -206,10 +232,15 @@ func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte
 func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error) error {
 	ctx, cancel := beyond(ctx)
 	defer cancel()
+	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: NotDone})
 	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // of a string, it does not fail
-	if _, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why); err != nil {
+	state, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why)
+	switch {
+	case err != nil:
 		j.giveBack(c, ordinal, true)
 		return errors.Join(reason, err)
+	case state == Begun: // by an earlier attempt, and nobody asked about that
+		return j.doubted(c, ordinal, reason)
 	}
 	j.opened(-1)
 	return reason
@@ -272,6 +303,47 @@ func (j *Journal) noted(some []entities.Result) {
 	j.results = slices.DeleteFunc(j.results, func(r entities.Result) bool {
 		return slices.ContainsFunc(some, func(s entities.Result) bool { return s.Name == r.Name && s.Ordinal == r.Ordinal })
 	})
+	j.made = slices.DeleteFunc(j.made, func(c LateCall) bool {
+		return slices.ContainsFunc(some, func(s entities.Result) bool { return s.Name == c.Name && s.Ordinal == c.Ordinal })
+	})
+}
+
+// call notes that a call is made.
+func (j *Journal) call(name string, ordinal int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.ContainsFunc(j.made, func(c LateCall) bool { return c.Name == name && c.Ordinal == ordinal }) {
+		j.made = append(j.made, LateCall{Name: name, Ordinal: ordinal, State: Unknown})
+	}
+}
+
+// answered notes the outcome of a call.
+func (j *Journal) answered(l LateCall) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, c := range j.made {
+		if c.Name == l.Name && c.Ordinal == l.Ordinal {
+			j.made[i] = l
+		}
+	}
+}
+
+// doubted gives back an effect whose repeated call did not happen: only a person can tell of the
+// earlier one.
+func (j *Journal) doubted(c Call, ordinal int, reason error) error {
+	j.giveBack(c, ordinal, true)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.doubt = true
+	return fmt.Errorf("%w (an earlier call of the effect %q may have happened: a person must resolve it)", reason, c.Name)
+}
+
+// Made returns the calls of this attempt whose outcome is not in the journal: what a holder
+// reports that has lost its lease.
+func (j *Journal) Made() []LateCall {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(j.made), func(c LateCall) bool { return c.State == NotDone })
 }
 
 func (j *Journal) keep(r entities.Result) {

@@ -147,3 +147,48 @@ func TestBeginAndEnd(t *testing.T) {
 }
 
 func isLost(err error) bool { return errors.Is(err, holdfast.ErrLeaseLost) }
+
+// Verifies that a call is not made where the lease may have run out. An effect that was begun just now
+// has then not happened; one that was called before stays unknown.
+func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		at, ticket := claimed(t, hf)
+		lost := errors.New("the lease is lost")
+		for name, c := range map[string]struct {
+			called int
+			state  effects.State
+		}{"new": {0, effects.NotDone}, "called": {1, effects.Begun}} {
+			calls := 0
+			j := &effects.Journal{Book: effects.OfClaim(hf, at, ticket), Held: func(context.Context) error {
+				if calls == c.called {
+					return lost
+				}
+				return nil
+			}}
+			x := effects.Call{Name: name, Policy: effects.Retry, Keep: func([]byte) error { return nil }, Try: func(context.Context, string) (any, error) {
+				calls++
+				return nil, errors.New("unheard")
+			}}
+			for range c.called {
+				if err := j.Do(t.Context(), x); err == nil {
+					t.Fatal("it is done")
+				}
+			}
+			if err := j.Do(t.Context(), x); !errors.Is(err, lost) || calls != c.called {
+				t.Errorf("%s: %v after %d calls", name, err, calls)
+			}
+			all, err := effects.List(t.Context(), hf, at, ticket.Operation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range all {
+				if e.Name == name && e.State != c.state {
+					t.Errorf("%s is %s", name, e.State)
+				}
+			}
+			if made := j.Made(); len(made) != c.called {
+				t.Errorf("%s: made were %v", name, made)
+			}
+		}
+	})
+}

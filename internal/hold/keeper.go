@@ -22,9 +22,14 @@ type Keeper struct {
 	Lease time.Duration
 	// Timeout is how long the hold is kept at the most; 0 is [Timeout].
 	Timeout time.Duration
+	// Since is a time on this node's clock before the lease was taken. Zero is the time of Start.
+	Since time.Time
 
 	stop func()
 	done sync.WaitGroup
+
+	mu   sync.Mutex
+	kept time.Time // before the lease was taken or last renewed
 }
 
 // Causes of the end of a body's context.
@@ -37,6 +42,10 @@ var (
 // ctx too. The renewing does not: a body that is told to stop has its hold until
 // it does. Stop must be called.
 func (k *Keeper) Start(ctx context.Context) context.Context {
+	if k.Since.IsZero() {
+		k.Since = clock.OfMachine()
+	}
+	k.kept = k.Since
 	body, end := context.WithCancelCause(ctx)
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	k.stop = func() { stop(); end(context.Canceled) }
@@ -50,12 +59,30 @@ func (k *Keeper) Stop() {
 	k.done.Wait()
 }
 
+// Held returns nil while the lease cannot have run out, by this node's monotonic clock. Where it
+// may have run out, because the process was stopped or the database did not answer, Held renews it
+// first, and returns the error of the renewal: [fault.LeaseLost] where the lease is gone. A body
+// asks it right before a call that must not be made without the lease.
+func (k *Keeper) Held(ctx context.Context) error {
+	if k.since() < k.Lease {
+		return nil
+	}
+	return k.once(ctx)
+}
+
+// since is how long ago the lease was taken or last renewed, at the most.
+func (k *Keeper) since() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return clock.OfMachine().Sub(k.kept)
+}
+
 func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 	limit := k.Timeout
 	if limit <= 0 {
 		limit = Timeout
 	}
-	begun, kept := clock.Now(), clock.Now()
+	begun := clock.Now()
 	for {
 		if clock.Wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(begun)))) != nil {
 			return
@@ -67,10 +94,9 @@ func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 		err := k.once(ctx)
 		switch {
 		case err == nil:
-			kept = clock.Now()
 		case ctx.Err() != nil:
 			return
-		case fault.CodeOf(err) == fault.LeaseLost, clock.Since(kept) >= k.Lease:
+		case fault.CodeOf(err) == fault.LeaseLost, k.since() >= k.Lease:
 			end(ErrLost)
 			return
 		}
@@ -81,5 +107,14 @@ func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 func (k *Keeper) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.Lease/3)
 	defer cancel()
-	return k.Renew(ctx)
+	before := clock.OfMachine()
+	err := k.Renew(ctx)
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if before.After(k.kept) {
+			k.kept = before
+		}
+	}
+	return err
 }

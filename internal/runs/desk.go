@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -171,7 +172,9 @@ func (k *Desk) start(ctx context.Context, d store.Doer, s Start, l Live, c *cour
 	}
 	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, held: s.Lease}
 	for {
+		since := clock.OfMachine()
 		got, err := startVerb.DoAt(ctx, d, l.place(), a)
+		got.since = since
 		switch {
 		case err != nil:
 			return l, false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -191,6 +192,14 @@ func (l *Live) Journal(ctx context.Context, d store.Doer) ([]effects.Entry, erro
 	return effects.List(ctx, d, l.place(), l.Operation())
 }
 
+// Late reports calls of a holder of the step that has lost its lease.
+func (l *Live) Late(ctx context.Context, d store.Doer, node string, calls []effects.LateCall, log *slog.Logger) {
+	effects.Late(ctx, d, l.place(), effects.Holder{Operation: l.Operation(), Subject: l.Subject(), Epoch: l.Step.Epoch, Node: node}, calls, log)
+}
+
+// Subject is what the step's operation is of.
+func (l *Live) Subject() string { return "run " + l.Run.ID + " step " + l.Step.Name }
+
 // Known is what a person says of an effect.
 type Known struct {
 	Name     string
@@ -203,7 +212,7 @@ type Known struct {
 // goes on under its handler, unless it was an opaque body that is known to have happened:
 // then that was it.
 func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (Live, error) {
-	l, err := byOperation(ctx, e, operation)
+	l, err := ByOperation(ctx, e, operation)
 	if err != nil {
 		return l, err
 	}
@@ -289,8 +298,8 @@ func (l *Live) close(ctx context.Context, tx *store.Tx, x Known) error {
 	return nil
 }
 
-// byOperation finds the step that an operation is.
-func byOperation(ctx context.Context, d store.Doer, operation string) (Live, error) {
+// ByOperation finds the step that an operation is.
+func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, error) {
 	run, step, visit, ok := cutOperation(operation)
 	if !ok {
 		return Live{}, fault.New(fault.NotFound, "there is no operation %q", operation)

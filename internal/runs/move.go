@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -29,6 +30,7 @@ type moved struct {
 	applied    bool
 	version    int64
 	until, now time.Time
+	since      time.Time // on this node's clock, before the command was sent
 }
 
 type startArgs struct {
@@ -85,7 +87,9 @@ var (
 			err := r.Scan(&m.version, &m.until, &m.now)
 			m.until, m.now = m.until.UTC(), m.now.UTC()
 			return err
-		}).Told(func(a moveArgs, k store.Mark) moved { return moved{true, k.Version, k.At.Add(a.held), k.At} }).
+		}).Told(func(a moveArgs, k store.Mark) moved {
+		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
+	}).
 		Waking(func(a moveArgs) []string { return append(a.wakes, Progress(a.run)) }).
 		Emitting(func(a moveArgs) store.Emission { return emits(a.run, a.names) })
 	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Marks: store.HistoryMarks},
@@ -110,7 +114,7 @@ var (
 			s.until, s.now = s.until.UTC(), s.now.UTC()
 			return err
 		}).Told(func(a startArgs, k store.Mark) started {
-		return started{true, a.run, moved{true, k.Version, k.At.Add(a.held), k.At}}
+		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
 	}).
 		Waking(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
 		Emitting(func(a startArgs) store.Emission { return emits(a.run, a.names) })
@@ -188,8 +192,11 @@ func apply(ctx context.Context, d store.Doer, l *Live, c *course, holder string,
 	if c.added != nil {
 		held = min(lease, time.Duration(c.added.Timeout)*time.Millisecond)
 	}
-	return moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
+	since := clock.OfMachine()
+	m, err := moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
 		holder: holder, lease: lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
+	m.since = since
+	return m, err
 }
 
 // after is how a run stands when a plan is in force: with the step that it took, or that it
@@ -198,6 +205,7 @@ func (c *course) after(l *Live, m moved) Live {
 	next := Live{Shard: l.Shard, Run: c.run, Step: c.step}
 	next.Run.Version = m.version
 	next.Run.memo = c.plan.Run.Memo
+	next.since = m.since
 	switch {
 	case c.added != nil:
 		a := c.added

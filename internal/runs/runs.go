@@ -108,8 +108,9 @@ type Live struct {
 
 	signal   told
 	approval verdict
-	again    bool // it was ended so before
-	taken    bool // the step is held by who moved the run
+	again    bool      // it was ended so before
+	taken    bool      // the step is held by who moved the run
+	since    time.Time // where it was taken: on this node's clock, before that
 }
 
 // Taken says that the step is held by who has just moved the run.

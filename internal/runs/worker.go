@@ -279,7 +279,7 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	var told atomic.Bool // the body was, that it is not wanted any more
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
-	k := hold.Keeper{Lease: w.lease(), Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
+	k := hold.Keeper{Lease: w.lease(), Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
 			told.Store(true)
@@ -289,9 +289,15 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 		}
 		return err
 	}}
-	j := &effects.Journal{Book: l.Book(w.Engine)}
-	body := k.Start(wanted)
-	done, err := w.body(effects.With(body, j), &l)
+	j := &effects.Journal{Book: l.Book(w.Engine), Held: k.Held}
+	body := k.Start(effects.With(wanted, j))
+	var done Done
+	err := k.Held(body) // it may have waited for its turn
+	started := err == nil
+	if started {
+		done, err = w.body(body, &l)
+	}
+	failure := err
 	if err != nil && errors.Is(context.Cause(body), hold.ErrTimeout) {
 		err = &unheard{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout-grace, err)}
 	}
@@ -300,10 +306,27 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	defer cancel()
 	next, err = w.record(rest, &l, done, err, j, stopping)
 	k.Stop()
+	if fault.CodeOf(err) == fault.LeaseLost && started {
+		w.late(rest, &l, done, failure, j)
+	}
 	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {
 		w.Log.Warn("the end of a step was not recorded", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", err)
 	}
 	return next, err == nil && next.taken
+}
+
+// late reports the calls of a body that has lost its lease. An opaque body is a call itself,
+// unless it said that it did nothing.
+func (w *Worker) late(ctx context.Context, l *Live, done Done, failure error, j *effects.Journal) {
+	calls := j.Made()
+	_, unknown := errors.AsType[*unheard](failure)
+	switch {
+	case l.Step.Safety == opaque && failure == nil:
+		calls = append(calls, effects.LateCall{Name: effects.Body, State: effects.Done, Result: done.Output})
+	case l.Step.Safety == opaque && unknown:
+		calls = append(calls, effects.LateCall{Name: effects.Body, State: effects.Unknown})
+	}
+	l.Late(ctx, w.Engine, w.Name, calls, w.Log)
 }
 
 // errCancelled ends the context of a body whose run is to be cancelled; its hold goes on.

@@ -2,7 +2,8 @@
 -- happened; under a hold that has not run out or, by a person, while its operation
 -- is uncertain. Answers how the effect stands then, with its result. Whoever had to wait
 -- while another ended it still sees it begun, or does not see it if another began it, and
--- asks again.
+-- asks again. That a repeated call did not happen
+-- says nothing of the earlier one: such an effect stays begun, unless the other side was asked about it.
 -- $1 shard, $2 workspace, $3 command, $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 name, $9 ordinal, $10 state, $11 result,
 -- $12 whether by a person
 WITH m AS (
@@ -21,7 +22,7 @@ WITH m AS (
       FROM m JOIN {schema}.entity e
         ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
 ), held AS MATERIALIZED (
-    SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.name, cur.ordinal, cur.state, cur.result
+    SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.name, cur.ordinal, cur.state, cur.result, cur.under, cur.person
       FROM cur
      WHERE cur.operation = cur.wanted AND cur.epoch = cur.under
        AND CASE WHEN cur.person = 1 THEN cur.phase = 'uncertain' ELSE cur.phase = 'held' AND cur.until > {now} END
@@ -31,6 +32,7 @@ WITH m AS (
       FROM held
      WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
        AND x.ordinal = held.ordinal AND x.state = 'begun'
+       AND (held.state <> 'notDone' OR held.person = 1 OR x.epoch = held.under OR x.policy = 'probe')
     RETURNING held.member, held.shard, held.workspace, held.lifecycle, held.id, x.state, x.result
 ), counted AS (
     UPDATE {schema}.entity e
@@ -40,7 +42,8 @@ WITH m AS (
        AND put.state = 'notDone'
     RETURNING put.member
 )
-SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (o.state = 'begun' OR cur.begun <> seen.begun) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
+SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (cur.begun <> seen.begun OR o.state = 'begun'
+                AND (m.state <> 'notDone' OR m.person = 1 OR o.epoch = m.epoch OR o.policy = 'probe')) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
        coalesce(CASE WHEN put.member IS NOT NULL THEN put.result ELSE o.result END::text, '')
   FROM m
   LEFT JOIN cur ON cur.member = m.member

@@ -1,0 +1,126 @@
+//go:build unix
+
+package lifecycle_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+const lateVar = "HOLDFAST_LATE_CHILD"
+
+// pausing is a database that waits for a byte from outside when an effect was begun.
+type pausing struct{ holdfast.Database }
+
+func (d pausing) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	s, err := d.Database.Open(ctx, o)
+	return pausingStore{s}, err
+}
+
+type pausingStore struct{ store.Store }
+
+func (s pausingStore) Base() store.Store { return s.Store }
+
+func (s pausingStore) Do(ctx context.Context, c store.Command) error {
+	err := s.Store.Do(ctx, c)
+	if c.Decl().Name == "effects.begin" {
+		fmt.Println("begun")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+	}
+	return err
+}
+
+// TestLateChild is no test, but a process of its own, which waits between the intent of an effect and
+// its call. In any other process it does nothing.
+func TestLateChild(t *testing.T) {
+	db := os.Getenv(lateVar)
+	if db == "" {
+		return
+	}
+	ctx := context.Background()
+	w := newFxWorld(t)
+	body := func(ctx context.Context, _ *fxAct) error {
+		_, err := holdfast.Effect(ctx, "card", func(context.Context, string) (int, error) { fmt.Println("called"); return 7, nil })
+		return err
+	}
+	e, err := holdfast.Open(ctx, pausing{fxDatabase(db)}, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle)
+	if err == nil {
+		w.e = e
+		w.make("b", body)
+		_, err = w.Fire(ctx, e, "b", "charge", "admin", lifecycle.Lease(200*time.Millisecond))
+	}
+	fmt.Printf("ended: %q\n", fmt.Sprint(err))
+	os.Exit(0)
+}
+
+// Verifies that a process which is stopped (SIGSTOP) between the intent of an effect and its call, until
+// its lease has run out and a person has said that the effect did not happen, does not make the call
+// when it goes on.
+func TestAStoppedHolderDoesNotCall(t *testing.T) {
+	for name, at := range map[string]func(testing.TB) string{
+		"sqlite":   func(t testing.TB) string { return "sqlite:" + holdfasttest.SQLite(t) },
+		"postgres": holdfasttest.PostgreSQL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := at(t)
+			w := newFxWorld(t)
+			w.open(fxDatabase(db))
+			w.does("b", func(ctx context.Context, _ *fxAct) error { _, err := w.charge(ctx, "card", nil); return err })
+			child := exec.Command(os.Args[0], "-test.run=^TestLateChild$")
+			child.Env = append(os.Environ(), lateVar+"="+db)
+			in, err := child.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := child.StdoutPipe()
+			if err == nil {
+				err = child.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+			lines := bufio.NewScanner(out)
+			if !lines.Scan() || lines.Text() != "begun" {
+				t.Fatalf("the child says %q", lines.Text())
+			}
+			if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			fxWait(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
+				w.e.Round(t.Context())
+				return w.get("b").Claimed.Phase == "due"
+			})
+			w.resumed("b")
+			(&late{fxWorld: w}).resolve("card", false, lifecycle.Failure)
+			_, err = in.Write([]byte("."))
+			if err = errors.Join(err, child.Process.Signal(syscall.SIGCONT)); err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for lines.Scan() {
+				said = append(said, lines.Text())
+			}
+			if len(said) != 1 || !strings.Contains(said[0], "LEASE_LOST") {
+				t.Errorf("the child says %q", said)
+			}
+			(&late{fxWorld: w}).reported("", 0, false)
+			w.is("b", "open", "")
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// late is a holder that stands still inside of a call until its lease has run out.
+type late struct {
+	*fxWorld
+	inside, goOn chan struct{}
+	first        bool
+	o            []holdfast.EffectOption
+	err          error // of the first call
+	again        error // of the others
+}
+
+// body calls once, and stands still the first time.
+func (l *late) body(ctx context.Context, _ *fxAct) error {
+	_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) { return l.charge(key) }, l.o...)
+	return err
+}
+
+// opaque is a body that is a call itself.
+func (l *late) opaque(_ context.Context, a *fxAct) error {
+	_, err := l.charge(a.Operation)
+	return err
+}
+
+func (l *late) charge(key string) (int, error) {
+	l.mu.Lock()
+	first := l.first
+	l.first = false
+	l.mu.Unlock()
+	if !first {
+		return l.call(key), l.again
+	}
+	close(l.inside)
+	<-l.goOn
+	return l.call(key), l.err
+}
+
+// Verifies that what a holder did whose lease had run out is stored, changes no operation, and is
+// listed until it is acknowledged: whatever became of the operation meanwhile.
+func TestALateCallIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		step     string
+		set      func(*late)
+		after    func(*late)
+		status   string
+		happened bool
+		reported int
+	}{
+		"a person said that it did not happen": {step: "charge", status: "open", happened: true, reported: 1,
+			after: func(l *late) { l.resumed("b"); l.resolve("card", false, lifecycle.Failure) }},
+		"nobody has said anything yet": {step: "charge", status: "charging", happened: true, reported: 1,
+			after: func(l *late) { l.resumed("b"); l.is("b", "charging", "uncertain") }},
+		"the outcome is unknown": {step: "charge", status: "open", reported: 1,
+			set:   func(l *late) { l.err = errFx },
+			after: func(l *late) { l.resumed("b"); l.resolve("card", false, lifecycle.Failure) }},
+		"it did not happen": {step: "charge", status: "open",
+			set:   func(l *late) { l.err = holdfast.NotDone(errFx) },
+			after: func(l *late) { l.resumed("b"); l.resolve("card", false, lifecycle.Failure) }},
+		"an opaque body": {step: "wrap", status: "open", happened: true, reported: 1,
+			after: func(l *late) { l.resolve("$body", false, lifecycle.Failure) }},
+		"asked before, and called again": {step: "charge", status: "charged", happened: true, reported: 1,
+			set:   func(l *late) { l.o = append(l.o, l.probe(false, 0, nil)) },
+			after: func(l *late) { l.resumed("b") }},
+		"called again with the same result": {step: "charge", status: "charged",
+			set: func(l *late) {
+				l.o = []holdfast.EffectOption{holdfast.OnUnknownRetry(), same}
+			},
+			after: func(l *late) { l.resumed("b") }},
+		"called again, and declined": {step: "charge", status: "charging", happened: true, reported: 1,
+			set:   func(l *late) { l.o, l.again = append(l.o, holdfast.OnUnknownRetry()), holdfast.NotDone(errFx) },
+			after: func(l *late) { l.resumed("b"); l.is("b", "charging", "uncertain") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fxEach(t, func(w *fxWorld) {
+				l := &late{fxWorld: w, inside: make(chan struct{}), goOn: make(chan struct{}), first: true}
+				if c.set != nil {
+					c.set(l)
+				}
+				body := l.body
+				if c.step == "wrap" {
+					body = l.opaque
+				}
+				w.make("b", body)
+				fired := make(chan error, 1)
+				go func() { fired <- w.fire(context.Background(), "b", c.step) }()
+				<-l.inside
+				operation := w.get("b").Claimed.ID
+				holdfasttest.Advance(w, w.e, time.Hour)
+				w.e.Round(w.Context())
+				c.after(l)
+				before := w.get("b")
+				close(l.goOn)
+				if err := <-fired; !errors.Is(err, holdfast.ErrLeaseLost) {
+					w.Errorf("the late holder is told %v", err)
+				}
+				if after := w.get("b"); after.Status != c.status || after.Version != before.Version {
+					w.Errorf("it is %+v, before the late call %+v", after, before)
+				}
+				l.reported(operation, c.reported, c.happened)
+			})
+		})
+	}
+}
+
+// same has the world return the same for every call under one key.
+func same(c *effects.Call) {
+	try := c.Try
+	c.Try = func(ctx context.Context, key string) (any, error) {
+		_, err := try(ctx, key)
+		return 7, err
+	}
+}
+
+// resolve says whether an effect happened, and ends its operation.
+func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
+	l.Helper()
+	operation := l.get("b").Claimed.ID
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, o, "someone"); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// reported checks the contradictions of an operation, and acknowledges them.
+func (l *late) reported(operation string, n int, happened bool) {
+	l.Helper()
+	all, err := l.e.Contradictions(l.Context(), "", 10)
+	if err != nil || len(all) != n {
+		l.Fatalf("contradictions are %+v (%v), want %d", all, err, n)
+	}
+	if n == 0 {
+		return
+	}
+	x := all[0]
+	key := operation + "/" + x.Effect + "/0"
+	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
+		l.Errorf("the contradiction is %+v", x)
+	}
+	if err := l.e.Acknowledge(l.Context(), operation, "someone", "another"); !errors.Is(err, holdfast.ErrNotFound) {
+		l.Errorf("another than there is: %v", err)
+	}
+	for range 2 {
+		if err := l.e.Acknowledge(l.Context(), operation, "someone", x.ID); err != nil {
+			l.Fatal(err)
+		}
+	}
+	if all, err = l.e.Contradictions(l.Context(), "", 10); err != nil || len(all) != 0 {
+		l.Errorf("after it was acknowledged there are %+v (%v)", all, err)
+	}
+}
+
+// Verifies that an effect whose first call has an unknown outcome, and whose repeated call did not
+// happen, is not taken for one that did not happen: within one attempt, and by a later one.
+func TestADeclinedRepetitionIsNoWordOnTheFirstCall(t *testing.T) {
+	for name, within := range map[string]bool{"within an attempt": true, "by a later attempt": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fxEach(t, func(w *fxWorld) {
+				answers := []error{errFx, holdfast.NotDone(errors.New("declined"))}
+				w.make("b", func(ctx context.Context, _ *fxAct) error {
+					_, err := w.charge(ctx, "card", answers[len(w.called())], holdfast.OnUnknownRetry())
+					if within {
+						_, err = w.charge(ctx, "card", answers[len(w.called())], holdfast.OnUnknownRetry())
+					}
+					return err
+				})
+				if err := w.fire(w.Context(), "b", "charge"); err == nil {
+					w.Error("it is done")
+				}
+				if !within {
+					w.resumed("b")
+				}
+				o := w.is("b", "charging", "uncertain")
+				if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"card/0 begun"}) || len(w.called()) != 2 {
+					w.Errorf("after %q the effects are %q", w.called(), got)
+				}
+			})
+		})
+	}
+}

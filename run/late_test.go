@@ -1,0 +1,59 @@
+package run_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// Verifies that what the holder of a step did whose lease had run out, and of which a person has said
+// that it did not happen, is stored, changes nothing, and is listed until it is acknowledged.
+func TestALateStepIsReported(t *testing.T) {
+	t.Parallel()
+	var meanwhile sync.Map // what happens inside the first call of a run, by the run's id
+	late := func(ctx context.Context) {
+		info, _ := run.Of(ctx)
+		if f, ok := meanwhile.LoadAndDelete(info.Run); ok {
+			f.(func())()
+		}
+	}
+	defs := map[string]*run.Definition{
+		"charge": run.Define("journaled", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+			return holdfast.Effect(ctx, "charge", func(context.Context, string) (string, error) { late(ctx); return "ref", nil })
+		}, run.Journaled())),
+		effects.Body: run.Define("opaque", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) { late(ctx); return "ref", nil }, run.Opaque())),
+	}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for name, def := range defs {
+			b := newBench(t, e, def)
+			meanwhile.Store(b.id, func() {
+				for range 2 {
+					holdfasttest.Advance(t, e, 10*time.Minute)
+					b.expire()
+					b.once()
+				}
+				b.uncertain("RUNNING")
+				_, err := b.desk().Resolve(b.ctx, e, runs.Operation(b.id, "a", 1), []runs.Known{{Name: name}}, "failure", "ann")
+				b.ok(err)
+			})
+			b.once()
+			b.is("FAILED", "a", "FAILED")
+			all, err := e.Contradictions(b.ctx, "", 10)
+			b.ok(err)
+			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runs.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
+				t.Fatalf("%s: contradictions are %+v", name, all)
+			}
+			b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
+		}
+		if all, err := e.Contradictions(t.Context(), "", 10); err != nil || len(all) != 0 {
+			t.Errorf("after they were acknowledged there are %+v (%v)", all, err)
+		}
+	}, run.Serve(defs["charge"], defs[effects.Body]))
+}
