@@ -55,6 +55,7 @@ var planned = []struct{ name, types, args string }{
 	{"runs.move", "smallint[], text[], uuid[], text[], bigint[], text[], text[], bigint[], bigint[], text[], bigint[], text[], bigint[], text[]",
 		one + `, '{run_10050}', '{1}', '{held}', '{s}', '{1}', '{1}', '{me}', '{30000}', ARRAY['` + aMove + `'], '{0}', '{NULL}'`},
 	{"runs.signal", "smallint[], text[], uuid[], text[], text[], text[], text[], bigint[], text[]", one + `, '{run_10051}', '{new}', '{t}', '{1}', '{0}', '{NULL}'`},
+	{"runs.unheard", "smallint, text, text, text, text, bigint, bigint", `0, '', '', '', '', 0, 100`},
 	{"runs.decide", "smallint[], text[], uuid[], text[], text[], text[], bigint[], text[], text[], text[], text[], bigint[], text[]",
 		one + `, '{apr_10052}', '{run_10052}', '{s}', '{1}', '{approved}', '{ann}', '{NULL}', '{NULL}', '{0}', '{NULL}'`},
 	{"runs.effectbegin", "smallint[], text[], uuid[], text[], text[], bigint[], bigint[], text[], bigint[], text[], text[]",

@@ -14,7 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -338,4 +340,70 @@ func TestARunStartsInATransaction(t *testing.T) {
 			}
 		}
 	})
+}
+
+// exec runs a statement on our tables, written as SQLite's.
+func (b *bench) exec(db, text string) {
+	b.t.Helper()
+	b.ok(b.e.Update(b.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if strings.HasPrefix(db, "postgres") {
+			_, err := postgres.Raw(tx).Exec(ctx, strings.ReplaceAll(text, "holdfast_", "holdfast."))
+			return err
+		}
+		_, err := sqlite.Raw(tx).ExecContext(ctx, text)
+		return err
+	}))
+}
+
+// Verifies that the check finds runs that wait although their signal is there, as a program
+// from before could leave them, that a node which runs wakes them, also behind a page of
+// signals that nobody waits for, and leaves a run alone whose signal is not there.
+func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
+	long, short := run.Define("long", "1", run.Signal("a", "news", 0)), run.Define("short", "1", run.Signal("a", "news", time.Hour))
+	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
+		other := newBench(t, e, short)
+		sleeper := func(def *run.Definition) *bench {
+			b := newBench(t, e, def)
+			b.ok(run.Send(b.ctx, e, b.id, "news", "1", "n"))
+			b.exec(db, `UPDATE holdfast_step SET due_at = deadline WHERE run = '`+b.id+`'`)
+			return b
+		}
+		deaf := []*bench{sleeper(long), sleeper(short)}
+		other.exec(db, `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 600)
+			INSERT INTO holdfast_signal (shard, workspace, run, id, n, type, payload, at)
+			SELECT r.shard, r.workspace, r.id, 'x' || c.i, c.i, 'other', '1', r.created_at FROM holdfast_run AS r, c WHERE r.id = '`+other.id+`'`)
+		found := func() string {
+			r, err := e.Check(t.Context())
+			other.ok(err)
+			return r.String()
+		}
+		at := runs.Inbox{}
+		for page := range 2 {
+			for _, b := range deaf {
+				b.tick()
+				b.is("WAITING", "a", "WAITING")
+				if want := "I42: run " + b.id + " in workspace default: it waits for a signal that is in its inbox"; !strings.Contains(found(), want) {
+					t.Errorf("page %d: want %s among\n%s", page, want, found())
+				}
+			}
+			woken, next, err := run.Desk(e).Rouse(t.Context(), e, 0, at)
+			if at = next; err != nil || woken != 2*page || (at == runs.Inbox{}) != (page == 1) {
+				t.Errorf("page %d: woke %d, %v", page, woken, err)
+			}
+		}
+		for _, b := range deaf {
+			b.is("COMPLETED", "a", "COMPLETED")
+			if out := b.live().Step.Output; string(out) != `"n"` {
+				t.Errorf("it took %s", out)
+			}
+		}
+		other.is("WAITING", "a", "WAITING")
+		if found() != "" {
+			t.Errorf("when all are woken: %s", found())
+		}
+		other.exec(db, `DELETE FROM holdfast_signal WHERE type = 'other'`) // or it pauses behind them
+		last := sleeper(short)
+		running(t, e)
+		over(t, e, last.id, "COMPLETED")
+	}, run.Serve(long, short))
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -103,6 +105,10 @@ func obey(db string) error {
 			go func() { _ = e.Run(ctx) }()
 		case "go":
 			close(free)
+		case "move":
+			go func() { say("moved %v", moves(ctx, e, n, func(id string) { say("moving %s", id) })) }()
+		case "send":
+			go func() { say("sent %s %v", key, run.Send(ctx, e, key, "news", "1", "n")) }()
 		}
 	}
 	return nil
@@ -134,6 +140,119 @@ func starts(ctx context.Context, e *holdfast.Engine, key string, n int) string {
 		ids += id + ","
 	}
 	return fmt.Sprintf("%d %d %s", created, failed, ids)
+}
+
+// aimed is a step that is done, and then a signal that is waited for.
+func aimed() *run.Definition {
+	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
+}
+
+// moves has so many runs go on to the step that waits, a few at once. Each tells its id while
+// it is moving, and is committed when somebody waits for it.
+func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string)) error {
+	mine := func(handler string) (runs.Handled, bool) { return runs.Handled{}, handler == "w" }
+	const atOnce = 4
+	errs := make([]error, atOnce)
+	var all sync.WaitGroup
+	for i := range atOnce {
+		all.Go(func() {
+			for range (n + i) / atOnce {
+				l, _, err := run.Desk(e).Start(ctx, e, runs.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
+				if err == nil {
+					err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return moveSlowly(ctx, e, tx, &l, moving) })
+				}
+				if err != nil {
+					errs[i] = err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runs.Live, moving func(id string)) error {
+	if _, err := run.Desk(e).Complete(ctx, tx, l, runs.Ended{Output: []byte(`1`)}); err != nil {
+		return err
+	}
+	moving(l.Run.ID)
+	for waits := false; !waits; {
+		if err := clock.Wait(ctx, time.Millisecond); err != nil {
+			return err
+		}
+		if err := postgres.Raw(tx).QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks
+			WHERE locktype = 'transactionid' AND NOT granted AND transactionid = pg_current_xact_id()::xid)`).Scan(&waits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Verifies that no run sleeps through a signal: each of many, from four processes, is sent
+// while its run moves into the step that waits for it, and waits for that move to commit.
+func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
+	t.Parallel()
+	const processes = 4
+	signals := testlevel.Pick(100, 1000, 5000)
+	url := holdfasttest.PostgreSQL(t)
+	e := holdfasttest.OpenOn(t, database(url), run.Serve(aimed()))
+	newBench(t, e, aimed()) // its definition is kept
+	type line struct {
+		from int
+		text string
+	}
+	lines := make(chan line)
+	var nodes []*storetest.Child
+	for i := range processes {
+		nodes = append(nodes, storetest.StartChild(t, "TestNodeProcess", nodeVar, url))
+		go func() {
+			for text := range nodes[i].Lines() {
+				select {
+				case lines <- line{i, text}:
+				case <-t.Context().Done():
+				}
+			}
+		}()
+		nodes[i].Tell("move - %d", signals/processes)
+	}
+	ids := make(map[string]bool)
+	for ended := 0; ended < processes || len(ids) < signals; {
+		var l line
+		select {
+		case l = <-lines:
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d were sent, and nothing more", len(ids), signals)
+		}
+		word, id, _ := strings.Cut(l.text, " ")
+		switch {
+		case word == "moving":
+			nodes[(l.from+1)%processes].Tell("send %s", id)
+		case word == "sent" && strings.HasSuffix(id, " <nil>"):
+			ids[strings.TrimSuffix(id, " <nil>")] = true
+		case l.text == "moved <nil>":
+			ended++
+		default:
+			t.Fatalf("the process %d said %q", l.from, l.text)
+		}
+	}
+	for found := true; found; {
+		var err error
+		if found, err = run.WorkerOf(e).Once(t.Context(), store.Place{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asleep := 0
+	for id := range ids {
+		if l, err := runs.Load(t.Context(), e, id); err != nil {
+			t.Fatal(err)
+		} else if l.Run.Status != "COMPLETED" {
+			asleep++
+		}
+	}
+	if asleep > 0 || len(ids) != signals {
+		t.Errorf("of %d runs that were sent their signal while they moved, %d sleep", len(ids), asleep)
+	}
 }
 
 // Verifies that of fifty who start a run under one key, from four processes, one does, and

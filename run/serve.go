@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -60,7 +62,48 @@ func (k *keeper) start() {
 	k.once.Do(func() {
 		k.engine.Background(k.worker.Run)
 		k.engine.Sweep("runs", k.sweep, wake.Need{Kind: wake.HeldStep}, wake.Need{Kind: wake.OldRun})
+		k.engine.Background(k.rouse)
 	})
+}
+
+// The pauses of rouse: between pages, and behind the last.
+const (
+	rousePause = time.Second
+	rouseEvery = time.Minute
+)
+
+// rouse wakes runs that wait although their signal is there. That there are any is no state
+// of this program's making, so it takes its time: it is no sweep of the janitor's, and an
+// idle node asks a statement a minute for it.
+func (k *keeper) rouse(ctx context.Context) {
+	for {
+		shards, err := store.Shards(ctx, k.engine)
+		woken := 0
+		for _, shard := range shards {
+			n, failed := k.rouseShard(ctx, shard)
+			woken, err = woken+n, errors.Join(err, failed)
+		}
+		if woken > 0 {
+			k.engine.Log().Warn("woke runs that waited although their signal was there", "woken", woken)
+		}
+		if err != nil && ctx.Err() == nil {
+			k.engine.Log().Warn("could not look for runs that wait although their signal is there", "error", err)
+		}
+		if clock.Wait(ctx, clock.Jitter(rouseEvery)) != nil {
+			return
+		}
+	}
+}
+
+func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
+	for at := (runs.Inbox{}); ; {
+		n, next, failed := k.desk.Rouse(ctx, k.engine, shard, at)
+		woken, err = woken+n, errors.Join(err, failed)
+		if next == (runs.Inbox{}) || clock.Wait(ctx, rousePause) != nil {
+			return woken, err
+		}
+		at = next
+	}
 }
 
 // sweep ends the holds that have run out, and deletes runs whose time is over.

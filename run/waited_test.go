@@ -137,3 +137,58 @@ func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 		})
 	}
 }
+
+// Verifies on both databases that a step of a run that is to be cancelled, which is given back
+// while another call of its holder fires its transition, is not cancelled over what was fired.
+func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, firing())
+		l := b.takeFire()
+		b.ok(b.do(runs.Cancel))
+		l = new(b.live())
+		d := &between{e, func() { b.ok(runs.Point(b.ctx, e, l, "op1")) }}
+		_, err := b.desk().Release(b.ctx, d, l, false, nil)
+		b.ok(err)
+		b.is("RUNNING", "f", "RUNNING")
+		if l := b.takeFire(); l.Step.Fired != "op1" || !l.Run.CancelRequested {
+			t.Errorf("fired was %q; it is to be cancelled: %v", l.Step.Fired, l.Run.CancelRequested)
+		}
+	})
+}
+
+// Verifies that a step whose last attempt fails while its effect is reported done is not parked:
+// all is known.
+func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
+	fails := func(b *bench, l *runs.Live, d store.Doer) error {
+		_, err := b.desk().Fail(b.ctx, d, l, runs.Failure{Message: "no", Final: true})
+		return err
+	}
+	begun := func(b *bench) (l *runs.Live, end func()) {
+		l = b.take()
+		book := l.Book(b.e)
+		_, err := book.Begin(b.ctx, "charge", 0, effects.Hold, nil)
+		b.ok(err)
+		return l, func() {
+			_, _, err := book.End(b.ctx, "charge", 0, effects.Done, []byte(`1`))
+			b.ok(err)
+		}
+	}
+	def := run.Define("one", "1", run.Remote("first", "w"))
+	t.Run("between", func(t *testing.T) {
+		holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+			b := newBench(t, e, def)
+			l, end := begun(b)
+			b.ok(fails(b, l, &between{e, end}))
+			b.is("FAILED", "first", "FAILED")
+		})
+	})
+	t.Run("queued", func(t *testing.T) {
+		t.Parallel()
+		url := holdfasttest.PostgreSQL(t)
+		b := newBench(t, holdfasttest.OpenOn(t, database(url), run.Serve(def)), def)
+		l, end := begun(b)
+		b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, end,
+			func() error { return fails(b, l, b.e) })...))
+		b.is("FAILED", "first", "FAILED")
+	})
+}

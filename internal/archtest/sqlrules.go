@@ -83,6 +83,7 @@ var Wide = map[string]string{
 	"batches.sweep":   "one keeper cleans up after the items of all workspaces on a shard",
 
 	"runs.ready":   "one poll serves the runs of all workspaces on a shard",
+	"runs.unheard": "one janitor wakes who sleeps in all workspaces on a shard",
 	"runs.expired": "one janitor frees what was left held in all workspaces on a shard",
 	"runs.old":     "one janitor deletes the runs of all workspaces on a shard whose time is over",
 

@@ -199,6 +199,8 @@ func unevenRun(f row) string {
 		return "it is over, and something of it is still to be done"
 	case "stuck":
 		return "it is not over, and nobody will ever look at it again"
+	case "deaf":
+		return "it waits for a signal that is in its inbox: run a node, which wakes it within minutes"
 	case "paused":
 		return "it is paused, and a step of it is due"
 	case "effects":

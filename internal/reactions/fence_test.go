@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -393,4 +394,69 @@ func TestANarrowedReactionSeesOnlyItsStreams(t *testing.T) {
 		register(t, hf, narrow)
 		same(t, "after it was narrowed", drain(t, hf, narrow), []string{"refund-1 0 x"})
 	})
+}
+
+// gone checks that nothing is left of the reactions that were removed, when the sweep has
+// come often enough.
+func (s site) gone(t *testing.T, hf *holdfast.Engine) {
+	t.Helper()
+	eventually(t, "the removed reaction is forgotten", func() bool {
+		sweep(t, hf)
+		return len(s.texts(t, hf, `SELECT name FROM holdfast.reaction WHERE state = 'removed'`)) == 0
+	})
+	same(t, "the due notices without a reaction", s.texts(t, hf, `SELECT reaction || ' ' || stream FROM holdfast.due`), nil)
+	same(t, "the positions without a reaction", s.texts(t, hf, `SELECT reaction || ' ' || stream FROM holdfast.follow`), nil)
+}
+
+// TestAnAppendThatWaitedOutlivesNoReaction verifies that an append which waited for its
+// stream while its reaction was removed leaves no due notice: it went by a registry that
+// had the reaction, and commits behind the removal.
+func TestAnAppendThatWaitedOutlivesNoReaction(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	ctx, hf := context.Background(), s.open(t)
+	register(t, hf, define("r", ""))
+	appendTo(t, hf, "s", "x")
+	errs := storetest.Queue(t, s.url, `SELECT FROM holdfast.stream WHERE name = 's' FOR UPDATE`, nil, func() {
+		if yes, err := reactions.Remove(ctx, hf, "r"); err != nil || !yes {
+			t.Error(yes, err)
+		}
+		sweep(t, hf)
+	}, func() error {
+		_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "x"})
+		return err
+	})
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	s.gone(t, hf)
+}
+
+// TestARemovedReactionIsMadeAgainAtOnce verifies that a reaction can be registered again
+// while a transaction from before its removal is open, that its second life begins at the
+// beginning, whatever that transaction appends, and that nothing is left when it is removed.
+func TestARemovedReactionIsMadeAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	ctx, hf := context.Background(), s.open(t)
+	d := define("r", "")
+	register(t, hf, d)
+	appendTo(t, hf, "s", "x")
+	same(t, "in its first life", drain(t, hf, d), []string{"s 0 x"})
+	open := s.hold(t, hf, pgx.ReadCommitted)
+	appendTo(t, open.tx, "o", "x") // by the first life's registry
+	remove := func() {
+		t.Helper()
+		if yes, err := reactions.Remove(ctx, hf, "r"); err != nil || !yes {
+			t.Fatal(yes, err)
+		}
+	}
+	remove()
+	hastily(t, hf, d)
+	same(t, "in its second life", drain(t, hf, d), []string{"s 0 x"})
+	open.commit(t)
+	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	same(t, "behind the transaction", drain(t, hf, d), []string{"o 0 x"})
+	remove()
+	s.gone(t, hf)
 }

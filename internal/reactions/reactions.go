@@ -291,7 +291,7 @@ var (
 	dropVerb = store.NewVerb(store.Decl{Name: "reactions.drop", Lane: store.Work}, nil,
 		func(name string, args *store.Args) { args.Text(name); args.Int(dropPage) }, scanCount)
 	forgetVerb = store.NewVerb(store.Decl{Name: "reactions.forget", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text(name) }, scanCount)
+		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanCount)
 )
 
 type waiting struct {

@@ -110,14 +110,21 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	if err != nil {
 		return false, err
 	}
-	applied, err := putVerb.Do(ctx, tx, putArgs{d, revision << 32})
-	if err != nil {
+	created = len(old) == 0
+	if !created && old[0].state == "removed" { // and perhaps waits to be forgotten: it begins anew
+		created = true
+		at, err := tx.Place(ctx, store.Write)
+		if err == nil {
+			err = clear(ctx, tx, at, d.Name)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if _, err := putVerb.Do(ctx, tx, putArgs{d, revision << 32}); err != nil {
 		return false, err
 	}
-	if !applied {
-		return false, fault.New(fault.Conflict, "the reaction %q is being removed: try again", d.Name).Repeatable()
-	}
-	if len(old) > 0 {
+	if !created {
 		// A stream that was born since then has marks perhaps, and no row
 		// yet: it begins at its beginning, and not behind what is there now.
 		if _, err := gatherOneVerb.Do(ctx, tx, d.Name); err != nil {
@@ -127,7 +134,7 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 			return false, err
 		}
 	}
-	return len(old) == 0, look(ctx, tx, d, d.FromNow)
+	return created, look(ctx, tx, d, d.FromNow)
 }
 
 // retire forgets the streams that a reaction does not follow any more. If it
@@ -215,8 +222,9 @@ func await(ctx context.Context, d store.Doer, at store.Place, name string) error
 	}
 }
 
-// Finish takes the second look, if the transactions that a reaction waits for
-// have ended, and says whether there is nothing left to do.
+// Finish takes the second look, or forgets a reaction that was removed, if the
+// transactions that it waits for have ended, and says whether there is nothing left
+// to do.
 func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (bool, error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
 	if _, err := awaitVerb.DoAt(ctx, d, at, name); err != nil {
@@ -227,7 +235,7 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 		return false, err
 	}
 	infos, err := listVerb.DoAt(ctx, d, at, name)
-	if err != nil || len(infos) == 0 || infos[0].state != "waiting" {
+	if err != nil || len(infos) == 0 || infos[0].state == "live" {
 		return err == nil, err
 	}
 	if w.waits == "" { // it was changed a moment ago, and waits anew
@@ -236,6 +244,13 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 	if !strings.HasPrefix(w.waits, `["prepared"`) {
 		_, err := preparedVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
 		return false, err
+	}
+	if infos[0].state == "removed" {
+		if err := clear(ctx, d, at, name); err != nil {
+			return false, err
+		}
+		n, err := forgetVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
+		return n == 1, err
 	}
 	if err := look(ctx, d, infos[0].Definition, false); err != nil {
 		return false, err
@@ -247,6 +262,10 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 // Remove removes a reaction and everything that is known of where it stands, and
 // says whether there was one. A worker that holds a stream for it can record
 // nothing more.
+//
+// A command that went by an older registry may still write a due notice for it. So the
+// reaction is forgotten only when the transactions that were under way at its removal have
+// ended, as with [Register]: here or, if one takes longer, by [Sweep].
 func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 	at, err := e.Place(ctx, store.Write)
 	if err != nil {
@@ -263,11 +282,18 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return removed, clear(ctx, e, at, name)
+	if err := clear(ctx, e, at, name); err != nil {
+		return removed, err
+	}
+	for range 2 { // enough where nothing else is under way
+		if done, err := Finish(ctx, e, at, name); done || err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
 }
 
-// clear deletes what a removed reaction has left. A command that went by an
-// older registry may still mark something: the sweep comes again.
+// clear deletes what a removed reaction has left.
 func clear(ctx context.Context, d store.Doer, at store.Place, name string) error {
 	for {
 		n, err := dropVerb.DoAt(ctx, d, at, name)
@@ -275,23 +301,16 @@ func clear(ctx context.Context, d store.Doer, at store.Place, name string) error
 			return err
 		}
 		if n == 0 {
-			break
+			return nil
 		}
 	}
-	_, err := forgetVerb.DoAt(ctx, d, at, name)
-	return err
 }
 
 // finishAll finishes what registering and removing left unfinished on a shard.
 func finishAll(ctx context.Context, d store.Doer, shard int16) (done int, err error) {
 	all, err := unfinishedVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
 	for _, u := range all {
-		at := store.Place{Shard: shard, Workspace: u[0]}
-		if u[2] == "removed" {
-			err = errors.Join(err, clear(ctx, d, at, u[1]))
-			continue
-		}
-		yes, failed := Finish(ctx, d, at, u[1])
+		yes, failed := Finish(ctx, d, store.Place{Shard: shard, Workspace: u[0]}, u[1])
 		if yes {
 			done++
 		}

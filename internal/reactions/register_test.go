@@ -386,6 +386,11 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 		if yes, err := reactions.Remove(ctx, other, "r"); err != nil || yes {
 			t.Errorf("it was removed twice: %t, %v", yes, err)
 		}
+		eventually(t, "it is forgotten", func() bool {
+			sweep(t, hf)
+			table := map[bool]string{true: "holdfast.reaction", false: "holdfast_reaction"}[s.postgres()]
+			return len(s.texts(t, hf, `SELECT name FROM `+table)) == 0
+		})
 		appendTo(t, other, "a", "unmarked")
 		same(t, "while it is removed", drain(t, hf, d), nil)
 		if created, err := reactions.Register(ctx, other, d); err != nil || !created {

@@ -338,14 +338,17 @@ func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool,
 	if err != nil {
 		return false, nil, err
 	}
-	unknown, begun := false, int64(0)
+	unknown, begun, open := false, int64(0), int64(0)
 	for _, x := range journal {
 		if x.State != effects.NotDone {
 			begun++
 		}
+		if x.State == effects.Begun {
+			open++
+		}
 		unknown = unknown || x.State == effects.Begun && !slices.ContainsFunc(noted, func(r Result) bool { return r.Name == x.Name && r.Ordinal == x.Ordinal })
 	}
-	return unknown, &saw{Begun: &begun}, nil
+	return unknown, &saw{Begun: &begun, Open: open}, nil
 }
 
 // open says the same of the effects beside an opaque body as a whole.

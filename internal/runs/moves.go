@@ -126,7 +126,7 @@ func (c *course) release() {
 // sawStep has the plan hold only while nothing more is begun or fired.
 func (c *course) sawStep() {
 	begun, fired := c.step.Begun, c.step.Fired
-	c.plan.Saw = &saw{&begun, &fired}
+	c.plan.Saw = &saw{Begun: &begun, Fired: &fired}
 }
 
 // soonest is when the next may take the step: at once, unless the run is paused.

@@ -29,9 +29,11 @@ type plan struct {
 }
 
 // saw is what a plan was made by that may change while the run's version stays: how many effects
-// of the step were begun and are not known to have come to nothing, and what its transition fired.
+// of the step were begun and are not known to have come to nothing, of how many nothing is known,
+// if of any, and what its transition fired.
 type saw struct {
 	Begun *int64  `json:"begun,omitempty"`
+	Open  int64   `json:"open,omitempty"`
 	Fired *string `json:"fired,omitempty"`
 }
 
@@ -349,7 +351,7 @@ func (c *course) sealed() (string, error) {
 	if p.Events == nil {
 		p.Events = []event{}
 	}
-	p.Plain = p.Ask == nil && !p.Lapse && p.Signal == "" && len(p.Results) == 0 && p.Body == nil &&
+	p.Plain = p.Ask == nil && !p.Lapse && p.Signal == "" && len(p.Results) == 0 && p.Body == nil && (p.Saw == nil || p.Saw.Open == 0) &&
 		!slices.ContainsFunc(p.Add, func(a addStep) bool { return a.Signal != nil })
 	text, err := json.Marshal(p)
 	return string(text), err

@@ -1,7 +1,8 @@
 -- Judges runs, a page at a time: answers those whose histories have gaps, that have other
 -- steps to do than the one that they stand at, that nobody will ever look at again although
--- they are not over, that are over and have something left, or whose steps count other
--- effects than the journal has; and the last of the page.
+-- they are not over, that wait although their signal is there, that are over and have
+-- something left, or whose steps count other effects than the journal has; and the last of
+-- the page.
 -- after: $1 shard, $2 workspace, $3 run; $4 page
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.version, x.step, x.visit, x.cancel_requested
@@ -25,6 +26,9 @@ WITH page AS MATERIALIZED (
                                   AND NOT (s.status = 'WAITING' AND s.type IN ('event', 'approval') AND s.deadline IS NULL)) AS stuck,
            count(*) FILTER (WHERE s.holder IS NOT NULL OR s.due_at IS NOT NULL) AS awake,
            count(*) FILTER (WHERE s.due_at IS NOT NULL) AS due,
+           count(*) FILTER (WHERE s.status = 'WAITING' AND (s.due_at IS NULL OR s.due_at > {now}) AND EXISTS (
+                                  SELECT 1 FROM {schema}.signal g
+                                   WHERE g.shard = s.shard AND g.workspace = s.workspace AND g.run = s.run AND g.type = s.signal AND g.taken IS NULL)) AS deaf,
            count(*) FILTER (WHERE s.begun <> coalesce(j.begun, 0)) AS unlike
       FROM page p JOIN {schema}.step s ON s.shard = p.shard AND s.workspace = p.workspace AND s.run = p.id
       LEFT JOIN journal j ON j.shard = s.shard AND j.workspace = s.workspace AND j.operation = s.run || '/' || s.name || '/' || s.visit
@@ -47,6 +51,7 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
                     WHEN coalesce(s.here, 0) <> 1 OR s.elsewhere > 0 THEN 'steps'
                     WHEN p.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND (s.live > 0 OR s.awake > 0 OR coalesce(a.pending, 0) > 0) THEN 'end'
                     WHEN p.status IN ('PENDING', 'RUNNING', 'WAITING') AND (s.live <> 1 OR s.stuck > 0) THEN 'stuck'
+                    WHEN s.deaf > 0 THEN 'deaf'
                     WHEN p.status = 'PAUSED' AND (NOT p.cancel_requested AND s.due > 0 OR p.cancel_requested AND s.stuck > 0) THEN 'paused'
                     WHEN s.unlike > 0 THEN 'effects'
                     ELSE '' END AS wrong

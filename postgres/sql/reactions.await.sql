@@ -9,7 +9,7 @@
 WITH held AS MATERIALIZED (
     SELECT r.shard, r.workspace, r.name
       FROM {schema}.reaction r
-     WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state = 'waiting' AND r.waits IS NULL
+     WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state <> 'live' AND r.waits IS NULL
        FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT held.shard, held.workspace, held.name,
@@ -23,5 +23,5 @@ WITH held AS MATERIALIZED (
 UPDATE {schema}.reaction r
    SET waits = seen.waits
   FROM seen
- WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state = 'waiting' AND r.waits IS NULL
+ WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state <> 'live' AND r.waits IS NULL
 RETURNING r.waits::text

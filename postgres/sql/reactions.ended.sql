@@ -7,4 +7,4 @@ SELECT count(*) FILTER (WHERE u.t IS NOT NULL), coalesce(max(r.waits::text), '')
         WHERE w.t IN (SELECT 'v' || l.virtualxid FROM pg_catalog.pg_locks l WHERE l.locktype = 'virtualxid'
                       UNION ALL
                       SELECT 'p' || p.transaction::text FROM pg_catalog.pg_prepared_xacts p)) AS u ON true
- WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state = 'waiting' AND r.waits IS NOT NULL
+ WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state <> 'live' AND r.waits IS NOT NULL

@@ -6,7 +6,7 @@ WITH held AS MATERIALIZED (
     SELECT r.shard, r.workspace, r.name, r.waits -> 0 AS revision
       FROM {schema}.reaction r
      WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text
-       AND r.state = 'waiting' AND r.waits = $4::text::jsonb
+       AND r.state <> 'live' AND r.waits = $4::text::jsonb
        FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT held.shard, held.workspace, held.name,
@@ -17,5 +17,5 @@ WITH held AS MATERIALIZED (
 UPDATE {schema}.reaction r
    SET waits = seen.waits
   FROM seen
- WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state = 'waiting'
+ WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state <> 'live'
 RETURNING r.waits::text

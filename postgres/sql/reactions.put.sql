@@ -16,8 +16,7 @@ WITH m AS (
     ON CONFLICT (shard, workspace, name) DO UPDATE
        SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
            max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'waiting', waits = NULL,
-           updated_at = excluded.updated_at
-     WHERE r.state <> 'removed'
+           created_at = CASE WHEN r.state = 'removed' THEN excluded.created_at ELSE r.created_at END, updated_at = excluded.updated_at
     RETURNING r.shard, r.workspace, r.name
 )
 SELECT m.member, CASE WHEN made.name IS NULL THEN 0 ELSE 1 END

@@ -2,8 +2,9 @@
 -- step is as the plan wants it: held, under an epoch, by a hold that has not run out; held
 -- by one that has ('died'); due, and nobody's; or whatever it is (''). Locks run and step,
 -- in this order, and looks at the time afterwards: a holder that waited past its end has
--- lost. A plan that was made by what was begun or fired (saw) is refused, with the version
--- -1, where that has changed: neither changes the run's version.
+-- lost. A plan that was made by what was begun, is open or was fired (saw) is refused, with
+-- the version -1, where that has changed: none of it changes the run's version. Effects are
+-- locked behind their step, and so are counted as they are.
 -- $4 run, $5 version, $6 how the step is to be, $7 step, $8 visit, $9 epoch, $10 holder, $11 lease in ms, $12 plan
 -- $13 revision, $14 marks
 WITH m AS (
@@ -18,7 +19,12 @@ WITH m AS (
        FOR UPDATE OF r{skip}
 ), st AS MATERIALIZED (
     SELECT cur.member, s.epoch, s.status, s.until, s.due_at,
-           s.begun <> (cur.plan::json #>> '{saw,begun}')::bigint OR coalesce(s.fired, '') <> cur.plan::json #>> '{saw,fired}' AS changed
+           s.begun <> (cur.plan::json #>> '{saw,begun}')::bigint OR coalesce(s.fired, '') <> cur.plan::json #>> '{saw,fired}'
+           OR CASE WHEN cur.plan::json #>> '{saw,open}' IS NOT NULL THEN (cur.plan::json #>> '{saw,open}')::bigint <> (
+                        SELECT count(*) FROM (SELECT 1 FROM {schema}.effect x
+                                               WHERE x.shard = cur.shard AND x.workspace = cur.workspace AND x.operation = cur.run || '/' || cur.step || '/' || cur.visit
+                                                 AND x.state = 'begun'
+                                                 FOR SHARE) AS o) END AS changed
       FROM cur CROSS JOIN LATERAL (
            SELECT s.epoch, s.status, s.until, s.due_at, s.begun, s.fired FROM {schema}.step s
             WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.step AND s.visit = cur.visit

@@ -8,8 +8,6 @@ INSERT INTO holdfast_reaction AS r
 VALUES (?1, ?2, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'live', NULL, {now}, {now})
 ON CONFLICT (shard, workspace, name) DO UPDATE
    SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
-       max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'live', waits = NULL, updated_at = excluded.updated_at
- WHERE r.state <> 'removed'
+       max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'live', waits = NULL,
+       created_at = CASE WHEN r.state = 'removed' THEN excluded.created_at ELSE r.created_at END, updated_at = excluded.updated_at
 RETURNING name
--- else
-SELECT ''

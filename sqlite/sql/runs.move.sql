@@ -1,8 +1,8 @@
 -- Moves a run by a plan, if it has the version that the plan was made at, and if its step
 -- is as the plan wants it: held, under an epoch, by a hold that has not run out; held by
 -- one that has ('died'); due, and nobody's; or whatever it is (''). A plan that was made by
--- what was begun or fired (saw) is refused, with the version -1, where that has changed:
--- neither changes the run's version.
+-- what was begun, is open or was fired (saw) is refused, with the version -1, where that has
+-- changed: none of it changes the run's version.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 run, ?5 version, ?6 how the step is to be, ?7 step, ?8 visit, ?9 epoch, ?10 holder, ?11 lease in ms, ?12 plan
 -- do
 UPDATE holdfast_run AS r
@@ -15,6 +15,9 @@ UPDATE holdfast_run AS r
    AND EXISTS (SELECT 1 FROM holdfast_step AS s
                 WHERE s.shard = ?1 AND s.workspace = ?2 AND s.run = ?4 AND s.name = ?7 AND s.visit = ?8 AND s.epoch = ?9
                   AND coalesce(s.begun = ?12 ->> '$.saw.begun', 1) AND coalesce(coalesce(s.fired, '') = ?12 ->> '$.saw.fired', 1)
+                  AND (?12 ->> '$.saw.open' IS NULL OR ?12 ->> '$.saw.open' = (
+                       SELECT count(*) FROM holdfast_effect AS x
+                        WHERE x.shard = ?1 AND x.workspace = ?2 AND x.operation = ?4 || '/' || ?7 || '/' || ?8 AND x.state = 'begun'))
                   AND CASE ?6 WHEN 'held' THEN s.until > {now} WHEN 'died' THEN s.until <= {now} WHEN 'due' THEN s.due_at <= {now} ELSE 1 END)
 RETURNING version
 -- also
@@ -101,6 +104,9 @@ SELECT r.version, coalesce((SELECT s.until FROM holdfast_step AS s WHERE s.shard
 -- else
 SELECT CASE WHEN EXISTS (SELECT 1 FROM holdfast_step AS s
                           WHERE s.shard = ?1 AND s.workspace = ?2 AND s.run = ?4 AND s.name = ?7 AND s.visit = ?8
-                            AND (s.begun <> ?12 ->> '$.saw.begun' OR coalesce(s.fired, '') <> ?12 ->> '$.saw.fired')) THEN -1
+                            AND (s.begun <> ?12 ->> '$.saw.begun' OR coalesce(s.fired, '') <> ?12 ->> '$.saw.fired'
+                                 OR ?12 ->> '$.saw.open' <> (
+                                    SELECT count(*) FROM holdfast_effect AS x
+                                     WHERE x.shard = ?1 AND x.workspace = ?2 AND x.operation = ?4 || '/' || ?7 || '/' || ?8 AND x.state = 'begun'))) THEN -1
             ELSE coalesce(r.version, -1) END, 0, {now}
   FROM (SELECT 1) LEFT JOIN holdfast_run AS r ON r.shard = ?1 AND r.workspace = ?2 AND r.id = ?4

@@ -1,0 +1,18 @@
+-- Signals that no step has taken, a page at a time: answers those that the step waits for
+-- at which the run stands, although nobody will look at it now, and the last of the page.
+-- $1 shard, $2 workspace ('' for all); after: $3 workspace, $4 run, $5 type, $6 n; $7 page
+SELECT j.nth, j.deaf, j.workspace, j.run, j.type, j.n
+  FROM (SELECT row_number() OVER (ORDER BY g.workspace, g.run, g.type, g.n) AS nth, count(*) OVER () AS size, g.workspace, g.run, g.type, g.n,
+               EXISTS (SELECT 1
+                         FROM {schema}.run r
+                         JOIN {schema}.step s ON s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id AND s.name = r.step AND s.visit = r.visit
+                        WHERE r.shard = g.shard AND r.workspace = g.workspace AND r.id = g.run
+                          AND s.status = 'WAITING' AND s.signal = g.type AND (s.due_at IS NULL OR s.due_at > {now})) AS deaf
+          FROM (SELECT x.shard, x.workspace, x.run, x.type, x.n
+                  FROM {schema}.signal x
+                 WHERE x.shard = $1::smallint AND ($2::text = '' OR x.workspace = $2) AND x.taken IS NULL
+                   AND (x.workspace, x.run, x.type, x.n) > ($3::text, $4::text, $5::text, $6::bigint)
+                 ORDER BY x.workspace, x.run, x.type, x.n
+                 LIMIT $7::bigint) AS g) AS j
+ WHERE j.deaf OR j.nth = j.size
+ ORDER BY j.nth
