@@ -39,7 +39,7 @@ func (c *Client) ReadStreamPage(ctx context.Context, stream string, in StreamRan
 	return listed[wire.Event](ctx, c, r, o)
 }
 
-// CloseStream closes the books of a stream.
+// CloseStream closes the books of a stream. The same close again has the same answer.
 func (c *Client) CloseStream(ctx context.Context, stream string, in wire.CloseStream, o ...Option) (wire.ClosedStream, error) {
 	return do[wire.ClosedStream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "close"), o)
 }

@@ -120,6 +120,8 @@ func TestBadDocuments(t *testing.T) {
 		{"names and a filter", "reactions/r/reset", `{"streams":["s"],"filter":{}}`, 400, "-"},
 		{"a list that names nobody", "reactions/r/reset", `{"streams":[]}`, 400, "/streams"},
 		{"a mode", "streams/s/close", `{"mode":"burn"}`, 400, "-"},
+		{"a restart of any version", "streams/s/close", `{"mode":"restart","snapshot":{}}`, 400, "/expectedVersion"},
+		{"a restart of none", "streams/s/close", `{"mode":"restart","expectedVersion":-1,"snapshot":{}}`, 400, "/expectedVersion"},
 	}
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")

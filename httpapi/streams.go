@@ -79,7 +79,7 @@ func (a *API) streamRoutes() {
 		roles: operators, status: http.StatusCreated, once: inTx}, appendEvents)
 	add(a, route{method: http.MethodGet, path: "streams/{stream}/events", id: "readStream", tag: "streams", summary: "Read a stream, forward or backward.",
 		roles: readers}, readStream)
-	add(a, route{method: http.MethodPost, path: "streams/{stream}/close", id: "closeStream", tag: "streams", summary: "Close the books of a stream.",
+	add(a, route{method: http.MethodPost, path: "streams/{stream}/close", id: "closeStream", tag: "streams", summary: "Close the books of a stream, at an expected version.",
 		roles: operators, once: underHold}, closeStream)
 	add(a, route{method: http.MethodGet, path: "events", id: "readEvents", tag: "streams", summary: "Read the feed over all streams, or follow it (text/event-stream).",
 		roles: readers, stream: true}, readEvents)
@@ -246,7 +246,8 @@ func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	var late error
 	// The feed is a moment behind what was appended a moment ago: it is waited for.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
-		done, err = stream.Close(c.ctx(), c.api.engine, in.Stream, stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Snapshot: in.Body.Snapshot})
+		done, err = stream.Close(c.ctx(), c.api.engine, in.Stream,
+			stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Want: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
 		if onlyFeed(err) {
 			late = err
 			return false, nil

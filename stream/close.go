@@ -30,9 +30,12 @@ type CloseOptions struct {
 	Mode Mode
 	// Snapshot is the data of the one event that a restart leaves, as JSON.
 	Snapshot []byte
-	// Want is the version that the stream must be at; nil takes any. A restart
-	// should say at which version its snapshot was made: what was appended
-	// after that is not in the snapshot, and would be gone.
+	// Want is the version that the close covers: that of the last event that its
+	// caller has read. If the stream is at another one, the error is
+	// [holdfast.ErrConcurrency] with lastVersion: read on, make the snapshot anew
+	// and close again. A restart needs it, because what was appended after its
+	// snapshot was made would be removed. An archive keeps every event, and a
+	// tombstone removes whatever there is: for them nil takes any version.
 	Want *Version
 	// Archive, if set, is given the events page by page, in order, before
 	// anything is removed. Meanwhile the stream takes no events. It may be
@@ -60,13 +63,14 @@ type Closed struct {
 // A reaction that follows the stream must have handled all that concerns it, and
 // hold nothing; otherwise the error is [holdfast.ErrConflict], whose field
 // "reactions" says by whom the stream is needed, and the stream stays open. So it
-// does when Archive fails. Closing a stream again in the same way gives the same
-// answer.
+// does when Archive fails.
+//
+// The same close again changes nothing and gives the same answer, also after a
+// crash; that of a restart (the same Want and Snapshot) also after events were
+// appended behind its snapshot. When the stream was closed again since, or
+// truncated beyond the snapshot, a repeated restart is refused.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
-	a := books.Args{Stream: stream, Mode: o.Mode, Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
-	if o.Want != nil {
-		a.Want = new(int64(*o.Want))
-	}
+	a := books.Args{Stream: stream, Mode: o.Mode, Want: (*int64)(o.Want), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
 	if o.Archive != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
 			return export(ctx, e, stream, Version(first), Version(last), o.Archive)

@@ -2,8 +2,10 @@ package stream_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -71,7 +73,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	o := stream.CloseOptions{Mode: c.mode}
 	if c.mode == stream.Restart {
-		o.Snapshot = []byte(`{"n":3}`)
+		o.Snapshot, o.Want = []byte(`{"n":3}`), new(stream.Version(2))
 	}
 	if c.exports {
 		k.exported = 0
@@ -133,6 +135,160 @@ func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
 		return fmt.Errorf("an append to what was closed: %w", err)
 	}
 	return nil
+}
+
+// restarting is a client that appends, reads, appends, restarts what it has read and
+// appends again, with a crash anywhere. It knows what was acknowledged; after a crash
+// it repeats the close that it had begun.
+type restarting struct {
+	exports bool
+
+	mu    sync.Mutex
+	cases map[string]*restartingCase
+}
+
+type restartingCase struct {
+	appends int
+	acked   []string             // names of events
+	begun   *stream.CloseOptions // the close that was not refused yet
+	closed  *stream.Closed       // what it was told first
+}
+
+// TestCrashOfARestart verifies, at every point and for every fault, that every append
+// that was acknowledged is in the snapshot or behind it, and that a restart that is
+// repeated, before and after such an append, has one answer.
+func TestCrashOfARestart(t *testing.T) {
+	for name, exports := range map[string]bool{"at once": false, "with export": true} {
+		c := &restarting{exports: exports, cases: make(map[string]*restartingCase)}
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Check: c.check, Pairs: true,
+			Recover: func(ctx context.Context, hf *holdfast.Engine) error {
+				return store.Shift(ctx, hf, hold.Lease+time.Second)
+			}})
+	}
+}
+
+func (c *restarting) of(ctx context.Context) *restartingCase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := store.WorkspaceOf(ctx)
+	if c.cases[w] == nil {
+		c.cases[w] = new(restartingCase)
+	}
+	return c.cases[w]
+}
+
+func (c *restarting) do(ctx context.Context, hf *holdfast.Engine) error {
+	k := c.of(ctx)
+	if k.closed == nil {
+		if err := k.append(ctx, hf); err != nil {
+			return err
+		}
+		if err := c.read(ctx, hf, k); err != nil {
+			return err
+		}
+		if err := k.append(ctx, hf); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		if err := c.close(ctx, hf, k); err != nil {
+			return err
+		}
+		if err := k.append(ctx, hf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append adds an event of a new name, and notes that it was acknowledged.
+func (k *restartingCase) append(ctx context.Context, hf *holdfast.Engine) error {
+	name := fmt.Sprint("e", k.appends)
+	k.appends++
+	_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: name})
+	if fault.CodeOf(err) == fault.StreamClosed { // a closer that died has it still
+		err = errors.Join(err, store.Shift(ctx, hf, hold.Lease+time.Second))
+	}
+	if err == nil {
+		k.acked = append(k.acked, name)
+	}
+	return err
+}
+
+// read makes a snapshot of the names of all events, unless one is there whose close
+// may have happened.
+func (c *restarting) read(ctx context.Context, hf *holdfast.Engine, k *restartingCase) error {
+	if k.begun != nil {
+		return nil
+	}
+	all, err := stream.Read(ctx, hf, "s", 0, 0)
+	if err != nil {
+		return err
+	}
+	names, err := eventNames(all)
+	if err != nil {
+		return err
+	}
+	snapshot, err := json.Marshal(names)
+	k.begun = &stream.CloseOptions{Mode: stream.Restart, Want: &all[len(all)-1].Version, Snapshot: snapshot}
+	if c.exports {
+		k.begun.Archive = func(context.Context, []stream.Event) error { return nil }
+	}
+	return err
+}
+
+func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restartingCase) error {
+	closed, err := stream.Close(ctx, hf, "s", *k.begun)
+	switch {
+	case errors.Is(err, holdfast.ErrConflict): // a closer that died has it still
+		return errors.Join(err, store.Shift(ctx, hf, hold.Lease+time.Second))
+	case errors.Is(err, holdfast.ErrConcurrency) && k.closed == nil: // as it is told
+		k.begun = nil
+		if err := c.read(ctx, hf, k); err != nil {
+			return err
+		}
+		closed, err = stream.Close(ctx, hf, "s", *k.begun)
+	}
+	if err != nil {
+		return err
+	}
+	if k.closed == nil {
+		k.closed = &closed
+	}
+	if closed != *k.closed || closed.First != *k.begun.Want+1 || closed.Last != closed.First {
+		return fmt.Errorf("it was told %+v, and then %+v", *k.closed, closed)
+	}
+	return nil
+}
+
+// eventNames are the names of events, with those in a snapshot.
+func eventNames(all []stream.Event) (names []string, err error) {
+	for _, e := range all {
+		if e.Name == books.SnapshotEvent {
+			err = errors.Join(err, json.Unmarshal(e.Data, &names))
+			continue
+		}
+		names = append(names, e.Name)
+	}
+	return names, err
+}
+
+func (c *restarting) check(ctx context.Context, hf *holdfast.Engine) error {
+	k := c.of(ctx)
+	all, err := stream.Read(ctx, hf, "s", 0, 0)
+	if err != nil {
+		return err
+	}
+	names, err := eventNames(all)
+	if len(all) == 0 || all[0].Name != books.SnapshotEvent || all[0].Version != k.closed.First {
+		err = errors.Join(err, fmt.Errorf("it was told %+v, and has %+v", k.closed, all))
+	}
+	for _, name := range k.acked {
+		if !slices.Contains(names, name) {
+			err = errors.Join(err, fmt.Errorf("%s was acknowledged and is gone: there are %v", name, names))
+		}
+	}
+	return err
 }
 
 // TestCrashKeepsWhatIsNotExported verifies, at every point and for every fault,

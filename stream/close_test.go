@@ -57,8 +57,8 @@ func TestCloseExportsInPages(t *testing.T) {
 	})
 }
 
-// TestCloseWants verifies that a snapshot made at an earlier version than the
-// stream is at is refused.
+// TestCloseWants verifies that a snapshot that covers less than the stream has is
+// refused, that a restart must say what it covers, and that it can be repeated.
 func TestCloseWants(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
@@ -69,11 +69,23 @@ func TestCloseWants(t *testing.T) {
 		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, holdfast.ErrConcurrency) {
 			t.Errorf("got %v", err)
 		}
-		o.Want = new(stream.Version(1))
-		if got, err := stream.Close(ctx, hf, "s", o); err != nil || got.Last != 2 {
-			t.Errorf("%+v, %v", got, err)
+		o.Want = nil
+		if _, err := stream.Close(ctx, hf, "s", o); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("got %v", err)
 		}
-		if err := stream.Truncate(ctx, hf, "s", 3); fault.CodeOf(err) != fault.Validation {
+		o.Want = new(stream.Version(1))
+		for range 2 {
+			if got, err := stream.Close(ctx, hf, "s", o); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "c"}); err != nil {
+				t.Error(err)
+			}
+		}
+		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 3 {
+			t.Errorf("it has %+v, %v", all, err)
+		}
+		if err := stream.Truncate(ctx, hf, "s", 5); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -39,8 +39,9 @@ type Appended struct {
 
 // CloseStream closes the books of a stream.
 type CloseStream struct {
-	Mode     string          `json:"mode" enum:"archive,tombstone,restart"`
-	Snapshot json.RawMessage `json:"snapshot,omitempty"`
+	Mode            string          `json:"mode" enum:"archive,tombstone,restart"`
+	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"The version that the close covers: n: the stream's last version must be n; absent: any. Required for restart."`
+	Snapshot        json.RawMessage `json:"snapshot,omitempty" doc:"For restart, and required there: what the events up to expectedVersion come to."`
 }
 
 // ClosedStream is a stream that was closed.

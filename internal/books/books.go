@@ -23,6 +23,37 @@
 // out: the next append, another closer or a sweep opens the stream, and by its
 // epoch and time the dead one can write nothing more.
 //
+// # What a close covers
+//
+// A close may name the version that it covers: that of the last event its caller
+// has read. A stream that is at another version is refused and stays as it is. A
+// restart must name it: what was appended after its snapshot was made would be
+// removed, and is in no snapshot. An archive keeps every event, and a tombstone is
+// asked to remove whatever there is, so that they may leave it out.
+//
+// # A close that is repeated
+//
+// A close whose answer was lost, or whose caller died, is repeated: that changes
+// nothing and has the same answer. A closed stream shows its mode and the version
+// that was covered. A restart at version n leaves its snapshot at n+1, as the first
+// event of the stream: while it is there, with the same data, a restart at n is the
+// same close, whatever was appended since. Once a later restart or a truncate has
+// removed it, n is below the head, and the repeated close is refused as every
+// outdated one is. So there is nothing else to store.
+//
+// The row of the stream orders everything, and it is locked before anything is
+// decided:
+//
+//   - An append that commits before the lock: the head is beyond n, refused.
+//   - An append that waits for the lock: it comes behind the snapshot, at n+2.
+//   - Two restarts at n, at once: the second waits, and finds the snapshot of the
+//     first. With the same data it has the same answer, otherwise it is refused.
+//   - A crash, or a lost answer, before the commit: nothing has happened. After it:
+//     the repeated close finds the snapshot.
+//   - A crash between the guard and the end: the stream stays held for the time of
+//     the hold, and a repeated close is told so. Then it closes the stream if it is
+//     still at n, and is refused if an append was first.
+//
 // # Why the reactions can be looked at without locking them
 //
 // Where a reaction stands on a stream is in its own row, which those who work
@@ -93,7 +124,8 @@ type Engine interface {
 type Args struct {
 	Stream string
 	Mode   Mode
-	// Want is the version that the stream must be at; nil takes any.
+	// Want is the version that the close covers, which the stream must be at.
+	// A restart needs one; otherwise nil takes any.
 	Want *int64
 	// Snapshot is the data of the one event that a restart leaves.
 	Snapshot []byte
@@ -285,6 +317,11 @@ func check(a *Args) error {
 		return fault.New(fault.Validation, "a stream is closed by archive, tombstone or restart, not by %q", a.Mode)
 	case a.Mode == Restart && a.Snapshot == nil:
 		return fault.New(fault.Validation, "a restart needs the snapshot that the stream goes on from")
+	case a.Mode == Restart && a.Want == nil:
+		return fault.New(fault.Validation, "a restart needs the version that its snapshot covers: expect the version of the last event that was read to make it").
+			With("pointer", "/expectedVersion")
+	case a.Want != nil && *a.Want < 0:
+		return fault.New(fault.Validation, "a close covers a version from 0 on, not %d", *a.Want).With("pointer", "/expectedVersion")
 	case a.Mode != Restart && a.Snapshot != nil:
 		return fault.New(fault.Validation, "only a restart takes a snapshot, not a close by %s", a.Mode)
 	case a.Lease < time.Millisecond || a.Lease > 24*time.Hour:

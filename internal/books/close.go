@@ -21,10 +21,10 @@ type closer struct {
 	holder string // of this call alone, so that it knows its own hold again
 }
 
-// Close closes the books of a stream. A stream that was closed in the same way
-// gives the same answer. One that a reaction still needs is a [fault.Conflict]
-// that names the reactions, and stays open; so is one that somebody else is
-// closing.
+// Close closes the books of a stream. The same close again gives the same answer.
+// A stream that is at another version than the close covers is a
+// [fault.Concurrency]. One that a reaction still needs is a [fault.Conflict] that
+// names the reactions, and stays open; so is one that somebody else is closing.
 func Close(ctx context.Context, e Engine, a Args) (Closed, error) {
 	if err := check(&a); err != nil {
 		return Closed{}, err
@@ -189,11 +189,12 @@ func (c *closer) admit(ctx context.Context, tx *store.Tx) (s standing, done bool
 	}
 	switch {
 	case s.state == "closed":
-		return s, false, fault.New(fault.Conflict, "the stream %s is closed already, by %s", c.Stream, s.closed).With("mode", string(s.closed))
+		return s, false, fault.New(fault.Conflict, "the stream %s is closed already, by %s at version %d", c.Stream, s.closed, s.covered()).
+			With("mode", string(s.closed)).With("lastVersion", s.head)
 	case s.live:
 		return s, false, s.busy(c.Stream)
 	case c.Want != nil && *c.Want != s.head:
-		return s, false, events.Moved("stream "+c.Stream, *c.Want, s.head)
+		return s, false, c.outdated(s)
 	}
 	return s, false, nil
 }
@@ -201,15 +202,29 @@ func (c *closer) admit(ctx context.Context, tx *store.Tx) (s standing, done bool
 // mine says whether the stream is in the hands of this very closer.
 func (c *closer) mine(s standing) bool { return s.live && s.holder == c.holder }
 
-// already says whether the stream stands as this close would leave it: a repeated
-// request has the same answer. A stream that has nothing but the same snapshot
-// need not start again.
+// already says whether this close was done before: then it has the same answer. The
+// snapshot of a restart is the first event of the stream, behind the version that
+// it covers.
 func (c *closer) already(ctx context.Context, tx *store.Tx, s standing) (bool, error) {
-	if s.state == "closed" || c.Mode != Restart || s.state == "closing" || s.first != s.head {
-		return s.state == "closed" && s.closed == c.Mode, nil
+	if s.state == "closed" {
+		return s.closed == c.Mode && (c.Want == nil || *c.Want == s.covered()), nil
 	}
-	last, err := events.Read(ctx, tx, events.ReadArgs{Stream: c.Stream, From: s.head, Limit: 1})
-	return len(last) == 1 && last[0].Name == SnapshotEvent && strict.Equal(last[0].Data, c.Snapshot), err
+	if c.Mode != Restart || s.first != *c.Want+1 {
+		return false, nil
+	}
+	first, err := events.Read(ctx, tx, events.ReadArgs{Stream: c.Stream, From: s.first, Limit: 1})
+	return len(first) == 1 && first[0].Name == SnapshotEvent && strict.Equal(first[0].Data, c.Snapshot), err
+}
+
+// outdated is the refusal of a close that covers another version than the stream
+// is at.
+func (c *closer) outdated(s standing) *fault.Error {
+	todo := "read it to its end"
+	if c.Mode == Restart {
+		todo += ", make the snapshot anew"
+	}
+	return fault.New(fault.Concurrency, "the stream %s is at version %d, and this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.Want, todo).
+		With("expectedVersion", *c.Want).With("lastVersion", s.head)
 }
 
 // end closes the stream, or starts it again, where no reaction needs it any more.
@@ -256,6 +271,11 @@ func (c *closer) write(ctx context.Context, tx *store.Tx, s standing, epoch *int
 	return s, nil
 }
 
+// answer tells what the close left. What was appended behind a snapshot since is
+// not part of it.
 func (c *closer) answer(s standing) Closed {
+	if c.Mode == Restart {
+		s.head = s.first
+	}
 	return Closed{Stream: c.Stream, Mode: c.Mode, First: s.first, Last: s.head}
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // TestModes verifies what each way of closing leaves, that a repeated request has
-// the same answer and changes nothing, and that another way is refused.
+// the same answer and changes nothing, and that another way, or one that covers
+// another version, is refused.
 func TestModes(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, c := range []struct {
@@ -33,24 +34,38 @@ func TestModes(t *testing.T) {
 		} {
 			name := string(c.mode)
 			add(t, hf, name, 3)
+			a := books.Args{Stream: name, Mode: c.mode, Want: new(int64(2))}
+			if c.mode == books.Restart {
+				a.Snapshot = []byte(`{"sum":1}`)
+			}
 			for range 3 {
-				if got, err := closeAt(hf, name, c.mode, nil); err != nil || got != c.want {
+				if got, err := books.Close(ctx, hf, a); err != nil || got != c.want {
 					t.Errorf("%s: %+v, %v", name, got, err)
 				}
 				reads(t, hf, name, c.reads)
 			}
-			if got, err := closeAt(hf, name, c.mode, func(context.Context, int64, int64) error {
-				return errors.New("exported again")
-			}); err != nil || got != c.want {
+			a.Export = func(context.Context, int64, int64) error { return errors.New("exported again") }
+			if got, err := books.Close(ctx, hf, a); err != nil || got != c.want {
 				t.Errorf("%s in steps: %+v, %v", name, got, err)
 			}
 			if c.mode == books.Restart {
 				continue
 			}
-			_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "late"})
+			a.Want = nil
+			if got, err := books.Close(ctx, hf, a); err != nil || got != c.want {
+				t.Errorf("%s at any version: %+v, %v", name, got, err)
+			}
+			for _, other := range []int64{1, 3} {
+				a.Want = &other
+				_, err := books.Close(ctx, hf, a)
+				refused(t, err, fault.Conflict, "closed already, by "+name+" at version 2")
+			}
+			_, err := restart(hf, name, 2, `{}`)
+			refused(t, err, fault.Conflict, "closed already")
+			_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "late"})
 			refused(t, err, fault.StreamClosed)
 			for _, other := range modes {
-				if other != c.mode {
+				if other != c.mode && other != books.Restart {
 					_, err := closeAt(hf, name, other, nil)
 					refused(t, err, fault.Conflict, "closed already, by "+name)
 				}
@@ -61,20 +76,20 @@ func TestModes(t *testing.T) {
 
 // TestRestartGoesOn verifies that a restarted stream takes events behind its
 // snapshot, at the versions that follow, and can be restarted again; and that a
-// snapshot of another version is refused.
+// snapshot that covers another version is refused, which says what to do.
 func TestRestartGoesOn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 3)
-		restart := func(snapshot string, want int64) error {
-			_, err := books.Close(ctx, hf, books.Args{Stream: "s", Mode: books.Restart, Snapshot: []byte(snapshot), Want: &want})
-			return err
-		}
-		refused(t, restart(`{}`, 1), fault.Concurrency)
-		reads(t, hf, "s", "0:a 1:a 2:a")
-		for range 2 {
-			if err := restart(`{"sum": 1}`, 2); err != nil {
-				t.Fatal(err)
+		for _, version := range []int64{1, 3, math.MaxInt64} {
+			_, err := restart(hf, "s", version, `{}`)
+			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make the snapshot anew")
+			if field(err, "expectedVersion") != version || field(err, "lastVersion") != int64(2) {
+				t.Errorf("got %v", err)
 			}
+		}
+		reads(t, hf, "s", "0:a 1:a 2:a")
+		if _, err := restart(hf, "s", 2, `{"sum": 1}`); err != nil {
+			t.Fatal(err)
 		}
 		if last, err := stream.Append(ctx, hf, "s", 3, stream.Event{Name: "b"}); err != nil || last != 4 {
 			t.Errorf("at %d, %v", last, err)
@@ -82,13 +97,83 @@ func TestRestartGoesOn(t *testing.T) {
 		_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "b"})
 		refused(t, err, fault.Concurrency)
 		reads(t, hf, "s", "3:$snapshot 4:b")
-		refused(t, restart(`{"sum": 1}`, 2), fault.Concurrency)
-		if err := restart(`{"sum": 2}`, 4); err != nil {
-			t.Error(err)
+		if got, err := restart(hf, "s", 4, `{"sum": 2}`); err != nil || got.First != 5 || got.Last != 5 {
+			t.Errorf("%+v, %v", got, err)
 		}
 		reads(t, hf, "s", "5:$snapshot")
 		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
 			t.Errorf("%+v, %v", all, err)
+		}
+		if got, err := restart(hf, "s", 5, `{"sum": 2}`); err != nil || got.Last != 6 { // another close, though it says the same
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// TestARestartIsRepeated verifies that a restart that is repeated has the same
+// answer and removes nothing that was appended since, also while a reaction needs
+// it or another closes the stream; that one with another snapshot is refused; and
+// that it is refused, and removes nothing, once the stream was restarted again,
+// truncated or closed.
+func TestARestartIsRepeated(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		var again func(name string)
+		for name, c := range map[string]struct {
+			then  func(name string)
+			code  fault.Code
+			reads string
+		}{
+			"appended": {func(string) {}, "", "3:$snapshot 4:a"},
+			"lagging":  {func(name string) { follow(t, hf, "mailer", name, 3, 4, "") }, "", "3:$snapshot 4:a"},
+			"being closed": {func(name string) {
+				full := errors.New("the disk is full")
+				if _, err := closeAt(hf, name, books.Tombstone, func(context.Context, int64, int64) error { again(name); return full }); !errors.Is(err, full) {
+					t.Errorf("got %v", err)
+				}
+			}, "", "3:$snapshot 4:a"},
+			"restarted": {func(name string) {
+				if _, err := restart(hf, name, 4, `{"sum":1}`); err != nil {
+					t.Error(err)
+				}
+				add(t, hf, name, 1)
+			}, fault.Concurrency, "5:$snapshot 6:a"},
+			"truncated": {func(name string) {
+				if err := books.Truncate(ctx, hf, name, 4); err != nil {
+					t.Error(err)
+				}
+			}, fault.Concurrency, "4:a"},
+			"archived": {func(name string) {
+				if _, err := closeAt(hf, name, books.Archive, nil); err != nil {
+					t.Error(err)
+				}
+			}, fault.Conflict, "3:$snapshot 4:a"},
+		} {
+			again = func(name string) {
+				t.Helper()
+				for _, export := range []func(context.Context, int64, int64) error{nil,
+					func(context.Context, int64, int64) error { return errors.New("exported again") }} {
+					got, err := books.Close(ctx, hf, books.Args{Stream: name, Mode: books.Restart, Want: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
+					if fault.CodeOf(err) != c.code || err == nil && got != (books.Closed{Stream: name, Mode: books.Restart, First: 3, Last: 3}) {
+						t.Errorf("%s: %+v, %v", name, got, err)
+					}
+				}
+			}
+			add(t, hf, name, 3)
+			if _, err := restart(hf, name, 2, `{"sum":1}`); err != nil {
+				t.Fatal(err)
+			}
+			add(t, hf, name, 1)
+			if name == "lagging" {
+				register(t, hf, "mailer", `["a"]`, "^lagging$", "live")
+			}
+			c.then(name)
+			again(name)
+			if c.code == "" {
+				c.code = fault.Concurrency
+			}
+			_, err := restart(hf, name, 2, `{"sum":2}`)
+			refused(t, err, c.code)
+			reads(t, hf, name, c.reads)
 		}
 	})
 }
@@ -107,8 +192,10 @@ func TestBadRequests(t *testing.T) {
 			{books.Args{Stream: "$task/q/1", Mode: books.Archive}, fault.Forbidden},
 			{books.Args{Stream: "s"}, fault.Validation},
 			{books.Args{Stream: "s", Mode: "burn"}, fault.Validation},
-			{books.Args{Stream: "s", Mode: books.Restart}, fault.Validation},
-			{books.Args{Stream: "s", Mode: books.Restart, Snapshot: []byte(`{`)}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Restart, Want: new(int64(0))}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Restart, Snapshot: []byte(`{}`)}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Restart, Want: new(int64(0)), Snapshot: []byte(`{`)}, fault.Validation},
+			{books.Args{Stream: "s", Mode: books.Archive, Want: new(int64(-1))}, fault.Validation},
 			{books.Args{Stream: "s", Mode: books.Archive, Snapshot: []byte(`{}`)}, fault.Validation},
 			{books.Args{Stream: "s", Mode: books.Archive, Lease: -1}, fault.Validation},
 			{books.Args{Stream: "s", Mode: books.Archive, Want: new(int64(7))}, fault.Concurrency},
@@ -380,7 +467,7 @@ func TestReactionsLearnOfTheEnd(t *testing.T) {
 		if _, err := closeAt(hf, "r", books.Restart, nil); err != nil {
 			t.Error(err)
 		}
-		_, err := books.Close(ctx, hf, books.Args{Stream: "r", Mode: books.Restart, Snapshot: []byte(`{"sum":2}`)})
+		_, err := closeAt(hf, "r", books.Restart, nil)
 		refused(t, err, fault.Conflict, "all (lagging)")
 	})
 }

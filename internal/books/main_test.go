@@ -151,10 +151,20 @@ func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 	}
 }
 
+// closeAt closes a stream; a restart covers what there is.
 func closeAt(hf *holdfast.Engine, name string, mode books.Mode, export func(context.Context, int64, int64) error) (books.Closed, error) {
 	a := books.Args{Stream: name, Mode: mode, Export: export}
 	if mode == books.Restart {
-		a.Snapshot = []byte(`{"sum":1}`)
+		last, err := stream.ReadBack(ctx, hf, name, stream.Any, 1)
+		if err != nil || len(last) == 0 {
+			return books.Closed{}, errors.Join(err, errors.New("there is nothing to read"))
+		}
+		a.Snapshot, a.Want = []byte(`{"sum":1}`), new(int64(last[0].Version))
 	}
 	return books.Close(ctx, hf, a)
+}
+
+// restart has a stream begin anew from a snapshot that covers a version.
+func restart(hf *holdfast.Engine, name string, version int64, snapshot string) (books.Closed, error) {
+	return books.Close(ctx, hf, books.Args{Stream: name, Mode: books.Restart, Want: &version, Snapshot: []byte(snapshot)})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -60,7 +61,9 @@ func (r *round) run(t *testing.T) {
 	r.acked = []int64{0}
 	_, lost := holdfasttest.Race(t, 4, func(i int) (err error) {
 		if i == 0 {
-			r.closed, err = closeAt(r.hf, r.stream, r.mode, r.export())
+			for r.closed, err = closeAt(r.hf, r.stream, r.mode, r.export()); r.mode == books.Restart && fault.CodeOf(err) == fault.Concurrency; {
+				r.closed, err = closeAt(r.hf, r.stream, r.mode, r.export()) // somebody appended behind what was read
+			}
 			return err
 		}
 		return r.append()
@@ -168,4 +171,85 @@ func TestOneCloserWins(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOneRestartWins verifies that of many who restart a stream at once, all who
+// cover its version with the winner's snapshot get its answer, that all others are
+// refused, and that the stream is restarted once.
+func TestOneRestartWins(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		for i := range 20 {
+			name := fmt.Sprint("s", i)
+			add(t, hf, name, 3)
+			errs := make([]error, 9)
+			holdfasttest.Race(t, len(errs), func(i int) error {
+				version, snapshot := int64(2), fmt.Sprint(i%3)
+				if i%3 == 2 {
+					version, snapshot = 1, "0"
+				}
+				got, err := restart(hf, name, version, snapshot)
+				if err == nil && (got.First != 3 || got.Last != 3) {
+					t.Errorf("was told %+v", got)
+				}
+				errs[i] = err
+				return err
+			})
+			all, err := stream.Read(ctx, hf, name, 0, 0)
+			if err != nil || len(all) != 1 || all[0].Version != 3 {
+				t.Fatalf("it has %+v, %v", all, err)
+			}
+			for i, err := range errs {
+				if fmt.Sprint(i%3) == string(all[0].Data) {
+					refused(t, err, "")
+				} else {
+					refused(t, err, fault.Concurrency)
+				}
+			}
+		}
+	})
+}
+
+// TestWhatWaitsForARestart verifies, on PostgreSQL, that an append that waits
+// behind a restart comes behind its snapshot, that a restart that waits behind an
+// append is refused, and that one that waits behind its twin and an append has the
+// same answer.
+func TestWhatWaitsForARestart(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(url))
+	for name, c := range map[string]struct {
+		order string
+		codes []fault.Code
+		reads string
+	}{
+		"append behind":    {"ra", []fault.Code{"", ""}, "3:$snapshot 4:b"},
+		"append before":    {"ar", []fault.Code{"", fault.Concurrency}, "0:a 1:a 2:a 3:b"},
+		"twin":             {"rar", []fault.Code{"", "", ""}, "3:$snapshot 4:b"},
+		"another snapshot": {"rao", []fault.Code{"", "", fault.Concurrency}, "3:$snapshot 4:b"},
+	} {
+		add(t, hf, name, 3)
+		restarts := func(snapshot string) func() error {
+			return func() error {
+				got, err := restart(hf, name, 2, snapshot)
+				if err == nil && (got.First != 3 || got.Last != 3) {
+					t.Errorf("%s: was told %+v", name, got)
+				}
+				return err
+			}
+		}
+		does := map[rune]func() error{'r': restarts(`1`), 'o': restarts(`2`), 'a': func() error {
+			_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "b"})
+			return err
+		}}
+		var calls []func() error
+		for _, what := range c.order {
+			calls = append(calls, does[what])
+		}
+		for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.stream WHERE name = $1 FOR UPDATE`, []any{name}, nil, calls...) {
+			if fault.CodeOf(err) != c.codes[i] {
+				t.Errorf("%s, call %d: %v", name, i, err)
+			}
+		}
+		reads(t, hf, name, c.reads)
+	}
 }

@@ -23,6 +23,15 @@ func lock(ctx context.Context, tx *store.Tx, at store.Place, stream string) (sta
 	return s, nil
 }
 
+// covered is the version that the close of a closed stream covers: a tombstone
+// comes behind it.
+func (s standing) covered() int64 {
+	if s.closed == Tombstone {
+		return s.head - 1
+	}
+	return s.head
+}
+
 // busy is the refusal of a stream that somebody is closing.
 func (s standing) busy(stream string) *fault.Error {
 	return fault.New(fault.Conflict, "the stream %s is being closed by %s", stream, s.holder).

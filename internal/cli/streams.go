@@ -81,16 +81,21 @@ func (c *streamsRead) Run(ctx context.Context, p *program, k *kong.Context) erro
 type streamsClose struct {
 	doorFlags
 	onceFlags
-	Stream   string `arg:"" help:"The stream's name."`
-	Mode     string `setting:"-" required:"" enum:"archive,tombstone,restart" placeholder:"MODE" help:"What is left: archive, tombstone or restart."`
-	Snapshot string `setting:"-" placeholder:"JSON" help:"What it comes to, for restart: JSON, or @FILE."`
+	Stream        string `arg:"" help:"The stream's name."`
+	Mode          string `setting:"-" required:"" enum:"archive,tombstone,restart" placeholder:"MODE" help:"What is left: archive, tombstone or restart."`
+	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Only if this is the stream's last version. A restart needs it: the version that its snapshot covers."`
+	Snapshot      string `setting:"-" placeholder:"JSON" help:"What it comes to, for restart: JSON, or @FILE."`
 }
 
 // Help is shown by kong.
 func (streamsClose) Help() string {
 	return `A stream that a reaction has not caught up with is refused:
 
-    holdfast streams close order-7 --mode tombstone --db sqlite:holdfast.db`
+    holdfast streams close order-7 --mode tombstone --db sqlite:holdfast.db
+
+A restart names the version that its snapshot covers, and is refused if the stream has more:
+
+    holdfast streams close order-7 --mode restart --expect-version 41 --snapshot @state.json --db sqlite:holdfast.db`
 }
 
 // Run closes a stream.
@@ -101,7 +106,7 @@ func (c *streamsClose) Run(ctx context.Context, p *program, k *kong.Context) err
 	}
 	return c.through(ctx, p, k, func(d *door) error {
 		var raw json.RawMessage
-		done, err := d.CloseStream(ctx, c.Stream, wire.CloseStream{Mode: c.Mode, Snapshot: snapshot}, c.options(&raw)...)
+		done, err := d.CloseStream(ctx, c.Stream, wire.CloseStream{Mode: c.Mode, ExpectedVersion: c.ExpectVersion, Snapshot: snapshot}, c.options(&raw)...)
 		if err != nil {
 			return err
 		}
