@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -172,4 +174,39 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 			d.want(d.ask("POST", "tasks/"+task.ID+"/complete", wire.CompleteTask{Epoch: task.Epoch}, nil), 200, "")
 		}
 	}, httpapi.Handlers(elsewhere))
+}
+
+// TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row somebody else has for a moment, as those who
+// gather marks do under plain appends, waits and is acked, with and without a key, and that acks beside it do not.
+func TestAnAckWaitsForItsRow(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(url)), httpapi.Options{NoKeys: true})
+	d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+	for _, key := range []string{"", "k"} {
+		d.append("s", 1)
+		d.append("t", 1)
+		var acks []wire.Ack
+		for _, l := range d.lease("r", 2) {
+			acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Version: l.Events[0].Version})
+		}
+		var done wire.Acked
+		headers := []string{"Idempotency-Key", key}
+		if key == "" {
+			headers = nil
+		}
+		storetest.Queue(t, url, `SELECT 1 FROM holdfast.follow WHERE stream = 's' FOR UPDATE`, nil, func() {
+			if at := d.position("r", "t"); key == "" && at.LeasedBy != "" {
+				t.Errorf("the other waited: %+v", at)
+			}
+		}, func() error {
+			if resp := d.ask("POST", "reactions/r/ack", wire.Acks{Acks: acks}, &done, headers...); resp.StatusCode != 200 {
+				return errors.New(textOf(resp))
+			}
+			return nil
+		})
+		if len(done.Results) != 2 || done.Results[0].Status != "acked" || done.Results[1].Status != "acked" {
+			t.Errorf("acked %+v", done)
+		}
+	}
 }

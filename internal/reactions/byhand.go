@@ -135,7 +135,7 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 			ends = append(ends, End{Lease: l, Done: handled})
 		}
 	}
-	_, err := Record(ctx, d, ends)
+	_, err := recordAll(ctx, d, ends)
 	return some, err
 }
 
@@ -164,11 +164,38 @@ func deliver(ctx context.Context, d store.Doer, taken []*Lease, limit int) ([]*L
 	return slices.DeleteFunc(taken, func(l *Lease) bool { return l.Handled() < l.Due && !slices.Contains(noted, l.row()) }), nil
 }
 
+// recordAll records ends, and waits for rows that somebody else has at this moment:
+// who gathers marks has them often, and not for long. The others are recorded first,
+// but in a transaction, which would wait with their rows locked: there all are locked
+// in one order.
+func recordAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
+	if _, ok := d.(*store.Tx); ok {
+		return record(ctx, d, ackVerb, ends)
+	}
+	out, err := Record(ctx, d, ends)
+	if err != nil {
+		return nil, err
+	}
+	var busy []End
+	for i := range out {
+		if out[i].Busy {
+			busy = append(busy, ends[i])
+		}
+	}
+	waited, err := record(ctx, d, ackVerb, busy)
+	for i := range out {
+		if err == nil && out[i].Busy {
+			out[i], waited = waited[0], waited[1:]
+		}
+	}
+	return out, err
+}
+
 // AckAsked records ends of leases that [TakeAsked] gave, one of a stream at the most,
-// and answers for each: nil, [fault.LeaseLost], [fault.NotDelivered] or, where somebody
-// else has its row at this moment, [fault.Unavailable]. An end that is refused changes nothing.
+// and answers for each: nil, [fault.LeaseLost], [fault.NotDelivered] or, where its row
+// went away meanwhile, [fault.Unavailable]. An end that is refused changes nothing.
 func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, error) {
-	done, err := Record(ctx, d, ends)
+	done, err := recordAll(ctx, d, ends)
 	if err != nil {
 		return nil, err
 	}

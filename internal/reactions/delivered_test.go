@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -225,4 +226,34 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnAckThatWaitedIsJudgedByTheRow verifies on PostgreSQL that an ack which waited for its row is judged by what
+// was delivered, and under which epoch, as that is then: one who gathers marks beside it has delivered nothing.
+func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	hf := s.open(t)
+	enlist(t, hf, "r")
+	emit(t, hf, "s", "a", "b", "c")
+	l := asked(t, hf, 2, 0, 1)
+	for _, c := range []struct {
+		change string
+		want   fault.Code
+	}{
+		{`UPDATE holdfast.follow SET due = due + 5`, fault.NotDelivered},
+		{`UPDATE holdfast.follow SET epoch = epoch + 1, delivered = 9, delivered_epoch = epoch + 1`, fault.LeaseLost},
+	} {
+		err := errors.Join(storetest.Queue(t, s.url, c.change, nil, nil, func() error {
+			code, err := acks(context.Background(), hf, l, 2)
+			if err == nil && code != c.want {
+				err = fmt.Errorf("the ack is answered %q, want %q", code, c.want)
+			}
+			return err
+		})...)
+		if err != nil {
+			t.Errorf("%s: %v", c.change, err)
+		}
+	}
+	s.must(t, hf, `UPDATE holdfast.follow SET due = 2, delivered = 2, holder = NULL, until = NULL`)
 }
