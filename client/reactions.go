@@ -60,8 +60,8 @@ func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.TakeL
 	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), o)
 }
 
-// AckLeases acknowledges what was handled. A lease that was lost is told in the
-// results, and is no error.
+// AckLeases acknowledges what was handled. A lease that was lost, and a version that a
+// lease did not show, are told in the results, and are no error.
 func (c *Client) AckLeases(ctx context.Context, reaction string, in wire.Acks, o ...Option) (wire.Acked, error) {
 	return do[wire.Acked](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "ack"), o)
 }

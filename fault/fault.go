@@ -30,6 +30,7 @@ const (
 	ClaimFailed          Code = "CLAIM_FAILED"
 	Concurrency          Code = "CONCURRENCY_ERROR"
 	LeaseLost            Code = "LEASE_LOST"
+	NotDelivered         Code = "NOT_DELIVERED"
 	InvalidTransition    Code = "INVALID_TRANSITION"
 	KeyInFlight          Code = "KEY_IN_FLIGHT"
 	StreamClosed         Code = "STREAM_CLOSED"
@@ -85,6 +86,7 @@ var statuses = map[Code]int{
 	ClaimFailed:          409,
 	Concurrency:          409,
 	LeaseLost:            409,
+	NotDelivered:         409,
 	InvalidTransition:    409,
 	KeyInFlight:          409,
 	StreamClosed:         409,

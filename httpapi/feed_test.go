@@ -343,29 +343,6 @@ func TestAReactionByHand(t *testing.T) {
 	})
 }
 
-// An ack of what is not there yet would pass over all that comes until then.
-func TestAnAckDoesNotSkipWhatIsNotThere(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
-		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
-		d.append("s", 2)
-		l := d.lease("r", 1)[0]
-		for _, beyond := range []int64{2, 3, 1000, 1<<62 + 1} {
-			p := d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: l.Epoch, Version: beyond}}}, nil), 400, fault.Validation)
-			if p.Pointer != "/acks/0/version" {
-				t.Errorf("the pointer is %q", p.Pointer)
-			}
-		}
-		if status := d.ack("r", "s", l.Epoch, 1); status != "acked" {
-			t.Errorf("the ack is %s", status)
-		}
-		d.append("s", 2)
-		again := d.lease("r", 1)
-		if len(again) != 1 || len(again[0].Events) != 2 || again[0].Events[0].Version != 2 {
-			t.Errorf("what comes then is %+v", again)
-		}
-	})
-}
-
 // A stream that has nothing for a reaction is not shown: nobody could acknowledge it.
 func TestALeaseHasEvents(t *testing.T) {
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {

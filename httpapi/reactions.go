@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -322,39 +323,35 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		if err := checkEpoch(a.Epoch); err != nil {
 			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
 		}
-		if err := c.isThere(a.Stream, a.Version); err != nil {
+		if err := strict.Text("stream", a.Stream, 3*events.MaxName); err != nil {
+			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/stream")
+		}
+		if a.Version < 0 {
+			err := fault.New(fault.Validation, "version is that of the last event that was handled")
 			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		ends[i] = reactions.End{Lease: reactions.ByHand(at, in.Name, a.Stream, a.Epoch), Done: a.Version}
 	}
-	done, err := reactions.Record(c.ctx(), c.doer(), ends)
+	refused, err := reactions.AckAsked(c.ctx(), c.doer(), ends)
 	if err != nil {
 		return wire.Acked{}, err
 	}
-	out := wire.Acked{Results: make([]wire.AckResult, len(done))}
-	for i, d := range done {
-		out.Results[i] = wire.AckResult{Stream: in.Body.Acks[i].Stream, Status: "acked"}
-		if d.Busy {
-			return wire.Acked{}, fault.New(fault.Unavailable, "the stream %q is being repaired at this moment: try again", in.Body.Acks[i].Stream).Repeatable()
-		}
-		if !d.Recorded {
-			out.Results[i].Status = string(fault.LeaseLost)
+	out := wire.Acked{Results: make([]wire.AckResult, len(refused))}
+	for i, f := range refused {
+		r := &out.Results[i]
+		r.Stream, r.Status = in.Body.Acks[i].Stream, "acked"
+		switch {
+		case f == nil:
+		case f.Code == fault.Unavailable:
+			return wire.Acked{}, f
+		default:
+			r.Status = string(f.Code)
+			if version, ok := f.Fields["delivered"].(int64); ok {
+				r.Delivered = &version
+			}
 		}
 	}
 	return out, nil
-}
-
-// isThere refuses a version that a stream has not reached: whoever acknowledged it
-// would pass over what comes before it.
-func (c *call) isThere(name string, version int64) error {
-	if version < 0 {
-		return fault.New(fault.Validation, "version is that of the last event that was handled")
-	}
-	last, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: name, From: -1, Limit: 1, Backward: true})
-	if err == nil && len(last) > 0 && version > last[0].Version {
-		err = fault.New(fault.Validation, "the stream %q has come to the version %d only: acknowledge what the lease showed", name, last[0].Version)
-	}
-	return err
 }
 
 type failIn struct {

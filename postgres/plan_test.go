@@ -21,6 +21,7 @@ var planned = []struct{ name, types, args string }{
 	{"reactions.take", "smallint, text, text, text, bigint, bigint", `0, '', '[["r", 10000, null, ""]]', 'h', 100, 1`},
 	{"reactions.events", "smallint, text, text, bigint", `0, '', '` + list(`["w", "s%d", -1, 10, null]`) + `', 100`},
 	{"reactions.ack", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
+	{"reactions.deliver", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0}`) + `'`},
 	{"reactions.renew", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"reactions.free", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"feed.sequence", "smallint, text, bigint, bigint", `0, 'w', 100, 200`},

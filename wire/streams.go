@@ -130,10 +130,11 @@ type Acked struct {
 	Results []AckResult `json:"results"`
 }
 
-// AckResult is "acked" or LEASE_LOST.
+// AckResult is "acked", or why this one was refused.
 type AckResult struct {
-	Stream string `json:"stream"`
-	Status string `json:"status" enum:"acked,LEASE_LOST"`
+	Stream    string `json:"stream"`
+	Status    string `json:"status" enum:"acked,LEASE_LOST,NOT_DELIVERED"`
+	Delivered *int64 `json:"delivered,omitempty" doc:"With NOT_DELIVERED: the last version that can be acknowledged under this lease, which stands."`
 }
 
 // FailLease says that an event could not be handled.

@@ -81,7 +81,10 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 				return nil, err
 			}
 		}
-		if taken, err = withEvents(ctx, d, a.Wants, taken); err != nil || len(taken) > 0 {
+		if taken, err = withEvents(ctx, d, a.Wants, taken); err != nil {
+			return nil, err
+		}
+		if taken, err = deliver(ctx, d, taken, max(a.Events, 1)); err != nil || len(taken) > 0 {
 			return taken, err
 		}
 	}
@@ -132,8 +135,94 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 			ends = append(ends, End{Lease: l, Done: handled})
 		}
 	}
-	_, err := Record(ctx, d, ends)
+	_, err := recordAll(ctx, d, ends)
 	return some, err
+}
+
+// deliver cuts leases to limit events, notes up to where they go, and returns those
+// that are held still. A take notes all that was due, so that only less is noted here:
+// nobody has been told of the lease yet, and who takes it after a crash notes anew.
+func deliver(ctx context.Context, d store.Doer, taken []*Lease, limit int) ([]*Lease, error) {
+	var items []item
+	for _, l := range taken {
+		if len(l.Events) > limit {
+			l.Events, l.Full = l.Events[:limit], true
+		}
+		if l.Handled() < l.Due {
+			x := l.item()
+			x.Done = l.Handled()
+			items = append(items, x)
+		}
+	}
+	if len(items) == 0 {
+		return taken, nil
+	}
+	noted, err := deliverVerb.DoAt(ctx, d, store.Place{Shard: taken[0].Shard}, items)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(taken, func(l *Lease) bool { return l.Handled() < l.Due && !slices.Contains(noted, l.row()) }), nil
+}
+
+// recordAll records ends, and waits for rows that somebody else has at this moment:
+// who gathers marks has them often, and not for long. The others are recorded first,
+// but in a transaction, which would wait with their rows locked: there all are locked
+// in one order.
+func recordAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
+	if _, ok := d.(*store.Tx); ok {
+		return record(ctx, d, ackVerb, ends)
+	}
+	out, err := Record(ctx, d, ends)
+	if err != nil {
+		return nil, err
+	}
+	var busy []End
+	for i := range out {
+		if out[i].Busy {
+			busy = append(busy, ends[i])
+		}
+	}
+	waited, err := record(ctx, d, ackVerb, busy)
+	for i := range out {
+		if err == nil && out[i].Busy {
+			out[i], waited = waited[0], waited[1:]
+		}
+	}
+	return out, err
+}
+
+// AckAsked records ends of leases that [TakeAsked] gave, one of a stream at the most,
+// and answers for each: nil, [fault.LeaseLost], [fault.NotDelivered] or, where its row
+// went away meanwhile, [fault.Unavailable]. An end that is refused changes nothing.
+func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, error) {
+	done, err := recordAll(ctx, d, ends)
+	if err != nil {
+		return nil, err
+	}
+	refused := make([]*fault.Error, len(ends))
+	for i, e := range ends {
+		switch {
+		case done[i].Busy:
+			refused[i] = fault.New(fault.Unavailable, "the stream %q is being changed at this moment: try again", e.Lease.Stream).Repeatable()
+		case !done[i].Recorded:
+			p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
+			if err != nil && fault.CodeOf(err) != fault.NotFound {
+				return nil, err
+			}
+			refused[i] = p.refusal(e.Lease, e.Done)
+		}
+	}
+	return refused, nil
+}
+
+// refusal says why a version cannot be acknowledged under a lease. What is delivered
+// under an epoch does not change, so it is true however late it is said.
+func (p Position) refusal(l *Lease, version int64) *fault.Error {
+	if p.Epoch == l.Epoch && p.Held && version > p.Delivered {
+		return fault.New(fault.NotDelivered, "the stream %q was delivered up to version %d: acknowledge that, and claim again for the rest", l.Stream, p.Delivered).
+			With("delivered", p.Delivered)
+	}
+	return hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
 type oneArgs struct{ reaction, stream string }

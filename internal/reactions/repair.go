@@ -26,6 +26,8 @@ type Position struct {
 	DueAt            time.Time // when it is tried again
 	Epoch            int64
 	Generation       int64
+	Delivered        int64 // the last version that can be acknowledged under the epoch
+	Held             bool  // the lease has not run out
 }
 
 // Filter chooses positions. The zero value chooses all of every reaction.
@@ -87,7 +89,10 @@ func scanPosition(all *[]Position, row store.Row) error {
 	var p Position
 	var source string
 	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Blocked, &p.Error,
-		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation)
+		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation, &p.Delivered, &p.Held)
+	if p.Delivered < 0 { // it is not known
+		p.Delivered = p.Head
+	}
 	p.Own = source == string(store.HistoryMarks)
 	p.Until, p.DueAt = p.Until.UTC(), p.DueAt.UTC()
 	if p.Holder == "" {
@@ -206,6 +211,7 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 		p.Watermark = max(p.Watermark, p.Failing)
 	}
 	p.Epoch++ // whoever had it is fenced
+	p.Delivered, p.Held = p.Head, false
 	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p
 }

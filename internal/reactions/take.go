@@ -102,7 +102,8 @@ type End struct {
 	Now bool
 }
 
-// Ended is what became of an [End]: nothing, if the hold was lost.
+// Ended is what became of an [End]: nothing, if the hold was lost, or if the end
+// names a version that was not delivered under it.
 type Ended struct {
 	Recorded bool
 	// Busy says that somebody else has the row at this moment: try again.
@@ -201,8 +202,14 @@ var (
 	historiesVerb = store.NewVerb(store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, bindRead, scanFound)
 	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Impatient: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
-	renewVerb     = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil,
-		func(items []item, args *store.Args) { args.Text(text(items)) },
+	deliverVerb   = store.NewVerb(store.Decl{Name: "reactions.deliver", Lane: store.Work}, nil, bindItems,
+		func(all *[]follows, row store.Row) error {
+			var f follows
+			err := row.Scan(&f.workspace, &f.reaction, &f.stream, &f.epoch)
+			*all = append(*all, f)
+			return err
+		})
+	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil, bindItems,
 		func(all *[]renewed, row store.Row) error {
 			var r renewed
 			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.until)

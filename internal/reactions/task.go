@@ -80,11 +80,14 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 		return t, none
 	case err != nil:
 		return t, err
-	case p.Generation != generation || t.version > p.Due: // it was reset, or never given out
+	case p.Generation != generation || t.version > p.Due: // it was reset, or is not there
 		return t, hold.Lost("the task "+id, epoch)
 	}
 	at, err := d.Place(ctx, store.Write)
 	t.lease = ByHand(at, parts[0], parts[1], epoch)
+	if err == nil && t.version > p.Delivered { // it was not given out as a task
+		err = p.refusal(t.lease, t.version)
+	}
 	return t, err
 }
 

@@ -1,6 +1,10 @@
 -- Ends holds, or what was done under them so far: moves the watermarks on and,
 -- unless they are to be kept, frees the rows. With an error it counts a failure,
--- the first one of its event where there was progress. Rows are locked first, and
+-- the first one of its event where there was progress. An end that names a version
+-- which was not delivered under the hold changes nothing; a hold of an older program,
+-- of which that is not known, is bounded by the head of its stream, which only grows,
+-- so that one from before a wait does no harm.
+-- Rows are locked first, and
 -- the time is looked at afterwards. Answers those that are recorded,
 -- now or, where the answer to it was lost, before.
 -- The same text serves one who waits for the rows and one who does not: for the
@@ -23,12 +27,12 @@ WITH a AS MATERIALIZED (
      ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
     SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.blocked,
-           f.error, f.holder, f.epoch, f.until, f.updated_at, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.lease,
+           f.error, f.holder, f.epoch, f.until, f.updated_at, f.delivered, f.delivered_epoch, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.lease,
            a.error AS said, a.failing AS failed, a.now, (a.given OR a.error IS NOT NULL) AND a.done <= f.watermark AS stays
       FROM a
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.failing, x.failures, x.deaths, x.blocked,
-                  x.error, x.holder, x.epoch, x.until, x.updated_at
+                  x.error, x.holder, x.epoch, x.until, x.updated_at, x.delivered, x.delivered_epoch
              FROM {schema}.follow x
             WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
             LIMIT 1
@@ -47,6 +51,9 @@ WITH a AS MATERIALIZED (
            CASE WHEN cur.stays THEN cur.deaths ELSE 0 END, cur.updated_at
       FROM cur
      WHERE cur.epoch = cur.wanted AND cur.until > {now}
+       AND cur.done <= CASE WHEN cur.delivered_epoch = cur.epoch THEN cur.delivered
+                            ELSE coalesce((SELECT s.head FROM {schema}.stream s
+                                            WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.stream), cur.done) END
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
        SET watermark = excluded.watermark, holder = excluded.holder, until = excluded.until, failures = excluded.failures,
            deaths = excluded.deaths, failing = excluded.failing, error = excluded.error, due_at = excluded.due_at, rank = excluded.rank

@@ -1,5 +1,6 @@
 -- Takes streams on which a reaction has something to do, in the order of their
--- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. What others
+-- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
+-- counts as delivered, unless reactions.deliver says less. What others
 -- are taking is skipped. Streams on which somebody has died are taken apart from
 -- the others: whoever they kill then has nothing else in hand that could be
 -- blamed. Rows are found again by their place, as in tasks.take. Who knows another
@@ -35,7 +36,8 @@ WITH due AS MATERIALIZED (
      WHERE c.nth <= c.room AND c.shard + 0 = $1 -- few, for the planner
 )
 UPDATE {schema}.follow f
-   SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms', updated_at = {now}
+   SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms', updated_at = {now},
+       delivered = f.due, delivered_epoch = f.epoch + 1
   FROM due
  WHERE f.ctid = due.place AND f.shard = due.shard AND f.workspace = due.workspace
    AND f.holder IS NULL

@@ -1,6 +1,9 @@
 -- Ends holds, or what was done under them so far: moves the watermarks on and,
 -- unless they are to be kept, frees the rows. With an error it counts a failure,
--- the first one of its event where there was progress. Answers those that are
+-- the first one of its event where there was progress. An end that names a version
+-- which was not delivered under the hold changes nothing; a hold of an older program,
+-- of which that is not known, is bounded by the head of its stream.
+-- Answers those that are
 -- recorded, now or, where the answer to it was lost, before.
 -- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
@@ -29,7 +32,10 @@ UPDATE holdfast_follow AS f
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch
-   AND (f.until > q.now
+   AND ((f.until > q.now
+         AND q.done <= CASE WHEN f.delivered_epoch = f.epoch THEN f.delivered
+                            ELSE coalesce((SELECT s.head FROM holdfast_stream AS s
+                                            WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), q.done) END)
         OR (NOT q.must AND f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
             AND CASE WHEN q.error IS NULL THEN f.failures = 0 ELSE f.failing = q.failing AND f.error = q.error END))
 RETURNING workspace, reaction, stream, epoch, failures, due_at, 0

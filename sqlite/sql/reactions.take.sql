@@ -1,5 +1,6 @@
 -- Takes streams on which a reaction has something to do, in the order of their
--- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. Streams on
+-- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
+-- counts as delivered, unless reactions.deliver says less. Streams on
 -- which somebody has died are taken apart from the others: whoever they kill then
 -- has nothing else in hand that could be blamed. Who knows another definition of a
 -- reaction than the one registered takes nothing of it.
@@ -69,7 +70,7 @@ WITH due AS MATERIALIZED (
          LIMIT +?6)
 )
 UPDATE holdfast_follow AS f
-   SET holder = ?4, epoch = f.epoch + 1, until = {now} + due.lease, updated_at = {now}
+   SET holder = ?4, epoch = f.epoch + 1, until = {now} + due.lease, updated_at = {now}, delivered = f.due, delivered_epoch = f.epoch + 1
   FROM due
  WHERE f.shard = ?1 AND f.workspace = due.workspace AND f.reaction = due.reaction AND f.stream = due.stream
    AND f.holder IS NULL

@@ -1,0 +1,212 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+const notDelivered = "NOT_DELIVERED"
+
+// acks acknowledges several, and returns the results as "stream status delivered".
+func (d *door) acks(reaction string, all ...wire.Ack) (told []string) {
+	d.t.Helper()
+	var done struct {
+		Results []struct {
+			Stream, Status string
+			Delivered      *int64
+		}
+	}
+	d.want(d.ask("POST", "reactions/"+reaction+"/ack", wire.Acks{Acks: all}, &done), 200, "")
+	for _, r := range done.Results {
+		one := r.Stream + " " + r.Status
+		if r.Delivered != nil {
+			one += fmt.Sprint(" ", *r.Delivered)
+		}
+		told = append(told, one)
+	}
+	return told
+}
+
+func wantTold(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// wantShown claims a stream that must be shown from one version to another, and returns the lease.
+func (d *door) wantShown(reaction, name string, from, to int64) wire.Lease {
+	d.t.Helper()
+	all := d.lease(reaction, 1)
+	if len(all) != 1 || all[0].Stream != name || len(all[0].Events) == 0 {
+		d.t.Fatalf("claimed %+v, want %s from %d to %d", all, name, from, to)
+	}
+	if shown := all[0].Events; shown[0].Version != from || shown[len(shown)-1].Version != to {
+		d.t.Errorf("%s is shown from %d to %d, want %d to %d", name, shown[0].Version, shown[len(shown)-1].Version, from, to)
+	}
+	return all[0]
+}
+
+// TestAnAckGoesNoFurtherThanItsLease verifies that an ack of a version that the lease did not show, because it
+// shows a part of a long stream, because the event was appended after the claim, or because it is not there yet,
+// is refused with a code of its own; that the lease stands, is renewed and acknowledged all the same; and that
+// every event is shown.
+func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		d.append("s", 150)
+		l := d.wantShown("r", "s", 0, 99)
+		for _, beyond := range []int64{100, 149, 150, 1000, 1<<62 + 1} {
+			wantTold(t, "of 100 shown", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: beyond}), "s "+notDelivered+" 99")
+		}
+		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, LeaseMs: 120_000}, nil), 200, "")
+		wantTold(t, "after a renewal", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 100}), "s "+notDelivered+" 99")
+		if more := d.lease("r", 1); len(more) != 0 {
+			t.Fatalf("the lease did not stand: %+v", more)
+		}
+		wantTold(t, "in between", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 40}), "s acked")
+		wantTold(t, "under the lease that was ended so", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 99}), "s LEASE_LOST")
+
+		l = d.wantShown("r", "s", 41, 140)
+		wantTold(t, "at the last", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 140}), "s acked")
+		wantTold(t, "again", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 140}), "s acked")
+
+		l = d.wantShown("r", "s", 141, 149)
+		d.append("s", 2)
+		d.append("other", 1)
+		d.lease("r", 1) // gathers the marks of both
+		wantTold(t, "appended after the claim", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 150}), "s "+notDelivered+" 149")
+		wantTold(t, "below", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 10}), "s acked")
+		l = d.wantShown("r", "s", 141, 151)
+		wantTold(t, "the rest", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 151}), "s acked")
+	})
+}
+
+// TestAnAckBeyondLeavesTheOthersOfItsCall verifies that of several acks in one call, some of which are refused,
+// the others stand, also under an Idempotency-Key, where the same answer comes again.
+func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+		epochs := map[string]int64{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			d.append(name, 2)
+			d.want(d.ask("POST", "streams/"+name+"/events", wire.Append{Events: []wire.NewEvent{{Name: "unwanted"}}}, nil), 201, "")
+			l := d.wantShown("r", name, 0, 1)
+			epochs[name] = l.Epoch
+		}
+		call := []wire.Ack{{Stream: "a", Epoch: epochs["a"], Version: 1}, {Stream: "b", Epoch: epochs["b"], Version: 7},
+			{Stream: "c", Epoch: epochs["c"] + 1, Version: 1}, {Stream: "d", Epoch: epochs["d"], Version: 0}, {Stream: "e", Epoch: 1, Version: 9}}
+		want := []string{"a acked", "b " + notDelivered + " 1", "c LEASE_LOST", "d acked", "e LEASE_LOST"}
+		d.header.Set("Idempotency-Key", "k")
+		wantTold(t, "under a key", d.acks("r", call...), want...)
+		wantTold(t, "replayed", d.acks("r", call...), want...)
+		d.header.Del("Idempotency-Key")
+		wantTold(t, "again", d.acks("r", call...), want...)
+		wantTold(t, "mended", d.acks("r", wire.Ack{Stream: "b", Epoch: epochs["b"], Version: 1}, wire.Ack{Stream: "c", Epoch: epochs["c"], Version: 1}), "b acked", "c acked")
+		d.wantShown("r", "d", 1, 1)
+		if more := d.lease("r", 9); len(more) != 0 {
+			t.Errorf("left is %+v", more)
+		}
+	})
+}
+
+// TestALateAckIsLostHoweverFarItGoes verifies that who has lost a lease is told that, also of a version that it did
+// not show, and that what the next holder was shown counts for the next holder alone; and that repairs beside a
+// held lease change nothing of that.
+func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		d.append("s", 120)
+		first := d.wantShown("r", "s", 0, 99)
+		for _, how := range []string{"unblock", "skip", "reset"} {
+			d.want(d.ask("POST", "reactions/r/"+how, `{}`, nil), 200, "")
+		}
+		wantTold(t, "beside repairs", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Version: 100}), "s "+notDelivered+" 99")
+		holdfasttest.Advance(t, d.engine, 3*time.Minute)
+		wantTold(t, "it has run out", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Version: 119}), "s LEASE_LOST")
+		d.engine.Round(context.Background())
+		second := d.wantShown("r", "s", 0, 99)
+		wantTold(t, "another has it", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Version: 99}), "s LEASE_LOST")
+		wantTold(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Version: 99}), "s acked")
+		third := d.wantShown("r", "s", 100, 119)
+		holdfasttest.Advance(t, d.engine, 3*time.Minute)
+		d.want(d.ask("POST", "reactions/r/reset", `{}`, nil), 200, "") // it has run out, and may be
+		wantTold(t, "it was reset", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch, Version: 119}), "s LEASE_LOST")
+		wantTold(t, "the epoch of the repair is nobody's", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch + 1, Version: 119}), "s LEASE_LOST")
+		fourth := d.wantShown("r", "s", 0, 99)
+		wantTold(t, "what was shown before the reset", d.acks("r", wire.Ack{Stream: "s", Epoch: fourth.Epoch, Version: 119}), "s "+notDelivered+" 99")
+	})
+}
+
+// TestATaskThatWasNotGivenOutCannotBeEnded verifies that a worker who names a later event of the stream that it
+// holds can neither complete nor fail nor renew it, and that its own task stands.
+func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+		retries, block := 0, false
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"n"}, Handler: "Mail", MaxRetries: &retries, BlockOnError: &block}, nil), 201, "")
+		d.append("s", 4)
+		for version := range int64(4) {
+			task := d.one("Mail")
+			if task.Context.Event.Version != version {
+				t.Fatalf("took %+v, want version %d", task.Context.Event, version)
+			}
+			for later := version + 1; later < 4; later++ {
+				id := hold.ID("rct_", "mail", "s", fmt.Sprint(later), "0")
+				p := d.want(d.ask("POST", "tasks/"+id+"/complete", wire.CompleteTask{Epoch: task.Epoch}, nil), 409, fault.NotDelivered)
+				if fmt.Sprint(p.Fields["delivered"]) != fmt.Sprint(version) {
+					t.Errorf("delivered is %v, want %d", p.Fields["delivered"], version)
+				}
+				d.want(d.ask("POST", "tasks/"+id+"/fail", wire.FailTask{Epoch: task.Epoch, Message: "no"}, nil), 409, fault.NotDelivered)
+				d.want(d.ask("POST", "tasks/"+id+"/renew", wire.Renew{Epoch: task.Epoch}, nil), 409, fault.NotDelivered)
+				d.want(d.ask("POST", "tasks/"+id+"/complete", wire.CompleteTask{Epoch: task.Epoch + 1}, nil), 409, fault.LeaseLost)
+			}
+			d.want(d.ask("POST", "tasks/"+task.ID+"/complete", wire.CompleteTask{Epoch: task.Epoch}, nil), 200, "")
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row somebody else has for a moment, as those who
+// gather marks do under plain appends, waits and is acked, with and without a key, and that acks beside it do not.
+func TestAnAckWaitsForItsRow(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(url)), httpapi.Options{NoKeys: true})
+	d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+	for _, key := range []string{"", "k"} {
+		d.append("s", 1)
+		d.append("t", 1)
+		var acks []wire.Ack
+		for _, l := range d.lease("r", 2) {
+			acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Version: l.Events[0].Version})
+		}
+		var done wire.Acked
+		headers := []string{"Idempotency-Key", key}
+		if key == "" {
+			headers = nil
+		}
+		storetest.Queue(t, url, `SELECT 1 FROM holdfast.follow WHERE stream = 's' FOR UPDATE`, nil, func() {
+			if at := d.position("r", "t"); key == "" && at.LeasedBy != "" {
+				t.Errorf("the other waited: %+v", at)
+			}
+		}, func() error {
+			if resp := d.ask("POST", "reactions/r/ack", wire.Acks{Acks: acks}, &done, headers...); resp.StatusCode != 200 {
+				return errors.New(textOf(resp))
+			}
+			return nil
+		})
+		if len(done.Results) != 2 || done.Results[0].Status != "acked" || done.Results[1].Status != "acked" {
+			t.Errorf("acked %+v", done)
+		}
+	}
+}

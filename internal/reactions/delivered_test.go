@@ -1,0 +1,259 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// ask claims a stream of the reaction r by hand, with up to limit events.
+func ask(ctx context.Context, d holdfast.Doer, limit int) ([]*reactions.Lease, error) {
+	x, err := reactions.Get(ctx, d, "r")
+	if err != nil {
+		return nil, err
+	}
+	return reactions.TakeAsked(ctx, d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: "hand", Limit: 1, Lease: time.Minute, Events: limit})
+}
+
+// asked claims the one stream there is, which must be shown from one version to another.
+func asked(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactions.Lease {
+	t.Helper()
+	all, err := ask(context.Background(), d, limit)
+	if err != nil || len(all) != 1 || len(all[0].Events) == 0 {
+		t.Fatalf("claimed %+v, %v", all, err)
+	}
+	if shown := all[0].Events; shown[0].Version != from || shown[len(shown)-1].Version != to {
+		t.Errorf("shown is %d to %d, want %d to %d", shown[0].Version, shown[len(shown)-1].Version, from, to)
+	}
+	return all[0]
+}
+
+// acks acknowledges a version by hand, and returns the code of the refusal.
+func acks(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version int64) (fault.Code, error) {
+	at := store.Place{Shard: l.Shard, Workspace: l.Workspace}
+	refused, err := reactions.AckAsked(ctx, d, []reactions.End{{Lease: reactions.ByHand(at, l.Reaction, l.Stream, l.Epoch), Done: version}})
+	if err != nil || refused[0] == nil {
+		return "", err
+	}
+	return refused[0].Code, nil
+}
+
+func wantAck(t *testing.T, what string, d holdfast.Doer, l *reactions.Lease, version int64, want fault.Code) {
+	t.Helper()
+	if code, err := acks(context.Background(), d, l, version); err != nil || code != want {
+		t.Errorf("%s: an ack of %d is answered %q, %v; want %q", what, version, code, err, want)
+	}
+}
+
+// TestCrashOfAnAckByHand verifies that a stream which is claimed by hand, two events at a time, with an ack beyond
+// each lease, is handled without a gap to its end wherever a fault strikes, and that no ack beyond is accepted.
+func TestCrashOfAnAckByHand(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: handleByHand, Recover: janitorOnce, Check: handledWithoutGap})
+}
+
+const lastByHand = 4
+
+func handleByHand(ctx context.Context, hf *holdfast.Engine) error {
+	if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+		return err
+	}
+	_, err := stream.Append(ctx, hf, "s", stream.None, slices.Repeat([]stream.Event{{Name: "e"}}, lastByHand+1)...)
+	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+		return err
+	}
+	if err := janitorOnce(ctx, hf); err != nil { // a try before this one may have left a lease
+		return err
+	}
+	for {
+		all, err := ask(ctx, hf, 2)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		if err := handleLease(ctx, hf, all[0]); err != nil {
+			return err
+		}
+	}
+}
+
+// handleLease notes what a lease shows and acknowledges it, after an ack beyond it.
+func handleLease(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error {
+	note := func(name, what string) error {
+		_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: what})
+		return err
+	}
+	if l.Handled() < lastByHand {
+		code, err := acks(ctx, hf, l, lastByHand)
+		if err == nil && code != fault.NotDelivered {
+			err = note("bad", fmt.Sprintf("beyond %d: %q", l.Handled(), code))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range l.Events {
+		if err := note("out", strconv.FormatInt(e.Version, 10)); err != nil {
+			return err
+		}
+	}
+	code, err := acks(ctx, hf, l, l.Events[len(l.Events)-1].Version)
+	if err == nil && code != "" {
+		err = fault.Of(code)
+	}
+	return err
+}
+
+func handledWithoutGap(ctx context.Context, hf *holdfast.Engine) error {
+	bad, err := stream.Read(ctx, hf, "bad", 0, 0)
+	if err != nil || len(bad) > 0 {
+		return fmt.Errorf("%+v, %w", bad, err)
+	}
+	out, err := stream.Read(ctx, hf, "out", 0, 0)
+	if err != nil {
+		return err
+	}
+	last := -1
+	for _, e := range out {
+		version, err := strconv.Atoi(e.Name)
+		if err != nil || version > last+1 {
+			return fmt.Errorf("after %d came %q", last, e.Name)
+		}
+		last = max(last, version)
+	}
+	p, err := reactions.Stands(ctx, hf, "r", "s")
+	if err != nil || last != lastByHand || p.Watermark != lastByHand || p.Holder != "" || p.Blocked {
+		return fmt.Errorf("handled up to %d; it stands at %+v, %w", last, p, err)
+	}
+	return nil
+}
+
+// TestALeaseOfAnOlderProgramAcksAsItDid verifies that a lease that was taken before the upgrade, or by an older program
+// beside this one, is acknowledged up to the end of its stream and no further.
+func TestALeaseOfAnOlderProgramAcksAsItDid(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		follow := "holdfast_follow"
+		if s.postgres() {
+			follow = "holdfast.follow"
+		}
+		hf := s.open(t)
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b", "c", "d")
+
+		l := asked(t, hf, 2, 0, 1)
+		s.must(t, hf, `UPDATE `+follow+` SET delivered = -1, delivered_epoch = 0`) // as the migration leaves it
+		wantAck(t, "before the upgrade", hf, l, 4, fault.NotDelivered)
+		wantAck(t, "before the upgrade", hf, l, 2, "")
+
+		l = asked(t, hf, 1, 3, 3)
+		wantAck(t, "by this program", hf, l, 4, fault.NotDelivered)
+		emit(t, hf, "s", "e")
+		s.must(t, hf, `UPDATE `+follow+` SET epoch = epoch + 1`) // what an older program's take does
+		l.Epoch++
+		wantAck(t, "beside an older program", hf, l, 5, fault.NotDelivered)
+		wantAck(t, "beside an older program", hf, l, 4, "")
+		if all, err := ask(context.Background(), hf, 9); err != nil || len(all) != 0 {
+			t.Errorf("left is %+v, %v", all, err)
+		}
+	})
+}
+
+// struck is an engine that is struck before or after each of some commands.
+type struck struct {
+	*holdfast.Engine
+	verb          string
+	before, after func() error
+}
+
+func (s *struck) Do(ctx context.Context, c store.Command) error {
+	if c.Decl().Name != s.verb {
+		return s.Engine.Do(ctx, c)
+	}
+	if err := s.before(); err != nil {
+		return err
+	}
+	return errors.Join(s.Engine.Do(ctx, c), s.after())
+}
+
+// TestALeaseThatIsNotToldOf verifies that a server that fails before or after it notes what it delivers, or loses
+// the lease meanwhile, tells of no lease, and that the next claim shows everything.
+func TestALeaseThatIsNotToldOf(t *testing.T) {
+	down := func() error { return fault.New(fault.Unavailable, "down") }
+	for name, strike := range map[string]func(lapse func() error) (before, after func() error){
+		"before": func(func() error) (func() error, func() error) { return once(down), once(nil) },
+		"after":  func(func() error) (func() error, func() error) { return once(nil), once(down) },
+		"lost":   func(lapse func() error) (func() error, func() error) { return once(lapse), once(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+				ctx := context.Background()
+				enlist(t, hf, "r")
+				emit(t, hf, "s", "a", "b", "c")
+				lapse := func() error {
+					holdfasttest.Advance(t, hf, time.Hour)
+					_, err := reactions.SweepAll(ctx, hf, func([]string) {})
+					return err
+				}
+				x := &struck{Engine: hf, verb: "reactions.deliver"}
+				x.before, x.after = strike(lapse)
+				all, err := ask(ctx, x, 2)
+				if name == "lost" { // it is taken again
+					if err != nil || len(all) != 1 || all[0].Attempt() != 2 {
+						t.Fatalf("claimed %+v, %v", all, err)
+					}
+					wantAck(t, "of the second take", hf, all[0], 2, fault.NotDelivered)
+					return
+				}
+				if fault.CodeOf(err) != fault.Unavailable || len(all) != 0 {
+					t.Fatalf("claimed %+v, %v", all, err)
+				}
+				if err := lapse(); err != nil {
+					t.Fatal(err)
+				}
+				l := asked(t, hf, 9, 0, 2)
+				wantAck(t, "of the next claim", hf, l, 2, "")
+			})
+		})
+	}
+}
+
+// TestAnAckThatWaitedIsJudgedByTheRow verifies on PostgreSQL that an ack which waited for its row is judged by what
+// was delivered, and under which epoch, as that is then: one who gathers marks beside it has delivered nothing.
+func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
+	t.Parallel()
+	s := site{url: holdfasttest.PostgreSQL(t)}
+	hf := s.open(t)
+	enlist(t, hf, "r")
+	emit(t, hf, "s", "a", "b", "c")
+	l := asked(t, hf, 2, 0, 1)
+	for _, c := range []struct {
+		change string
+		want   fault.Code
+	}{
+		{`UPDATE holdfast.follow SET due = due + 5`, fault.NotDelivered},
+		{`UPDATE holdfast.follow SET epoch = epoch + 1, delivered = 9, delivered_epoch = epoch + 1`, fault.LeaseLost},
+	} {
+		err := errors.Join(storetest.Queue(t, s.url, c.change, nil, nil, func() error {
+			code, err := acks(context.Background(), hf, l, 2)
+			if err == nil && code != c.want {
+				err = fmt.Errorf("the ack is answered %q, want %q", code, c.want)
+			}
+			return err
+		})...)
+		if err != nil {
+			t.Errorf("%s: %v", c.change, err)
+		}
+	}
+	s.must(t, hf, `UPDATE holdfast.follow SET due = 2, delivered = 2, holder = NULL, until = NULL`)
+}

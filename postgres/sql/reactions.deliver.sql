@@ -1,0 +1,33 @@
+-- Notes up to which version events are delivered under leases that have just been
+-- taken, before anybody is told of them. Answers those that are noted: the others were lost.
+-- It waits for its rows, in the order of their keys.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined:
+-- each row is looked up by its key, and changed by way of its conflict.
+-- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
+-- r: reaction, s: stream, e: epoch, v: the last version that is delivered}
+WITH a AS MATERIALIZED (
+    SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch,
+           (q.item ->> 'v')::bigint AS delivered
+      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+     WHERE $2::text IS NOT NULL
+     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
+), cur AS MATERIALIZED (
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.epoch, f.until, f.updated_at,
+           a.epoch AS wanted, a.delivered
+      FROM a
+     CROSS JOIN LATERAL (
+           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.epoch, x.until, x.updated_at
+             FROM {schema}.follow x
+            WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
+            LIMIT 1
+              FOR UPDATE) AS f
+)
+INSERT INTO {schema}.follow AS f
+    (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at, delivered)
+SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, cur.watermark, cur.due, cur.due_at, cur.rank, cur.epoch, cur.updated_at, cur.delivered
+  FROM cur
+ WHERE cur.epoch = cur.wanted AND cur.until > {now}
+ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
+   SET delivered = excluded.delivered, delivered_epoch = excluded.epoch
+ WHERE f.epoch = excluded.epoch
+RETURNING f.workspace, f.reaction, f.stream, f.epoch
