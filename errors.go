@@ -22,6 +22,9 @@ var (
 	// ErrKeyMismatch is returned when a key was used before, for something
 	// else. Its fact differs says what.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
+	// ErrKeyInFlight is returned when a request with the same key is being
+	// worked on. Repeat it a little later.
+	ErrKeyInFlight = fault.Of(fault.KeyInFlight)
 )
 
 // Errors of steps and claims.

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tasks"
@@ -132,6 +133,8 @@ func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
 		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context) (int, error) { return scopes.SweepAll(ctx, e) },
 	}, {
 		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
+	}, {
+		Name: "requests", Needs: []wake.Need{{Kind: wake.OldRequest}}, Run: func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, e) },
 	}}}
 	if keep > 0 {
 		pruner := &history.Pruner{Keep: keep}

@@ -30,7 +30,6 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
 	"github.com/holdfast-go/holdfast/internal/keys"
-	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -132,7 +131,6 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.runRoutes()
 	a.approvalRoutes()
 	a.openapi = sync.OnceValue(a.document31)
-	engine.Sweep("requests", func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, engine) }, wake.Need{Kind: wake.OldRequest})
 	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a

@@ -8,19 +8,28 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/requests"
 )
 
-// keptHeaders are those that a replay has too. The rest is of the moment, or of the
-// connection.
-var keptHeaders = []string{"Content-Type", "Location", "ETag"}
+// notKept are the headers that a replay does not have: they are of the moment, of the
+// connection, or the secret of the client that got them first.
+var notKept = []string{
+	"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", replayedHeader, answerHeader,
+}
+
+// ofBody are the headers that say something of a body, and go with it.
+var ofBody = []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Range", "Content-Disposition"}
 
 // answer is what is kept of an answer.
 type answer struct {
-	Header   map[string]string `json:"header,omitempty"`
+	Headers  http.Header       `json:"headers,omitempty"`
+	Header   map[string]string `json:"header,omitempty"` // of an answer that an earlier version kept
 	Body     []byte            `json:"body,omitempty"`
 	TooLarge bool              `json:"tooLarge,omitempty"` // the body was not kept
 }
@@ -30,6 +39,7 @@ type answer struct {
 type buffer struct {
 	w      http.ResponseWriter
 	limit  int64
+	before http.Header // as the handler found it
 	header http.Header // what the handler sets
 	sent   http.Header // as it was when the status was written
 	status int
@@ -38,7 +48,7 @@ type buffer struct {
 }
 
 func newBuffer(w http.ResponseWriter, limit int64) *buffer {
-	return &buffer{w: w, limit: limit, header: w.Header().Clone()}
+	return &buffer{w: w, limit: limit, before: w.Header().Clone(), header: w.Header().Clone()}
 }
 
 func (b *buffer) Header() http.Header {
@@ -74,6 +84,17 @@ func (b *buffer) Write(p []byte) (int, error) {
 		return b.w.Write(p)
 	}
 	return b.body.Write(p)
+}
+
+// Flush sends what was passed on. An answer that is held back stays so: the client gets
+// it when it is recorded.
+func (b *buffer) Flush() {
+	if b.status == 0 {
+		b.WriteHeader(http.StatusOK)
+	}
+	if b.passed {
+		_ = http.NewResponseController(b.w).Flush() // what cannot flush sends it in the end
+	}
 }
 
 // finish makes the answer whole when the handler has returned.
@@ -122,19 +143,28 @@ func (b *buffer) kept() []byte {
 	if a.TooLarge {
 		a.Body = nil
 	}
-	for _, name := range keptHeaders {
-		if v := b.sent.Get(name); v != "" {
-			if a.Header == nil {
-				a.Header = make(map[string]string)
-			}
-			a.Header[name] = v
-		}
-	}
+	a.Headers = keptOf(b.sent, b.before)
 	text, err := json.Marshal(a)
 	if err != nil { // strings and bytes: it does not fail
 		panic(err)
 	}
 	return text
+}
+
+// keptOf are the headers that a handler set and that a replay has too.
+func keptOf(sent, before http.Header) http.Header {
+	drop := slices.Clone(notKept)
+	for _, v := range sent.Values("Connection") {
+		for name := range strings.SplitSeq(v, ",") {
+			drop = append(drop, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	kept := sent.Clone()
+	maps.DeleteFunc(kept, func(name string, v []string) bool {
+		was, there := before[name]
+		return there && slices.Equal(v, was) || slices.Contains(drop, http.CanonicalHeaderKey(name)) || strings.HasPrefix(name, http.TrailerPrefix)
+	})
+	return kept
 }
 
 // replay answers what was answered before.
@@ -146,12 +176,15 @@ func (g *guard) replay(w http.ResponseWriter, r *http.Request, q requests.Reques
 	}
 	h := w.Header()
 	h.Set(replayedHeader, "true")
+	maps.Copy(h, a.Headers)
 	for name, v := range a.Header {
 		h.Set(name, v)
 	}
 	if why := lost(q, a); why != "" {
 		h.Set(answerHeader, why)
-		h.Del("Content-Type")
+		for _, name := range ofBody {
+			h.Del(name)
+		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

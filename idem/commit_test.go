@@ -60,7 +60,7 @@ func TestCommit(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			fmt.Fprint(w, "tea")
 		}}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		first := call{key: "k"}.to(h)
 		wantStatus(t, first, http.StatusTeapot)
 		wantReplay(t, call{key: "k"}.to(h), first)
@@ -88,7 +88,7 @@ func TestCommitFails(t *testing.T) {
 				w.WriteHeader(http.StatusConflict)
 			}
 		}}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		wantStatus(t, call{key: "k"}.to(h), 409)
 		wantEvents(t, hf, 0)
 		wantStatus(t, call{key: "k", body: "other"}.to(h), 200)
@@ -106,7 +106,7 @@ func TestCommitAndPanic(t *testing.T) {
 			}
 			panic(http.ErrAbortHandler)
 		}}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		func() {
 			defer func() { _ = recover() }()
 			call{key: "k"}.to(h)
@@ -141,7 +141,7 @@ func TestCommitTooLate(t *testing.T) {
 				wantCode(t, order(r.Context()), fault.LeaseLost)
 				w.WriteHeader(http.StatusConflict)
 			}
-			h = wrapped(hf, c, idem.Options{})
+			h = wrapped(hf, c, idem.Options{SharedKeys: true})
 			wantStatus(t, call{key: key}.to(h), 409)
 			wantStatus(t, call{key: key}.to(h), 200)
 			wantRuns(t, c, 2)
@@ -160,7 +160,7 @@ func TestCommitAtOnce(t *testing.T) {
 				t.Errorf("%d commits: %v", won, errors.Join(lost...))
 			}
 		}}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		holdfasttest.Race(t, 20, func(int) error {
 			if w := (call{key: "k"}).to(h); w.Code != 200 && w.Code != 409 {
 				t.Errorf("the answer is %d %s", w.Code, w.Body)
@@ -196,7 +196,7 @@ func (c *crashing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *crashing) do(ctx context.Context, hf *holdfast.Engine) error {
 	w := httptest.NewRecorder()
-	idem.Middleware(hf, idem.Options{})(c).ServeHTTP(w, call{key: "k"}.request(ctx))
+	idem.Middleware(hf, idem.Options{SharedKeys: true})(c).ServeHTTP(w, call{key: "k"}.request(ctx))
 	if w.Code == http.StatusConflict { // it waits, as it is told
 		after, err := strconv.Atoi(w.Header().Get("Retry-After"))
 		if err == nil {

@@ -13,12 +13,13 @@ import (
 // flight is a request while its handler runs. One without a key has its engine
 // alone.
 type flight struct {
-	engine           *holdfast.Engine
-	lease            time.Duration
-	workspace        string
-	key, fingerprint string
-	holder           string
-	epoch            int64
+	*requests.Flight // nil without a key
+
+	engine    *holdfast.Engine
+	lease     time.Duration
+	workspace string
+	holder    string
+	epoch     int64
 
 	mu    sync.Mutex // held for the whole of a Commit
 	ended bool
@@ -32,7 +33,30 @@ type flight struct {
 type flightKey struct{}
 
 func within(ctx context.Context, f *flight) context.Context {
-	return context.WithValue(ctx, flightKey{}, f)
+	return requests.InFlight(context.WithValue(ctx, flightKey{}, f), f.Flight)
+}
+
+// fence refuses to begin an operation for a request that another may have by now. In
+// another engine's transaction there is nothing to ask.
+func (q *flight) fence(ctx context.Context, tx holdfast.Tx) error {
+	if tx.Places() != q.engine.Port().Places {
+		return nil
+	}
+	return q.extend(holdfast.InWorkspace(ctx, q.workspace), tx)
+}
+
+// release lets go of the key of a request that was refused. Where an operation stands that
+// the handler began, the key stays this request's, which may be sent again at once: another
+// is refused under it.
+func (q *flight) release(ctx context.Context) error {
+	if !q.Stands() {
+		return requests.Free(ctx, q.engine, q.Key, q.epoch)
+	}
+	_, err := requests.Renew(ctx, q.engine, q.Key, q.epoch, time.Millisecond)
+	if fault.CodeOf(err) == fault.LeaseLost { // it has expired already
+		return nil
+	}
+	return err
 }
 
 // Commit runs f in a transaction that also marks the request of the context as
@@ -50,7 +74,7 @@ func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) err
 	if !ok {
 		return fault.New(fault.Internal, "idem.Commit is used outside of a handler of idem.Middleware")
 	}
-	if q.key == "" {
+	if q.Flight == nil {
 		return q.engine.Update(ctx, f)
 	}
 	q.mu.Lock()
@@ -62,7 +86,7 @@ func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) err
 	q.set(true, done)
 	defer func() { q.set(false, done) }()
 	err := q.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if err := requests.Commit(holdfast.InWorkspace(ctx, q.workspace), tx, q.key, q.epoch); err != nil {
+		if err := q.Flight.Commit(holdfast.InWorkspace(ctx, q.workspace), tx, q.epoch); err != nil {
 			return err
 		}
 		return f(ctx, tx)
@@ -86,11 +110,13 @@ func (q *flight) committed() bool {
 
 // renew extends the hold. One that a Commit has ended, or is ending, is not lost: a
 // renewal that waited for the transaction finds no hold afterwards.
-func (q *flight) renew(ctx context.Context) error {
+func (q *flight) renew(ctx context.Context) error { return q.extend(ctx, q.engine) }
+
+func (q *flight) extend(ctx context.Context, d holdfast.Doer) error {
 	if q.committed() {
 		return nil
 	}
-	_, err := requests.Renew(ctx, q.engine, q.key, q.epoch, q.lease)
+	_, err := requests.Renew(ctx, d, q.Key, q.epoch, q.lease)
 	q.state.Lock()
 	defer q.state.Unlock()
 	if q.state.committing || q.state.committed {

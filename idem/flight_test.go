@@ -20,7 +20,7 @@ func TestRenew(t *testing.T) {
 		if err != nil || !mine {
 			t.Fatal(err)
 		}
-		f := &flight{engine: hf, lease: time.Minute, workspace: "default", key: "k", epoch: q.Epoch}
+		f := &flight{engine: hf, lease: time.Minute, workspace: "default", Flight: &requests.Flight{Key: "k"}, epoch: q.Epoch}
 		for range 3 {
 			holdfasttest.Advance(t, hf, 40*time.Second)
 			if err := f.renew(ctx); err != nil {
@@ -41,7 +41,7 @@ func TestRenew(t *testing.T) {
 		if err := f.renew(ctx); err != nil {
 			t.Errorf("after the commit: %v", err)
 		}
-		lost := &flight{engine: hf, lease: time.Minute, workspace: "default", key: "k", epoch: q.Epoch + 1}
+		lost := &flight{engine: hf, lease: time.Minute, workspace: "default", Flight: f.Flight, epoch: q.Epoch + 1}
 		if err := lost.renew(ctx); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("another's: %v", err)
 		}

@@ -1,7 +1,8 @@
 // Package idem keeps a request that is sent twice from being carried out twice. It
 // is net/http middleware for a program's own handlers:
 //
-//	mux.Handle("POST /orders", idem.Middleware(hf, idem.Options{})(orders))
+//	once := idem.Middleware(hf, idem.Options{Scope: userID})
+//	mux.Handle("POST /orders", once(orders))
 //
 // A client that gives a request an Idempotency-Key can send it again, with the same
 // key, whenever it has no answer. The handler runs for the first; those that come
@@ -11,8 +12,13 @@
 //     422, KEY_MISMATCH. Members of a JSON body may be in another order.
 //   - While the first is under way: 409, KEY_IN_FLIGHT, with Retry-After.
 //   - An answer with a status of 400 or more is not kept, and the key is free again:
-//     what refuses a request is taken to have changed nothing.
-//   - Answers are kept for 24 hours, with Content-Type, Location and ETag.
+//     what refuses a request is taken to have changed nothing. Where a step stands that
+//     the handler fired, the key stays with the request, which may be sent again.
+//   - Answers are kept for [Options].TTL, 24 hours by default, with the headers that the
+//     handler set, except Set-Cookie and those of the connection (Connection and what it
+//     names, Content-Length, Date, Keep-Alive, Trailer, Transfer-Encoding, Upgrade …).
+//     Headers that stood there before, such as a request's id, are those of the replay.
+//   - Keys belong to the user that [Options].Scope names: two users never meet.
 //   - GET, HEAD, OPTIONS and TRACE, and requests without a key, pass untouched.
 //
 // # What is promised
@@ -26,20 +32,29 @@
 // done, its client gets that answer, so that a key has one; if nobody has, its own,
 // marked Idempotency-Answer: unrecorded.
 //
-// A handler that writes through Holdfast can have more. What it writes in [Commit]
-// and the mark that its request is done are one transaction: it is written once,
-// whatever happens. A holder that was too late writes nothing there.
+// There are two ways to more. What a handler writes in [Commit] and the mark that its
+// request is done are one transaction: it is written once, whatever happens. A holder that
+// was too late writes nothing there. This is for what takes a [holdfast.Doer]: an append,
+// a new entity, a credit, a batch, the start of a run.
 //
-// An answer that was not kept is replayed as 204 No Content, with Location and ETag
-// if they are known, and says why in Idempotency-Answer: "lost", where a process died
-// after its Commit and before its answer was written, and the hold it had is over;
-// "too-large", where the answer
-// was over [Options].MaxAnswer. What was asked for is done in both cases: a client
-// that needs the answer asks for the thing itself.
+// A step that a handler fires or claims (package lifecycle), under the request's context,
+// belongs to the key, as it does over HTTP. The handler that is run again is answered
+// for the operation that it began before: done, with the entity as it is by now; failed;
+// pending or uncertain; or KEY_IN_FLIGHT while it is being worked on. An operation that was
+// released without effect is begun anew. Several steps of one handler are told apart by
+// lifecycle, entity, step and requester; the same one more than once, by its order. A holder
+// that was too late begins nothing. A step that an action fires in turn belongs to that
+// action's operation, and not to the key.
 //
-// The handler's answer is held back until it is recorded, so it can be neither
-// flushed nor hijacked, and has no trailers. One over MaxAnswer is passed on from
-// there, and recorded when the handler has returned.
+// An answer that was not kept is replayed as 204 No Content, with the headers that are
+// known, except those of the body, and says why in Idempotency-Answer: "lost", where a
+// process died after its Commit and before its answer was written, and the hold it had is
+// over; "too-large", where the answer was over [Options].MaxAnswer. What was asked for is
+// done in both cases: a client that needs the answer asks for the thing itself.
+//
+// The handler's answer is held back until it is recorded: Flush sends nothing before
+// that, and there are no trailers and no hijacking. An answer over MaxAnswer is passed on
+// from there, and flushed from there; it is recorded when the handler has returned.
 package idem
 
 import (
@@ -61,8 +76,8 @@ const (
 	answerHeader   = "Idempotency-Answer"
 )
 
-// Options say how requests are told apart and how much is kept of them. The zero
-// value is ready to use.
+// Options say how requests are told apart and how much is kept of them. Either Scope or
+// SharedKeys is required.
 type Options struct {
 	// Lease is how long a key is held without a renewal, and so how long it takes
 	// until the key of a process that died can be used again; the default is 30
@@ -78,10 +93,19 @@ type Options struct {
 	// Workspace tells the workspace of a request. The handler's context is in it,
 	// too. The default is the context's.
 	Workspace func(*http.Request) string
-	// Scope tells whose keys they are, the user's, say: keys of two scopes never
-	// meet. The default is one scope for all. Set it where clients do not trust
-	// each other, for who guesses a key and sends the same request gets the answer.
+	// Scope returns the id of the user whose request it is. Keys of two users never
+	// meet: without it, another user who sends the same key and body gets the first
+	// one's answer. It must be the same each time that the user sends the request: an
+	// account's id, never a token or a session, which changes between two tries. A
+	// request with a key for which it returns "" is refused: 401, AUTH_ERROR.
+	// It is required, unless SharedKeys is set.
 	Scope func(*http.Request) string
+	// SharedKeys says that all clients share their keys: for one that is alone, or
+	// where all may see each other's answers. It takes the place of Scope.
+	SharedKeys bool
+	// TTL is how long an answer is kept, and how long an operation is known that the
+	// handler began; the default is 24 hours. After that the request is a new one.
+	TTL time.Duration
 }
 
 func (o Options) orDefaults() Options {
@@ -100,8 +124,17 @@ func (o Options) orDefaults() Options {
 	if o.Header == "" {
 		o.Header = "Idempotency-Key"
 	}
-	if o.Scope == nil {
-		o.Scope = func(*http.Request) string { return "" }
+	if o.Scope == nil && !o.SharedKeys {
+		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's answers")
+	}
+	if o.Scope != nil && o.SharedKeys {
+		panic("idem: Options.Scope and Options.SharedKeys are both set: leave one out")
+	}
+	if o.TTL == 0 {
+		o.TTL = requests.TTL
+	}
+	if o.TTL < time.Second || o.TTL > 366*24*time.Hour {
+		panic(fmt.Sprintf("idem: Options.TTL is %s: it is a second to a year", o.TTL))
 	}
 	return o
 }
@@ -135,7 +168,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, err)
 		return
 	}
-	a := requests.TakeArgs{Key: f.key, Fingerprint: f.fingerprint, Holder: f.holder, Lease: g.Lease}
+	a := requests.TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: f.holder, Lease: g.Lease, TTL: g.TTL}
 	q, mine, err := requests.Take(r.Context(), g.engine, a)
 	switch {
 	case err != nil:
@@ -144,7 +177,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.epoch = q.Epoch
 		g.run(w, r, f)
 	default:
-		g.known(w, r, q, f.fingerprint)
+		g.known(w, r, q, f.Fingerprint)
 	}
 }
 
@@ -165,11 +198,16 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request, keys []string) (*f
 	if err := requests.CheckKey(keys[0]); err != nil {
 		return nil, err
 	}
+	scope := ""
+	if !g.SharedKeys {
+		if scope = g.Scope(r); scope == "" {
+			return nil, fault.New(fault.Auth, "nobody is known whose %s this is: sign in, or send the request without it", g.Header)
+		}
+	}
 	print, err := fingerprint(w, r, g.MaxBody)
-	return &flight{
-		engine: g.engine, lease: g.Lease, workspace: store.WorkspaceOf(r.Context()),
-		key: stored(g.Scope(r), keys[0]), fingerprint: print, holder: g.engine.Node() + "/" + store.NewID().String(),
-	}, err
+	f := &flight{engine: g.engine, lease: g.Lease, workspace: store.WorkspaceOf(r.Context()), holder: g.engine.Node() + "/" + store.NewID().String()}
+	f.Flight = &requests.Flight{Key: stored(scope, keys[0]), Fingerprint: print, TTL: g.TTL, Fence: f.fence}
+	return f, err
 }
 
 // known answers a request that somebody has sent before.
@@ -197,8 +235,9 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, f *flight) {
 	defer func() {
 		if !returned { // a panic, which goes on
 			k.Stop()
-			f.end()
-			g.free(r, f)
+			if !f.end() {
+				g.free(r, f)
+			}
 		}
 	}()
 	g.next.ServeHTTP(out, r.WithContext(within(ctx, f)))
@@ -222,7 +261,7 @@ func (g *guard) settle(w http.ResponseWriter, r *http.Request, f *flight, out *b
 	}
 	ctx, cancel := ending(r.Context())
 	defer cancel()
-	if q, lost := requests.Get(ctx, g.engine, f.key); lost == nil && q.State == requests.Done && q.Epoch != f.epoch && q.Fingerprint == f.fingerprint {
+	if q, lost := requests.Get(ctx, g.engine, f.Key); lost == nil && q.State == requests.Done && q.Epoch != f.epoch && q.Fingerprint == f.Fingerprint {
 		g.replay(w, r, q) // another was faster, and a key has one answer
 		return
 	}
@@ -237,23 +276,19 @@ func (g *guard) settle(w http.ResponseWriter, r *http.Request, f *flight, out *b
 func (g *guard) record(r *http.Request, f *flight, out *buffer) error {
 	ctx, cancel := ending(r.Context())
 	defer cancel()
-	write := requests.Finish
-	if f.committed() {
-		write = requests.Answer
-	}
-	err := write(ctx, g.engine, f.key, f.epoch, out.status, out.kept())
+	err := f.Finish(ctx, g.engine, f.epoch, f.committed(), out.status, out.kept())
 	if err != nil {
 		g.engine.Log().Warn("the answer of a request with a key was not recorded", "path", r.URL.Path, "error", err)
 	}
 	return err
 }
 
-// free gives the key back. If that fails, its hold runs out.
+// free releases the key. If that fails, its lease expires.
 func (g *guard) free(r *http.Request, f *flight) {
 	ctx, cancel := ending(r.Context())
 	defer cancel()
-	if err := requests.Free(ctx, g.engine, f.key, f.epoch); err != nil {
-		g.engine.Log().Warn("the key of a request was not freed: its hold runs out", "path", r.URL.Path, "error", err)
+	if err := f.release(ctx); err != nil {
+		g.engine.Log().Warn("the key of a request was not released: its lease expires", "path", r.URL.Path, "error", err)
 	}
 }
 

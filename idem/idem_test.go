@@ -134,7 +134,7 @@ func wantReplay(t *testing.T, w, of *httptest.ResponseRecorder) {
 func TestReplay(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		first := call{key: "k", body: "{}"}.to(h)
 		wantStatus(t, first, http.StatusCreated)
 		if first.Header().Get("Idempotency-Replayed") != "" || first.Header().Get("Set-Cookie") == "" {
@@ -165,7 +165,7 @@ func TestPass(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	h := wrapped(hf, c, idem.Options{})
+	h := wrapped(hf, c, idem.Options{SharedKeys: true})
 	for _, k := range []call{{}, {method: "GET", key: "k"}, {method: "HEAD", key: "k"}, {method: "OPTIONS", key: "k"}} {
 		for range 2 {
 			wantStatus(t, k.to(h), http.StatusOK)
@@ -179,7 +179,7 @@ func TestPass(t *testing.T) {
 func TestRefused(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	c := &counted{}
-	h := wrapped(hf, c, idem.Options{MaxBody: 10, Workspace: func(r *http.Request) string { return r.Header.Get("W") }})
+	h := wrapped(hf, c, idem.Options{SharedKeys: true, MaxBody: 10, Workspace: func(r *http.Request) string { return r.Header.Get("W") }})
 	in := http.Header{"W": {"w"}}
 	wantProblem(t, call{header: http.Header{"W": {"w"}, "Idempotency-Key": {"a", "a"}}}.to(h), 400, fault.Validation)
 	wantProblem(t, call{header: http.Header{"W": {"w"}, "Idempotency-Key": {""}}}.to(h), 400, fault.Validation)
@@ -197,7 +197,7 @@ func TestRefused(t *testing.T) {
 func TestMismatch(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	c := &counted{}
-	h := wrapped(hf, c, idem.Options{})
+	h := wrapped(hf, c, idem.Options{SharedKeys: true})
 	const doc = "application/json; charset=utf-8"
 	first := call{key: "k", path: "/orders?a=1", kind: doc, body: `{"a": 1, "b": {"d": 1.0, "c": [2]}}`}
 	wantStatus(t, first.to(h), http.StatusCreated)
@@ -230,7 +230,7 @@ func TestApart(t *testing.T) {
 	h := wrapped(hf, c, idem.Options{Scope: func(r *http.Request) string { return r.Header.Get("User") }})
 	n := int64(0)
 	for _, w := range []string{"one", "two"} {
-		for _, k := range []call{{key: "k"}, {key: "k", header: http.Header{"User": {"a"}}}, {key: "k", header: http.Header{"User": {"ak"}}}, {key: "kk", header: http.Header{"User": {"a"}}}} {
+		for _, k := range []call{{key: "k", header: http.Header{"User": {"k"}}}, {key: "k", header: http.Header{"User": {"a"}}}, {key: "k", header: http.Header{"User": {"ak"}}}, {key: "kk", header: http.Header{"User": {"a"}}}} {
 			n++
 			for range 2 {
 				got := k.in(holdfast.InWorkspace(context.Background(), w), h)
@@ -240,7 +240,9 @@ func TestApart(t *testing.T) {
 			}
 		}
 	}
+	wantProblem(t, call{key: "k"}.to(h), 401, fault.Auth) // nobody is known whose key it is
 	wantRuns(t, c, n)
+	wantStatus(t, call{}.to(h), http.StatusCreated)
 }
 
 // TestAtOnce verifies that of 20 equal requests at once one runs, and that the others
@@ -252,7 +254,7 @@ func TestAtOnce(t *testing.T) {
 			<-refused // so that some meet it under way
 			fmt.Fprintf(w, "order %d", n)
 		}}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		var under, replayed, ran atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(int) error {
 			w := call{key: "k"}.to(h)
@@ -292,7 +294,7 @@ func TestNotKept(t *testing.T) {
 				panic("by plan")
 			}
 		}}
-		h := wrapped(hf, c, idem.Options{})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		wantStatus(t, call{key: "k", body: "1"}.to(h), 422)
 		wantStatus(t, call{key: "k", body: "2"}.to(h), 500)
 		func() {
@@ -328,7 +330,7 @@ func TestTooLarge(t *testing.T) {
 			fmt.Fprint(w, "12345")
 		}
 	}}
-	h := wrapped(hf, c, idem.Options{MaxAnswer: 20})
+	h := wrapped(hf, c, idem.Options{SharedKeys: true, MaxAnswer: 20})
 	bad := call{key: "k", header: http.Header{"Bad": {"1"}}}.to(h)
 	wantStatus(t, bad, 400)
 	first := call{key: "k"}.to(h)
@@ -342,7 +344,7 @@ func TestTooLarge(t *testing.T) {
 		t.Error("the replay has no Location")
 	}
 	wantRuns(t, c, 2)
-	exact := wrapped(hf, &counted{then: func(w http.ResponseWriter, _ *http.Request, _ int64) { fmt.Fprint(w, strings.Repeat("x", 20)) }}, idem.Options{MaxAnswer: 20})
+	exact := wrapped(hf, &counted{then: func(w http.ResponseWriter, _ *http.Request, _ int64) { fmt.Fprint(w, strings.Repeat("x", 20)) }}, idem.Options{SharedKeys: true, MaxAnswer: 20})
 	kept := call{key: "e"}.to(exact)
 	wantReplay(t, call{key: "e"}.to(exact), kept)
 }
@@ -382,10 +384,10 @@ func TestOwnerIsGone(t *testing.T) {
 			<-end
 			fmt.Fprint(w, "late")
 		}}
-		go func() { ended <- call{key: "k"}.to(wrapped(gone, stuck, idem.Options{})) }()
+		go func() { ended <- call{key: "k"}.to(wrapped(gone, stuck, idem.Options{SharedKeys: true})) }()
 		<-begun
 		c := &counted{}
-		h := wrapped(lives, c, idem.Options{})
+		h := wrapped(lives, c, idem.Options{SharedKeys: true})
 		wantProblem(t, call{key: "k"}.to(h), 409, fault.KeyInFlight)
 		if err := gone.Close(); err != nil {
 			t.Fatal(err)
@@ -422,7 +424,7 @@ func TestLate(t *testing.T) {
 				}
 				fmt.Fprintf(w, "order %d", n)
 			}
-			h = wrapped(hf, c, idem.Options{})
+			h = wrapped(hf, c, idem.Options{SharedKeys: true})
 			late := call{key: key}.to(h)
 			if another {
 				wantReplay(t, late, first)
@@ -449,9 +451,9 @@ func TestLost(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		}}
-		h := wrapped(hf, c, idem.Options{Lease: 300 * time.Millisecond})
+		h := wrapped(hf, c, idem.Options{SharedKeys: true, Lease: 300 * time.Millisecond})
 		wantStatus(t, call{key: "k"}.to(h), 503)
-		wantStatus(t, call{key: "k"}.to(wrapped(hf, c, idem.Options{})), 200)
+		wantStatus(t, call{key: "k"}.to(wrapped(hf, c, idem.Options{SharedKeys: true})), 200)
 		wantRuns(t, c, 2)
 	})
 }
@@ -462,7 +464,7 @@ func TestServed(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "<html>%d %s %v", n, body, err)
 	}}
-	s := httptest.NewServer(wrapped(holdfasttest.Open(t), c, idem.Options{}))
+	s := httptest.NewServer(wrapped(holdfasttest.Open(t), c, idem.Options{SharedKeys: true}))
 	defer s.Close()
 	for _, replayed := range []string{"", "true"} {
 		r, err := http.NewRequest(http.MethodPatch, s.URL+"/x", strings.NewReader("body"))

@@ -36,6 +36,9 @@ const (
 // Claim takes the claim of a step and leaves the body to the caller, who ends it by
 // [Claim.Settle] or [Claim.Release]. Whoever does not is put back by the janitor. The
 // validation of the step is asked; its action is not run.
+//
+// In a handler of idem.Middleware the claim belongs to the key of the request, as in
+// [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
 func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
 	s, err := l.at(e)
 	if err != nil {
@@ -78,11 +81,17 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 	}
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
 		Requester: as, Input: a.input, Holder: cmp.Or(a.meta.Actor, s.engine.Node()), Lease: a.lease, Manual: true, Meta: a.meta}
-	t, _, err := s.take(ctx, args, steps, a)
-	if err != nil {
-		return nil, err
+	var t *attempt
+	_, err = s.tied(ctx, id, key, as, a, func(ctx context.Context) (e entities.Entity, err error) {
+		if t, e, err = s.take(ctx, args, steps, a); err != nil {
+			return e, err
+		}
+		return e, t.validated(ctx)
+	})
+	if err == nil && t == nil {
+		err = fault.New(fault.Conflict, "the claim that this request took before has ended: success").With("outcome", "success")
 	}
-	return t, t.validated(ctx)
+	return t, err
 }
 
 // validated asks the validation of a claim taken by hand, and gives it back where

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type fxData struct {
 // fxCrash is a step that is fired, with a crash anywhere. What it did to the world
 // outside is remembered by workspace, of which each case has its own.
 type fxCrash struct {
+	config string // "" is fxCrashConfig
 	safety HandlerOption
 	body   func(ctx context.Context, a *Act[fxData], k *fxCase) error
 	// repeats says that a key may be called more than once.
@@ -39,6 +41,8 @@ type fxCrash struct {
 	ends []string
 	// person resolves what is uncertain at the end.
 	person bool
+	// anew says that who asks again begins another operation where one was released.
+	anew bool
 
 	mu    sync.Mutex
 	cases map[string]*fxCase
@@ -69,7 +73,7 @@ func (c *fxCrash) of(ctx context.Context) *fxCase {
 // parts makes the lifecycle anew: a process that is started again has one of its
 // own.
 func (c *fxCrash) parts() []holdfast.Part {
-	l := MustParse[fxData]([]byte(fxCrashConfig)).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
+	l := MustParse[fxData]([]byte(cmp.Or(c.config, fxCrashConfig))).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
 		k := c.of(ctx)
 		k.began[a.Operation] = true
 		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
@@ -240,7 +244,7 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 			return fmt.Errorf("it went back, although %s was called", key)
 		}
 	}
-	if len(k.began) > 1 {
+	if len(k.began) > 1 && !c.anew {
 		return fmt.Errorf("there were several operations: %v", slices.Collect(maps.Keys(k.began)))
 	}
 	end := e.Status + " " + string(e.Claim.Phase)

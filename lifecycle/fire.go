@@ -29,6 +29,12 @@ import (
 //
 // A context that ends stops the action, if that heeds it; the claim is released in
 // any case.
+//
+// In a handler of idem.Middleware the operation belongs to the key of the request: the
+// handler that is run again under the key, after a crash, is answered for the
+// operation that it began before, with the entity as it is by now. While that is being
+// worked on, the error is [holdfast.ErrKeyInFlight]; where another has the key by now,
+// [holdfast.ErrLeaseLost].
 func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
 	s, err := l.at(e)
 	if err != nil {
@@ -46,7 +52,7 @@ func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (en
 	if err != nil {
 		return entities.Entity{}, err
 	}
-	e, err := s.enter(ctx, id, as, steps, a)
+	e, err := s.tied(ctx, id, key, as, a, func(ctx context.Context) (entities.Entity, error) { return s.enter(ctx, id, as, steps, a) })
 	if s.outdated(err) {
 		s.heal(ctx) // for who asks again: here, a body may have run
 	}

@@ -139,6 +139,10 @@ func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, opera
 	if err != nil {
 		return Fate{}, err
 	}
+	return s.fateOf(ctx, id, operation)
+}
+
+func (s *site) fateOf(ctx context.Context, id, operation string) (Fate, error) {
 	now, err := s.ground.get(ctx, id)
 	if err != nil && fault.CodeOf(err) != fault.NotFound {
 		return Fate{}, err
@@ -147,11 +151,11 @@ func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, opera
 		return Fate{}, fault.New(fault.NotFound, "an operation has an id")
 	}
 	if c := now.Claim; err == nil && c.Operation == operation && c.Phase != entities.Free {
-		queue, _, err := entities.Queued(ctx, e, l.Name(), id)
+		queue, _, err := entities.Queued(ctx, s.engine, s.config.Workflow, id)
 		return Fate{Outcome: map[bool]string{true: "uncertain", false: "pending"}[c.Phase == entities.Uncertain], Running: c.Phase == entities.Held && queue == "",
 			Message: c.Error}, err
 	}
-	return fateIn(ctx, e, entities.Stream(l.Name(), id), operation)
+	return fateIn(ctx, s.engine, entities.Stream(s.config.Workflow, id), operation)
 }
 
 // How an attempt of an operation ended, as its history tells.

@@ -46,42 +46,55 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 // then locked, and nobody takes the request over while the rest is written. A
 // request that is marked already is [fault.Conflict]: what it asks for is done.
 func Commit(ctx context.Context, tx *store.Tx, key string, epoch int64) error {
-	e, err := endVerb.Do(ctx, tx, endArgs{key: key, epoch: epoch, how: "commit"})
+	return commit(ctx, tx, endArgs{key: key, epoch: epoch})
+}
+
+func commit(ctx context.Context, tx *store.Tx, a endArgs) error {
+	a.how = "commit"
+	e, err := endVerb.Do(ctx, tx, a)
 	switch {
 	case err != nil || e.applied:
 		return err
-	case e.state == string(Done) && e.epoch == epoch:
-		return fault.New(fault.Conflict, "the request is done already under this epoch: do all that it asks for in one transaction").With("epoch", epoch)
+	case e.state == string(Done) && e.epoch == a.epoch:
+		return fault.New(fault.Conflict, "the request is done already under this epoch: do all that it asks for in one transaction").With("epoch", a.epoch)
 	}
-	return hold.Lost("the request", epoch)
+	return hold.Lost("the request", a.epoch)
 }
 
 // Point ends a hold: the answer will be what became of an operation. Pointing
 // again, to the same, under the same epoch is well.
 func Point(ctx context.Context, d store.Doer, key string, epoch int64, operation, subject string) error {
-	if err := strict.Text("operation", operation, events.MaxName); err != nil {
+	return point(ctx, d, endArgs{key: key, epoch: epoch, operation: operation, subject: subject})
+}
+
+func point(ctx context.Context, d store.Doer, a endArgs) error {
+	if err := strict.Text("operation", a.operation, events.MaxName); err != nil {
 		return err
 	}
-	a := endArgs{key: key, epoch: epoch, how: "operation", operation: operation, subject: subject}
+	a.how = "operation"
 	e, err := endVerb.Do(ctx, d, a)
-	if err != nil || e.applied || e.state == string(Operation) && e.epoch == epoch && e.operation == operation && e.subject == subject {
+	if err != nil || e.applied || e.state == string(Operation) && e.epoch == a.epoch && e.operation == a.operation && e.subject == a.subject {
 		return err
 	}
-	return hold.Lost("the request", epoch)
+	return hold.Lost("the request", a.epoch)
 }
 
 // Repoint points a request to another operation, where the one that it points to
 // was released without effect. It says whether the request points to the new one
 // now; it does not if somebody else was faster, or if its time is over.
 func Repoint(ctx context.Context, d store.Doer, key, fingerprint, from, operation, subject string) (bool, error) {
-	if err := strict.Text("operation", operation, events.MaxName); err != nil {
+	return repoint(ctx, d, pointArgs{key: key, fingerprint: fingerprint, from: from, operation: operation, subject: subject})
+}
+
+func repoint(ctx context.Context, d store.Doer, a pointArgs) (bool, error) {
+	if err := strict.Text("operation", a.operation, events.MaxName); err != nil {
 		return false, err
 	}
-	p, err := repointVerb.Do(ctx, d, pointArgs{key, fingerprint, from, operation, subject})
+	p, err := repointVerb.Do(ctx, d, a)
 	if err != nil {
 		return false, err
 	}
-	again := p.state == string(Operation) && p.fingerprint == fingerprint && p.operation == operation && p.subject == subject
+	again := p.state == string(Operation) && p.fingerprint == a.fingerprint && p.operation == a.operation && p.subject == a.subject
 	return p.applied || again, nil
 }
 

@@ -68,7 +68,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// TTL is how long a request is remembered after its last change.
+// TTL is how long a request is remembered after its last change, unless its caller says
+// otherwise.
 const TTL = 24 * time.Hour
 
 // MaxKey is the length of the longest key.
@@ -112,6 +113,7 @@ type TakeArgs struct {
 	Key, Fingerprint string
 	Holder           string
 	Lease            time.Duration // 0 is [hold.Lease]
+	TTL              time.Duration // 0 is [TTL]
 }
 
 // CheckKey refuses a key that is not 1 to 255 printable ASCII characters, with

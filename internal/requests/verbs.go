@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -18,6 +19,7 @@ type endArgs struct {
 	status             int64
 	answer             string
 	operation, subject string
+	ttl                time.Duration // 0 is [TTL]
 }
 
 // ended is a request as an end found it, or made it.
@@ -27,7 +29,10 @@ type ended struct {
 	epoch, status                     int64
 }
 
-type pointArgs struct{ key, fingerprint, from, operation, subject string }
+type pointArgs struct {
+	key, fingerprint, from, operation, subject string
+	ttl                                        time.Duration // 0 is [TTL]
+}
 
 type pointed struct {
 	applied                                bool
@@ -48,7 +53,7 @@ var (
 			args.Text(a.Fingerprint)
 			args.Text(a.Holder)
 			args.Int(a.Lease.Milliseconds())
-			args.Int(TTL.Milliseconds())
+			args.Int(cmp.Or(a.TTL, TTL).Milliseconds())
 		},
 		func(t *taken, r store.Row) error {
 			t.applied = r.Applied()
@@ -68,7 +73,7 @@ var (
 			args.Text(a.from)
 			args.Text(a.operation)
 			args.MaybeText(a.subject)
-			args.Int(TTL.Milliseconds())
+			args.Int(cmp.Or(a.ttl, TTL).Milliseconds())
 		},
 		func(p *pointed, r store.Row) error {
 			p.applied = r.Applied()
@@ -118,7 +123,7 @@ func bindEnd(a endArgs, args *store.Args) {
 	args.MaybeText(a.answer)
 	args.MaybeText(a.operation)
 	args.MaybeText(a.subject)
-	args.Int(TTL.Milliseconds())
+	args.Int(cmp.Or(a.ttl, TTL).Milliseconds())
 }
 
 func scan(q *Request, r store.Row) error {

@@ -1,0 +1,140 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/idem"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// fxKeyed is a client that sends a request under a key until it has an answer, to a
+// user's handler that fires a step, with a crash anywhere.
+type fxKeyed struct{ fxCrash }
+
+// pay is the user's handler.
+func (c *fxKeyed) pay(hf *holdfast.Engine) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e, err := boardOf(hf).site("crash").fire(r.Context(), "x", "close", "admin", nil)
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			outcome, _ := f.Fields["outcome"].(string)
+			w.Header().Set("Outcome", outcome)
+			http.Error(w, string(f.Code), f.Code.Status())
+			return
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, "%s %d", e.Status, e.Version)
+	})
+}
+
+// send sends the request once. A refusal of the step is no answer to who has asked for it
+// alone: somebody must have been there before.
+func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/pay", nil).WithContext(ctx)
+	r.Header.Set("Idempotency-Key", "k")
+	idem.Middleware(hf, idem.Options{SharedKeys: true})(c.pay(hf)).ServeHTTP(w, r)
+	told := strings.TrimSpace(w.Body.String())
+	switch {
+	case w.Code == http.StatusOK && strings.HasPrefix(told, "closed "):
+		return nil
+	case told == string(fault.InvalidTransition) || told == string(fault.ClaimFailed) || told == string(fault.Concurrency):
+		c.of(ctx).wrong = fmt.Errorf("the request is refused for its own step: %s", told)
+		return nil
+	case w.Header().Get("Outcome") == "uncertain" && !c.person:
+		return nil
+	}
+	return fmt.Errorf("the answer is %d %s", w.Code, told)
+}
+
+// do is the client; between its tries the leases expire, and the loops come round.
+func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
+	boardOf(hf).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	if _, err := entities.Get(ctx, hf, "crash", "x"); fault.CodeOf(err) == fault.NotFound {
+		if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)}); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	err := c.send(ctx, hf)
+	if err == nil {
+		return nil
+	}
+	if failed := store.Shift(ctx, hf, time.Minute); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return errors.Join(err, c.recover(ctx, hf))
+}
+
+// check sends the request once more: it is answered, and nothing is done again.
+func (c *fxKeyed) check(ctx context.Context, hf *holdfast.Engine) error {
+	before := len(c.of(ctx).began)
+	err := c.do(ctx, hf)
+	if err != nil { // its answer was not recorded, and its lease has expired by now
+		err = c.do(ctx, hf)
+	}
+	if err == nil && len(c.of(ctx).began) != before {
+		err = errors.New("another operation was begun for a request that was answered")
+	}
+	return errors.Join(err, c.fxCrash.check(ctx, hf))
+}
+
+const fxUnclaimedConfig = `{
+  "workflow": "crash", "owning_module": "fx", "initial_status": "open", "status_types": ["open", "closed"],
+  "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_state": "closed", "action": "Close"}]
+}`
+
+// TestCrashOfAKeyedStep verifies, at every point and for every fault, that a request under a
+// key to a handler that fires a step comes to its end: the step is done once, with what its
+// body commits, and the request that is sent again is answered for it, never refused.
+// No effect is called twice, unless its policy is to retry, and then under the same key.
+func TestCrashOfAKeyedStep(t *testing.T) {
+	for name, c := range map[string]*fxKeyed{
+		"transactional": {fxCrash{safety: Transactional(), ends: []string{"closed free"},
+			body: func(context.Context, *Act[fxData], *fxCase) error { return nil }}},
+		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: Transactional(), ends: []string{"closed free"},
+			body: func(context.Context, *Act[fxData], *fxCase) error { return nil }}},
+		"probe": {fxCrash{safety: Journaled(), ends: []string{"closed free"},
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				_, err := fxCharge(ctx, k, nil, k.asks())
+				return err
+			}}},
+		"retry": {fxCrash{safety: Journaled(), repeats: true, ends: []string{"closed free"},
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				_, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
+				return err
+			}}},
+		"hold": {fxCrash{safety: Journaled(), ends: []string{"closed free", "closing uncertain"},
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				_, err := fxCharge(ctx, k, nil)
+				return err
+			}}},
+		"opaque": {fxCrash{safety: Opaque(), ends: []string{"closed free", "closing uncertain"},
+			body: func(_ context.Context, a *Act[fxData], k *fxCase) error {
+				k.call(a.Operation)
+				return nil
+			}}},
+		"resolved": {fxCrash{safety: Journaled(), person: true, ends: []string{"closed free"},
+			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+				_, err := fxCharge(ctx, k, nil)
+				return err
+			}}},
+	} {
+		c.anew = true
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: true})
+	}
+}
