@@ -101,9 +101,12 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	return freed, err
 }
 
-// claimOf is the claim status of a hold: what it is in, unless somebody has set
-// another under it.
+// claimOf is the status that an operation is held in: a claim's, or a lease's, unless
+// somebody has set another under it.
 func (s *site) claimOf(l entities.Lapsed) string {
+	if l.Status == l.Revert {
+		return l.Status
+	}
 	for _, c := range s.config.Claims() {
 		if c.Into == l.Status {
 			return l.Status
