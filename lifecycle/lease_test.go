@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -346,4 +347,61 @@ func TestALeaseBehindOthersThatWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Verifies that a handler elsewhere is called under the epoch of a lease; and that one
+// which is declared anew as a worker's is handed the lease on, in the status as it is,
+// ends it once, and keeps all others out meanwhile.
+func TestAHandlerElsewhereUnderALease(t *testing.T) {
+	const config = `{
+  "workflow": "parcel", "owning_module": "shipping", "initial_status": "packed", "status_types": ["packed", "sending", "sent"], "janitor": {},
+  "steps": [{"step_id": 1, "step_key": "send", "status": "packed", "successful_claim_state": {"admin": ["sending", "packed"]},
+             "successful_state": {"admin": "sent", "system": "sent"}, "action": "Send", "serialized": ["system"]}]
+}`
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+		ctx := t.Context()
+		declare(t, ctx, e, "transactional", "Send")
+		put(t, ctx, e, config)
+		far.set("Send", func(c lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+			if c.Epoch != 1 || c.Entity.Status != "packed" {
+				t.Errorf("called with %+v", c)
+			}
+			return lifecycle.RemoteAnswer{}, nil
+		})
+		l := parcelsOf(t, ctx, e)
+		for _, id := range []string{"a", "b"} {
+			if _, err := l.CreateAt(ctx, e, id, "", []byte(`{}`), "me"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := l.Fire(ctx, e, "a", "send", "system"); err != nil || got.Status != "sent" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "Send", Kind: "worker", Safety: "opaque", OnUnknown: "hold"})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = parcelsOf(t, ctx, e)
+		_, err = l.Fire(ctx, e, "b", "send", "system")
+		if f := factsOf(err); f["outcome"] != "pending" || f["status"] != "packed" {
+			t.Fatalf("%v", err)
+		}
+		_, err = l.Fire(ctx, e, "b", "send", "admin")
+		wantCode(t, err, fault.ClaimFailed)
+		y := &yard{t, ctx, e, l}
+		task := y.one("Send")
+		if task.Entity.Status != "packed" || task.Requester != "system" {
+			t.Errorf("%+v", task)
+		}
+		_, err = l.Fire(ctx, e, "b", "send", "admin")
+		wantCode(t, err, fault.ClaimFailed)
+		for range 2 {
+			if got, err := lifecycle.CompleteTask(ctx, e, task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+	})
 }
