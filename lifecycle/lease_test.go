@@ -24,7 +24,7 @@ import (
 const leases = `
 workflow: invoice
 owning_module: billing
-status_types: [open, paying, closing, closed]
+status_types: [open, paying, closing, closed, failed]
 initial_status: open
 janitor: {stuck_after: 5m}
 steps:
@@ -39,6 +39,7 @@ steps:
 - {step_id: 30, step_key: void, status: open, successful_state: {system: closed}, action: {system: Act}, serialized: [system]}
 - {step_id: 40, step_key: touch, status: open, successful_state: {system: open}, action: {system: Act}, serialized: [system]}
 - {step_id: 50, step_key: note, status: open, successful_state: {admin: closed}, action: {admin: Act}}
+- {step_id: 55, step_key: drop, status: open, successful_state: {system: closed}, failed_state: {system: failed}, action: {system: Act}, serialized: [system]}
 - {step_id: 60, step_key: skip, status: open, successful_state: {admin: closed}}
 `
 
@@ -160,6 +161,18 @@ func TestAClaimExcludesASerializedRequester(t *testing.T) {
 		if n := w.called("i"); n != 2 {
 			t.Errorf("%d bodies ran", n)
 		}
+	})
+}
+
+// Verifies that a failure under a lease leads to failed_state, as under a claim.
+func TestAFailureUnderALease(t *testing.T) {
+	everywhere(t, leases, func(t *testing.T, w *world) {
+		w.create("i")
+		w.act("i", func(context.Context, *lifecycle.Act[bill]) error { return errOwn })
+		if err := w.fireAs("system", "i", "drop"); !errors.Is(err, errOwn) {
+			t.Error(err)
+		}
+		w.happened("i", "failed", "created", "claimed", "failed/drop")
 	})
 }
 
@@ -294,7 +307,7 @@ func TestNoLeaseWithoutClaims(t *testing.T) {
 	config := leases[:strings.Index(leases, "janitor")] + `steps:
 - {step_id: 30, step_key: void, status: open, successful_state: {system: closed}, action: {system: Act}, serialized: [system]}
 `
-	each(t, strings.Replace(config, "paying, closing, ", "", 1), func(t *testing.T, w *world) {
+	each(t, strings.Replace(config, "paying, closing, closed, failed", "closed", 1), func(t *testing.T, w *world) {
 		w.create("i")
 		if err := w.fireAs("system", "i", "void"); err != nil {
 			t.Error(err)

@@ -54,8 +54,8 @@ type Step struct {
 	ID     int
 	Key    string
 	Status []string // where it starts: several only without a claim
-	// Serialized are the requesters that take no claim: something else keeps two of
-	// them from doing this step at once. See [Config.Serialized].
+	// Serialized are the requesters that take no claim status: in a config with claims
+	// they hold the entity where it is. See [Config.Serialized].
 	Serialized []string
 	// Timeout is how long the claim is kept, and the action may take, at the
 	// most; 0 is the default, 15 minutes.

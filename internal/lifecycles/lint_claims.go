@@ -116,7 +116,7 @@ func (l *linter) skippedClaims() {
 			if l.isClaimed(by) || l.c.Serialized(p.key, p.status, by.requester) {
 				continue
 			}
-			l.refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized if something else keeps them apart",
+			l.refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized, and it is held where it is while it acts",
 				who(by.requester), tree.Show(p.key), who(callers[p][claimant].requester))
 		}
 	}
