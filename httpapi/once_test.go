@@ -367,8 +367,28 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 // A step that acts without a claim is done once under its key, however many ask at
 // once: the others are told that it is being worked on, and later how it ended.
 func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
-	const config = `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sent"],
-	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "action": "Send"}]}`
+	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sent"],
+	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "action": "Send"}]}`, nil)
+}
+
+// So is a step that acts under a lease, which those who claim it are told of.
+func TestASerializedFireIsDoneOnce(t *testing.T) {
+	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sending", "sent"], "janitor": {},
+	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": {"any": "sent", "boss": "sent"}, "action": "Send",
+	             "successful_claim_state": {"boss": ["sending", "new"]}, "serialized": ["any"]}]}`, func(d *door) {
+		var now wire.Entity
+		d.want(d.ask("GET", "lifecycles/note/entities/n", nil, &now), 200, "")
+		if now.Status != "new" || now.Claim == nil || now.Claim.Requester != "any" {
+			d.t.Errorf("it is %+v", now)
+		}
+		d.want(d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "boss"}, nil), 409, fault.ClaimFailed)
+		d.want(d.ask("POST", "lifecycles/note/entities/n/claims", wire.NewClaim{StepKey: "send", Requester: "boss"}, nil), 409, fault.ClaimFailed)
+	})
+}
+
+// doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body
+// runs.
+func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
 	test := func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
 		var calls atomic.Int64
 		begun, goOn := make(chan struct{}, 100), make(chan struct{})
@@ -408,6 +428,9 @@ func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
 		d.want(resp, 409, fault.KeyInFlight)
 		if resp.Header.Get("Retry-After") == "" {
 			t.Error("it is not said when to come again")
+		}
+		if meanwhile != nil {
+			meanwhile(d)
 		}
 		goOn <- struct{}{}
 		all.Wait()

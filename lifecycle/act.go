@@ -13,7 +13,7 @@ import (
 // Act is a step in the hands of its body. It is used by one goroutine at a time.
 type Act[E any] struct {
 	// Entity is the entity as it was when the body began: in the claim status,
-	// if the step is claimed. In an after-effect, it is as it is now.
+	// if the step has one. In an after-effect, it is as it is now.
 	Entity    Entity[E]
 	Step      string
 	Requester string

@@ -67,7 +67,10 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 	if err != nil {
 		return nil, err
 	}
-	all, claimed := choices(steps, as)
+	all, claimed := s.choices(steps, as)
+	for status, c := range all {
+		claimed = claimed && c.Into != status // a lease is for a body that is fired
+	}
 	if !claimed {
 		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", key, s.config.Workflow, as)
 	}

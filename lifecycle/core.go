@@ -222,17 +222,41 @@ func stepAt(steps []*lifecycles.Step, status string) *lifecycles.Step {
 	return nil
 }
 
+// acts says whether a step runs code for a requester.
+func (c *core) acts(s *lifecycles.Step, requester string) bool {
+	return c.handler(s.Action, requester) != nil || c.handler(s.Validation, requester) != nil
+}
+
+// claimAt returns the claim that a step takes for a requester at a status. The code of a
+// serialized requester runs under a lease: a claim that leaves the status as it is, and
+// excludes all others as any claim does. A config without claims has nobody to exclude,
+// and perhaps no janitor: then no lease is taken.
+func (c *core) claimAt(s *lifecycles.Step, status, requester string) (entities.Choice, bool) {
+	if claim, ok := s.Claim.For(requester); ok {
+		return entities.Choice{Into: claim.Into, Revert: claim.Revert}, true
+	}
+	leased := c.acts(s, requester) && c.config.Serialized(s.Key, status, requester) && len(c.config.Claims()) > 0
+	return entities.Choice{Into: status, Revert: status}, leased
+}
+
+// heldAt says whether an operation of a step is held at a status: that of its claim or,
+// under a lease, where the step starts.
+func heldAt(s *lifecycles.Step, status, requester string) bool {
+	if c, claimed := s.Claim.For(requester); claimed {
+		return c.Into == status
+	}
+	return slices.Contains(s.Status, status)
+}
+
 // choices are the claims of steps by the status that they leave; ok is false where
-// a step is not claimed by the requester.
-func choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
+// the requester does not take one.
+func (c *core) choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
 	all = make(map[string]entities.Choice)
 	for _, s := range steps {
-		c, claimed := s.Claim.For(requester)
-		if !claimed {
-			return nil, false
-		}
 		for _, status := range s.Status {
-			all[status] = entities.Choice{Into: c.Into, Revert: c.Revert}
+			if all[status], ok = c.claimAt(s, status, requester); !ok {
+				return nil, false
+			}
 		}
 	}
 	return all, true

@@ -25,6 +25,9 @@ const fxCrashConfig = `{
   "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": ["closing", "open"], "successful_state": "closed", "action": "Close"}]
 }`
 
+// fxLease is a step beside it, whose requester takes no claim status.
+const fxLease = `, {"step_id": 2, "step_key": "void", "status": "open", "successful_state": {"system": "closed"}, "action": "Close", "serialized": "system"}]`
+
 type fxData struct {
 	N int `json:"n"`
 }
@@ -33,6 +36,7 @@ type fxData struct {
 // outside is remembered by workspace, of which each case has its own.
 type fxCrash struct {
 	config string // "" is fxCrashConfig
+	leased bool   // it is the step void
 	safety HandlerOption
 	body   func(ctx context.Context, a *Act[fxData], k *fxCase) error
 	// repeats says that a key may be called more than once.
@@ -73,7 +77,11 @@ func (c *fxCrash) of(ctx context.Context) *fxCase {
 // parts makes the lifecycle anew: a process that is started again has one of its
 // own.
 func (c *fxCrash) parts() []holdfast.Part {
-	l := MustParse[fxData]([]byte(cmp.Or(c.config, fxCrashConfig))).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
+	config := cmp.Or(c.config, fxCrashConfig)
+	if c.leased {
+		config = strings.Replace(config, `"Close"}]`, `"Close"}`+fxLease, 1)
+	}
+	l := MustParse[fxData]([]byte(config)).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
 		k := c.of(ctx)
 		k.began[a.Operation] = true
 		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
@@ -105,7 +113,11 @@ func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 			err = nil // the body's own
 		}
 	}()
-	_, err = s.fire(ctx, "x", "close", "admin", nil)
+	step := "close"
+	if c.leased {
+		step = "void"
+	}
+	_, err = s.fire(ctx, "x", step, "system", nil)
 	if fault.CodeOf(err) == fault.ActionFailed && errors.Is(err, errFxCrash) {
 		return nil // the body's own
 	}
@@ -363,6 +375,27 @@ func TestCrashOfAStep(t *testing.T) {
 				panic(errFxCrash)
 			}},
 	} {
+		c.run(t, name)
+	}
+}
+
+// TestCrashUnderALease verifies the same of a step that is serialized: it is held where it
+// is, and no crash, whenever, leaves it so.
+func TestCrashUnderALease(t *testing.T) {
+	settledOrBack := []string{"closed free", "open free"}
+	for name, c := range map[string]*fxCrash{
+		"ok":    {ends: settledOrBack, body: func(context.Context, *Act[fxData], *fxCase) error { return nil }},
+		"fails": {ends: []string{"open free"}, body: func(context.Context, *Act[fxData], *fxCase) error { return errFxCrash }},
+		"hold": {ends: append([]string{"open uncertain"}, settledOrBack...), body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			_, err := fxCharge(ctx, k, nil)
+			return err
+		}},
+		"resolved": {person: true, ends: settledOrBack, body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			_, err := fxCharge(ctx, k, errFxCrash)
+			return err
+		}},
+	} {
+		c.leased, c.safety = true, Transactional()
 		c.run(t, name)
 	}
 }

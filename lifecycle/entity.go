@@ -31,7 +31,7 @@ type Operation struct {
 	ID        string
 	Lifecycle string
 	Entity    string
-	Status    string // the claim status
+	Status    string // the claim status; of a serialized requester, where the step starts
 	Step      string
 	Requester string
 	Phase     string // "held", "due", to be resumed, or "uncertain"

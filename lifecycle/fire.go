@@ -120,7 +120,7 @@ func (s *site) asking(ctx context.Context, o []FireOption) (*asked, error) {
 // enter finds the step that starts where the entity is. Where all that are offered
 // are claimed, the claim itself decides.
 func (s *site) enter(ctx context.Context, id, as string, steps []*lifecycles.Step, a *asked) (entities.Entity, error) {
-	if all, claimed := choices(steps, as); claimed {
+	if all, claimed := s.choices(steps, as); claimed {
 		return s.fireClaimed(ctx, id, as, steps, all, a)
 	}
 	if e, done, err := s.fireAtOnce(ctx, id, as, steps, a); done {
@@ -131,16 +131,17 @@ func (s *site) enter(ctx context.Context, id, as string, steps []*lifecycles.Ste
 		return e, err
 	}
 	step := stepAt(steps, e.Status)
-	if step == nil {
+	if step == nil || e.Claim.Phase != entities.Free {
 		return e, s.notHere(e, steps[0].Key)
 	}
-	if all, claimed := choices([]*lifecycles.Step{step}, as); claimed {
-		return s.fireClaimed(ctx, id, as, steps, all, a)
+	if c, claimed := s.claimAt(step, e.Status, as); claimed {
+		return s.fireClaimed(ctx, id, as, steps, map[string]entities.Choice{e.Status: c}, a)
 	}
 	return s.fireUnclaimed(ctx, e, as, step, a)
 }
 
-// notHere is the error of a step that is not offered at the entity's status.
+// notHere is the error of a step that cannot be done: the entity is held, or at a status
+// where the step is not offered.
 func (s *site) notHere(e entities.Entity, key string) error {
 	if e.Claim.Phase != entities.Free {
 		return entities.ClaimFailed(e)
@@ -235,12 +236,12 @@ func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifec
 // fireAtOnce does a step that has neither claim nor code, in one statement.
 func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycles.Step, a *asked) (e entities.Entity, done bool, err error) {
 	step := steps[0]
-	if len(steps) > 1 || s.handler(step.Action, as) != nil || s.handler(step.Validation, as) != nil || s.config.Table != nil {
+	if len(steps) > 1 || s.acts(step, as) || s.config.Table != nil {
 		return e, false, nil
 	}
 	operation := store.NewID().String()
 	e, err = s.ground.move(ctx, s.transition(id, as, operation, step, step.Status, a.want, nil, a), a.commits(operation))
-	if fault.CodeOf(err) == fault.InvalidTransition {
+	if code := fault.CodeOf(err); code == fault.InvalidTransition || code == fault.ClaimFailed {
 		if now, failed := s.ground.get(ctx, id); failed == nil && now.Claim.Phase != entities.Free {
 			err = entities.ClaimFailed(now)
 		}

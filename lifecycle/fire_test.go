@@ -390,7 +390,7 @@ func TestRequesters(t *testing.T) {
 		if err := fire("j", "pay", "system"); err != nil {
 			t.Fatal(err)
 		}
-		w.happened("j", "closed", "created", "settled/pay")
+		w.happened("j", "closed", "created", "claimed", "settled/pay")
 
 		all, err := w.l.Attempts(ctx, w.e, "i")
 		if err != nil || len(all) != 3 {

@@ -430,6 +430,12 @@ func comesAbout(t testing.TB, what string, so func() bool) {
 // runs. The body goes on with what go_on is given; the answer comes on done.
 func (w *world) held(id, step string, f body, o ...lifecycle.FireOption) (goOn chan<- error, done <-chan error) {
 	w.t.Helper()
+	return w.heldBy("admin", id, step, f, o...)
+}
+
+// heldBy is held for a requester.
+func (w *world) heldBy(as, id, step string, f body, o ...lifecycle.FireOption) (goOn chan<- error, done <-chan error) {
+	w.t.Helper()
 	begun, on, end := make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	w.act(id, func(ctx context.Context, a *lifecycle.Act[bill]) error {
 		close(begun)
@@ -442,7 +448,7 @@ func (w *world) held(id, step string, f body, o ...lifecycle.FireOption) (goOn c
 		return err
 	})
 	go func() {
-		_, err := w.fire(id, step, o...)
+		_, err := w.l.Fire(context.Background(), w.e, id, step, as, o...)
 		end <- err
 	}()
 	select {

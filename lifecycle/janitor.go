@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Janitor is a module's own recovery of what crashes left in a claim status. It is
-// called in the transaction that puts the entity back to revert_to, and may clean up
-// what the body left half done there; its error keeps the claim held, and it is
-// called again. It sees only claims without effects: those with effects are resumed,
-// or wait for a person.
+// Janitor is a module's own recovery of what crashes left in a claim status, or under a
+// serialized requester's lease. It is called in the transaction that puts the entity back
+// to revert_to, and may clean up what the body left half done there; its error keeps the
+// claim held, and it is called again. It sees only claims without effects: those with
+// effects are resumed, or wait for a person.
 type Janitor interface {
 	Recover(context.Context, holdfast.Tx, []Stuck) error
 }
@@ -32,7 +32,7 @@ type Coverer interface{ Covers() []string }
 // Stuck is a claim whose holder did not come back.
 type Stuck struct {
 	Lifecycle, ID   string
-	Claimed, Revert string // the statuses that it is put back from and to
+	Claimed, Revert string // the statuses that it is put back from and to; the same under a lease
 	Operation       string
 	Step, Requester string
 	Holder          string
@@ -101,9 +101,12 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	return freed, err
 }
 
-// claimOf is the claim status of a hold: what it is in, unless somebody has set
-// another under it.
+// claimOf is the status that an operation is held in: a claim's, or a lease's, unless
+// somebody has set another under it.
 func (s *site) claimOf(l entities.Lapsed) string {
+	if l.Status == l.Revert {
+		return l.Status
+	}
 	for _, c := range s.config.Claims() {
 		if c.Into == l.Status {
 			return l.Status

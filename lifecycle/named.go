@@ -117,11 +117,8 @@ func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id
 	if err != nil {
 		return false, nil // it is refused
 	}
-	unclaimed := func(x *lifecycles.Step) bool {
-		_, claimed := x.Claim.For(requester)
-		return !claimed && (s.handler(x.Action, requester) != nil || s.handler(x.Validation, requester) != nil)
-	}
-	if !slices.ContainsFunc(steps, unclaimed) {
+	_, claimed := s.choices(steps, requester)
+	if claimed || !slices.ContainsFunc(steps, func(x *lifecycles.Step) bool { return s.acts(x, requester) }) {
 		return false, nil
 	}
 	now, err := s.ground.get(ctx, id)
@@ -129,7 +126,11 @@ func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id
 		return false, nil // it is refused
 	}
 	x := stepAt(steps, now.Status)
-	return x != nil && unclaimed(x), err
+	if err != nil || x == nil {
+		return false, err
+	}
+	_, claimed = s.claimAt(x, now.Status, requester)
+	return !claimed && s.acts(x, requester), nil
 }
 
 // FateOf returns what became of an operation on an entity, also long after its end,

@@ -101,7 +101,7 @@ func HandlerOf(ctx context.Context, e *holdfast.Engine, o Operation) string {
 		return ""
 	}
 	for _, step := range steps {
-		if c, ok := step.Claim.For(o.Requester); ok && c.Into == o.Status {
+		if heldAt(step, o.Status, o.Requester) {
 			name, _ := step.Action.For(o.Requester)
 			return name
 		}
@@ -222,8 +222,7 @@ func (s *site) resolution(p Pending, o Outcome, by string) (a entities.UnparkArg
 	}
 	steps, _ := s.offered(p.Step, p.Requester) // the config may not have it any more
 	for _, step := range steps {
-		c, ok := step.Claim.For(p.Requester)
-		if !ok || c.Into != p.Status {
+		if !heldAt(step, p.Status, p.Requester) {
 			continue
 		}
 		if failed, ok := step.Failed.For(p.Requester); ok && o == Failure {

@@ -190,9 +190,9 @@ func (o *own) end(ctx context.Context, at store.Place, a entities.EndArgs, claim
 
 // follow has the user's row follow the row beside it, which was moved out of a
 // claim. One that somebody else has moved already is left alone, unless it must be
-// there.
+// there: then its version counts also where a step leads to the status that it leaves.
 func (o *own) follow(ctx context.Context, tx *store.Tx, e *entities.Entity, claim string, must bool) error {
-	if e.Claim.Phase == entities.Free && e.Status != claim {
+	if e.Claim.Phase == entities.Free && (must || e.Status != claim) {
 		if err := o.swap(ctx, tx, e.ID, claim, e.Status, nil); err != nil && (must || !errors.Is(err, errMoved)) {
 			return err
 		}

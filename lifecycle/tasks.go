@@ -508,6 +508,9 @@ func (s *site) attemptOf(at store.Place, now entities.Entity, operation string, 
 	if step == nil {
 		return nil, fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", now.Claim.Step, now.Claim.Revert)
 	}
-	into, _ := step.Claim.For(now.Claim.Requester)
-	return &attempt{site: s, at: at, entity: now, claim: into.Into, step: step, lease: s.stuckAfter(), opaque: s.opaque(step, now.Claim.Requester)}, nil
+	claim := now.Claim.Revert // of a lease
+	if c, claimed := step.Claim.For(now.Claim.Requester); claimed {
+		claim = c.Into
+	}
+	return &attempt{site: s, at: at, entity: now, claim: claim, step: step, lease: s.stuckAfter(), opaque: s.opaque(step, now.Claim.Requester)}, nil
 }

@@ -7,6 +7,7 @@ package entities
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,8 +163,8 @@ func Get(ctx context.Context, d store.Doer, lifecycle, id string) (Entity, error
 
 // Transition moves an entity and returns it. Where it is not at one of the
 // statuses named, the error is [fault.InvalidTransition]; where it is, but at
-// another version, [fault.Concurrency]. Either way nothing is written, and the
-// entity is returned as it was found.
+// another version, [fault.Concurrency]; where it is held there, [fault.ClaimFailed].
+// Nothing is written then, and the entity is returned as it was found.
 func Transition(ctx context.Context, d store.Doer, a TransitionArgs) (Entity, error) {
 	if err := checkTransition(a); err != nil {
 		return Entity{}, err
@@ -202,10 +203,11 @@ func refusal(a TransitionArgs, e Entity) error {
 	if e.Version == events.None {
 		return missing(a.Lifecycle, a.ID)
 	}
-	for _, from := range a.From {
-		if from == e.Status && a.Want != nil {
-			return events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
-		}
+	switch offered := slices.Contains(a.From, e.Status); {
+	case offered && a.Want != nil && *a.Want != e.Version:
+		return events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
+	case offered: // nothing else is left that refuses it
+		return fault.New(fault.ClaimFailed, "another operation is already in progress on the %s %q", a.Lifecycle, a.ID).With("status", e.Status)
 	}
 	return fault.New(fault.InvalidTransition, "the %s %q is %q, and this leaves %s", a.Lifecycle, a.ID, e.Status, strings.Join(a.From, " or ")).
 		With("status", e.Status).With("version", e.Version)

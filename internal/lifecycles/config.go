@@ -54,8 +54,8 @@ type Step struct {
 	ID     int
 	Key    string
 	Status []string // where it starts: several only without a claim
-	// Serialized are the requesters for whom something else already keeps two
-	// from doing this step at once.
+	// Serialized are the requesters that take no claim status: in a config with claims
+	// they hold the entity where it is. See [Config.Serialized].
 	Serialized []string
 	// Timeout is how long the claim is kept, and the action may take, at the
 	// most; 0 is the default, 15 minutes.
@@ -96,6 +96,14 @@ func (s *Step) Requesters() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Serialized says whether a requester is in serialized for a step at a status, in any of
+// the step's entries that start there.
+func (c *Config) Serialized(key, status, requester string) bool {
+	return requester != anyOther && slices.ContainsFunc(c.Steps, func(s Step) bool {
+		return s.Key == key && slices.Contains(s.Status, status) && slices.Contains(s.Serialized, requester)
+	})
 }
 
 func keys[T any](m map[string]T) (all []string) {

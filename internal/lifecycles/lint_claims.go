@@ -112,12 +112,11 @@ func (l *linter) skippedClaims() {
 		if claimant < 0 {
 			continue
 		}
-		serialized := l.serialized(callers[p])
 		for _, by := range callers[p] {
-			if l.isClaimed(by) || serialized[by.requester] {
+			if l.isClaimed(by) || l.c.Serialized(p.key, p.status, by.requester) {
 				continue
 			}
-			l.refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized if something else keeps them apart",
+			l.refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized, and it is held where it is while it acts",
 				who(by.requester), tree.Show(p.key), who(callers[p][claimant].requester))
 		}
 	}
@@ -144,21 +143,6 @@ func (l *linter) callers() (by map[startingPoint][]caller, order []startingPoint
 func (l *linter) isClaimed(by caller) bool {
 	_, ok := l.c.Steps[by.step].Claim.For(by.requester)
 	return ok
-}
-
-// serialized returns the requesters that any of the steps has in serialized.
-func (l *linter) serialized(all []caller) map[string]bool {
-	found, seen := make(map[string]bool), -1
-	for _, c := range all {
-		if c.step == seen {
-			continue
-		}
-		seen = c.step
-		for _, r := range l.c.Steps[c.step].Serialized {
-			found[r] = r != anyOther
-		}
-	}
-	return found
 }
 
 // successPath is the pointer of what makes a step a caller's.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
@@ -110,6 +111,29 @@ var entityCases = []Case{
 		e.created("i", "open")
 		_, err := entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "open", Want: at(5), Event: "x"})
 		e.refused(err, fault.InvalidTransition)
+	}},
+	{"entity: a lease leaves the status as it is, and refuses every transition, claim and lease", func(e *env) {
+		e.created("i", "open")
+		take := func(into string) (entities.Entity, error) {
+			return entities.Take(e.ctx, e.hf, entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: into, Revert: "open"}},
+				Operation: "o", Step: "s", Requester: "r", Holder: "me", Lease: time.Minute})
+		}
+		held, err := take("open")
+		e.ok(err)
+		e.equal("held", words(held.Status, held.Version, held.Claim.Phase, held.Claim.Epoch), "open 1 held 1")
+		for _, into := range []string{"open", "closing"} {
+			_, err := take(into)
+			e.refused(err, fault.ClaimFailed)
+		}
+		for _, from := range [][]string{{"open"}, {"open", "sent"}} {
+			_, err := e.move(e.hf, "i", "closed", from...)
+			e.refused(err, fault.ClaimFailed)
+			_, err = entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(1), Event: "close"})
+			e.refused(err, fault.ClaimFailed)
+			_, err = entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(0), Event: "close"})
+			e.moved(err, 0, 1)
+		}
+		e.equal("history", e.names(entities.Stream("invoice", "i")), []string{"created", "claimed"})
 	}},
 	{"entity: a transition replaces data, or leaves it", func(e *env) {
 		e.created("i", "open")
