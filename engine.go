@@ -101,9 +101,13 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 		return nil, err
 	}
 	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
-	e.port.Wake = e.hub.Wake
 	e.janitor = e.newJanitor(c.SweepEvery, c.KeepHistory)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}
+	e.port.Wake = func(topics []string) {
+		if topics = e.follow.Notice(topics); len(topics) > 0 {
+			e.hub.Wake(topics)
+		}
+	}
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {
 			_ = e.Close()

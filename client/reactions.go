@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// ListReactions lists the reactions of the workspace.
+// ListReactions lists the reactions of the workspace, and the after-effects of its
+// lifecycles.
 func (c *Client) ListReactions(ctx context.Context) iter.Seq2[wire.Reaction, error] {
 	return pages(func(p Page) (wire.List[wire.Reaction], error) { return c.ListReactionsPage(ctx, p) })
 }
@@ -82,7 +83,8 @@ func (c *Client) UnblockReactions(ctx context.Context, reaction string, in wire.
 	return c.repair(ctx, "unblock", reaction, in, o)
 }
 
-// ResetReactions has a reaction ("*" for all) begin its streams anew.
+// ResetReactions has a reaction ("*" for all but after-effects and webhooks) begin its
+// streams anew.
 func (c *Client) ResetReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return c.repair(ctx, "reset", reaction, in, o)
 }

@@ -118,9 +118,10 @@ func (a *API) metricsPage() http.HandlerFunc {
 type condition struct{ api *API }
 
 var (
-	readyDesc  = prometheus.NewDesc("holdfast_ready", "1 where /readyz says ready: the database answers, the janitor comes round, and the node is not stopping.", nil, nil)
-	schemaDesc = prometheus.NewDesc("holdfast_schema", "The number of the newest migration that the database has.", nil, nil)
-	buildDesc  = prometheus.NewDesc("holdfast_build_info", "The program and its database.", []string{"version", "database"}, nil)
+	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 where /readyz says ready: the database answers, the janitor comes round, and the node is not stopping.", nil, nil)
+	schemaDesc  = prometheus.NewDesc("holdfast_schema", "The number of the newest migration that the database has.", nil, nil)
+	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams that were blocked for a reaction, an after-effect or a webhook on this node, and those that were released.", []string{"kind", "what"}, nil)
+	buildDesc   = prometheus.NewDesc("holdfast_build_info", "The program and its database.", []string{"version", "database"}, nil)
 )
 
 // Describe tells what there is.
@@ -128,12 +129,16 @@ func (*condition) Describe(to chan<- *prometheus.Desc) {
 	to <- readyDesc
 	to <- schemaDesc
 	to <- buildDesc
+	to <- streamsDesc
 }
 
 // Collect asks the engine.
 func (c *condition) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
+	for x, n := range c.api.engine.Reactions().Tallies() {
+		to <- prometheus.MustNewConstMetric(streamsDesc, prometheus.CounterValue, float64(n), x.Kind, x.What)
+	}
 	s, err := c.api.engine.Status(ctx)
 	ready := 0.0
 	if err == nil && !c.api.stopping.Load() {

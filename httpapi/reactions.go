@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -25,7 +24,7 @@ func (a *API) reactionRoutes() {
 		return route{method: method, path: path, id: id, tag: "reactions", summary: summary}
 	}
 	with := func(x route, change func(*route)) route { change(&x); return x }
-	add(a, with(r(http.MethodGet, "reactions", "listReactions", "List the reactions of the workspace."), func(x *route) { x.roles = readers }), listReactions)
+	add(a, with(r(http.MethodGet, "reactions", "listReactions", "List the reactions of the workspace, and the after-effects of its lifecycles."), func(x *route) { x.roles = readers }), listReactions)
 	add(a, with(r(http.MethodPut, "reactions/{name}", "putReaction", "Register a reaction, or change one."), func(x *route) { x.roles, x.also, x.once = admins, http.StatusCreated, underHold }), putReaction)
 	add(a, with(r(http.MethodGet, "reactions/{name}", "getReaction", "Show a reaction."), func(x *route) { x.roles = readers }), getReaction)
 	add(a, with(r(http.MethodDelete, "reactions/{name}", "deleteReaction", "Remove a reaction."), func(x *route) { x.roles, x.once = admins, underHold }), deleteReaction)
@@ -57,7 +56,7 @@ func listReactions(c *call, in *listReactionsIn) (wire.List[wire.Reaction], erro
 	var out []wire.Reaction
 	next := ""
 	for _, x := range all {
-		if x.Name <= p.after || reactions.Reserved(x.Name) {
+		if kind := reactions.Kind(x.Name); x.Name <= p.after || kind == "" || kind == "webhook" { // webhooks have a list of their own
 			continue
 		}
 		if len(out) == p.limit {
@@ -438,26 +437,9 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 			return wire.Repaired{}, fault.New(fault.Validation, "source is event or history").With("pointer", "/filter/source")
 		}
 	}
-	if webhooks.Serves(in.Name) { // it is Holdfast's own, and its owner's to repair
-		return repairOwn(c, how, f)
-	}
 	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
 	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held)}, err
-}
-
-// repairOwn repairs the reaction of a webhook.
-func repairOwn(c *call, how string, f stream.Filter) (wire.Repaired, error) {
-	touched, held, err := reactions.Repair(c.ctx(), c.doer(), how,
-		reactions.Filter{Reaction: f.Reaction, Streams: f.Streams, Pattern: f.Pattern, Own: f.Own, Blocked: f.Blocked})
-	names := func(all []reactions.Position) []string {
-		out := make([]string, len(all))
-		for i, p := range all {
-			out[i] = p.Stream
-		}
-		return out
-	}
-	return wire.Repaired{Streams: names(touched), Held: names(held)}, err
 }
 
 func streamsOf(all []stream.Position) []string {

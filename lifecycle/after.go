@@ -1,15 +1,19 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -26,8 +30,16 @@ func (s *site) addAfterEffects() error {
 		if h.Kind != "afterEffect" {
 			continue
 		}
-		r := &reactions.Handler{Timeout: h.Timeout, Every: true, Body: func(ctx context.Context, d *reactions.Delivery) error { return s.after(ctx, h, d) },
-			Definition: afterEffect(s.config.Workflow, name)}
+		// A body that takes too long and comes back has failed, and is tried again as often as
+		// others that fail. Only one that does not come back is a death, of which few are
+		// allowed.
+		timeout := cmp.Or(h.Timeout, hold.Timeout)
+		r := &reactions.Handler{Timeout: timeout + hold.Lease, Every: true, Definition: afterEffect(s.config.Workflow, name, s.delivery(name)),
+			Body: func(ctx context.Context, d *reactions.Delivery) error {
+				ctx, cancel := context.WithTimeout(ctx, timeout)
+				defer cancel()
+				return s.after(ctx, h, d)
+			}}
 		if err := errors.Join(r.Check(), s.engine.Reactions().Add(r)); err != nil {
 			return err
 		}
@@ -36,12 +48,45 @@ func (s *site) addAfterEffects() error {
 	return nil
 }
 
-const afterPrefix = "$after:"
-
 // afterEffect is the reaction that an after-effect is.
-func afterEffect(workflow, name string) reactions.Definition {
-	return reactions.Definition{Name: afterPrefix + workflow + ":" + name, Events: []string{entities.After(name)},
-		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: reactions.DefaultOptions()}
+func afterEffect(workflow, name string, a lifecycles.AfterEffect) reactions.Definition {
+	return reactions.Definition{Name: reactions.AfterPrefix + workflow + ":" + name, Events: []string{entities.After(name)},
+		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: optionsOf(a)}
+}
+
+// optionsOf is how a reaction is served that is delivered like this.
+func optionsOf(a lifecycles.AfterEffect) reactions.Options {
+	o := reactions.DefaultOptions()
+	o.MaxRetries, o.Backoff = a.MaxAttempts-1, reactions.Backoff{Kind: "exponential", Base: a.Backoff, Max: a.MaxBackoff}
+	return o
+}
+
+// delivery is how an after-effect is delivered: as the config says, or the program.
+func (c *core) delivery(name string) lifecycles.AfterEffect {
+	a := c.config.AfterEffects[name]
+	if h := c.handlers[name]; h != nil && h.after != nil {
+		a = *h.after
+	}
+	return a.Filled()
+}
+
+// checkDeliveries refuses what programs say of deliveries and cannot be meant.
+func (c *core) checkDeliveries() error {
+	for name, h := range c.handlers {
+		if h.after == nil {
+			continue
+		}
+		_, twice := c.config.AfterEffects[name]
+		switch a := h.after.Filled(); {
+		case h.Kind != "afterEffect":
+			return fault.New(fault.Validation, "the handler %q is no after-effect: Retry and SkipMissing are for after-effects", name)
+		case twice:
+			return fault.New(fault.Validation, "how the after-effect %q is delivered is said by the program and by the config (after_effects): keep one of them", name)
+		case a.MaxAttempts < 1 || a.MaxAttempts > lifecycles.MaxAttempts:
+			return fault.New(fault.Validation, "MaxAttempts of the after-effect %q is %d: it is 1 to %d, or 0 for the default", name, a.MaxAttempts, lifecycles.MaxAttempts)
+		}
+	}
+	return nil
 }
 
 // registerAfterEffects registers the after-effects in the context's workspace.
@@ -84,7 +129,7 @@ func toldOf(x events.Event) (told, error) {
 
 // IsAfter says whether a reaction is an after-effect whose handler is elsewhere.
 func IsAfter(x reactions.Info) bool {
-	return strings.HasPrefix(x.Name, afterPrefix) && x.Options.Handler != ""
+	return strings.HasPrefix(x.Name, reactions.AfterPrefix) && x.Options.Handler != ""
 }
 
 // WantsAfter says whether an event is one that an after-effect follows.
@@ -95,7 +140,7 @@ func WantsAfter(handler string, x events.Event) (bool, error) {
 
 // workflowOf is the lifecycle of an after-effect whose handler is elsewhere.
 func workflowOf(x reactions.Info) string {
-	return strings.TrimSuffix(strings.TrimPrefix(x.Name, afterPrefix), ":"+x.Options.Handler)
+	return strings.TrimSuffix(strings.TrimPrefix(x.Name, reactions.AfterPrefix), ":"+x.Options.Handler)
 }
 
 // told returns what there is to do behind an event, if it is for the handler.
@@ -104,17 +149,30 @@ func (s *site) told(ctx context.Context, handler string, x events.Event) (*work,
 	if err != nil || t.After != handler { // it is another's, or nobody's
 		return nil, false, err
 	}
-	e, err := s.ground.get(ctx, x.Stream[len(entities.Stream(s.config.Workflow, "")):])
+	id := x.Stream[len(entities.Stream(s.config.Workflow, "")):]
+	e, err := s.ground.get(ctx, id)
+	e.ID = id // also of one that is gone
 	return &work{entity: e, step: t.Step, requester: t.Requester, operation: t.Operation, input: t.Input}, true, err
 }
 
-// after runs an after-effect, if it is that of the event's step and requester.
+// after runs an after-effect, if it is that of the event's step and requester. After a
+// reset it is another operation, as with any reaction.
 func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) error {
+	how := s.delivery(h.name)
+	d.Options = new(optionsOf(how))
 	w, ours, err := s.told(ctx, h.name, d.Event)
+	if ours && fault.CodeOf(err) == fault.NotFound {
+		d.Options.BlockOnError = how.OnMissing != lifecycles.Skip
+		return fault.NonRetryable(fault.New(fault.NotFound, "the %s %q was deleted before this was delivered: skip it, or put the row back and unblock it",
+			s.config.Workflow, w.entity.ID))
+	}
 	if err != nil || !ours {
 		return err
 	}
 	w.attempt = d.Attempt
+	if n := d.Lease.Generation; n > 0 {
+		w.operation += "/" + strconv.FormatInt(n, 10)
+	}
 	if err := h.call(ctx, w); err != nil {
 		return err
 	}
@@ -122,4 +180,18 @@ func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) err
 		d.Commit(func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 	}
 	return nil
+}
+
+// retriable is what a URL's error is to an after-effect. A 4xx is as often a proxy's word as
+// the handler's, so it is tried again like any failure, unless the config says otherwise.
+func retriable(err error, a lifecycles.AfterEffect) error {
+	block := a.Filled().OnRefusal == lifecycles.Block
+	switch code := fault.CodeOf(err); {
+	case block && code == fault.ActionInvalid:
+		return fault.NonRetryable(err)
+	case !block && (code == fault.ActionFailed || code == fault.Forbidden):
+		f, _ := errors.AsType[*fault.Error](err)
+		return f // without what makes it final
+	}
+	return err
 }

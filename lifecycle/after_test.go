@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,16 +39,23 @@ type fxPost struct {
 
 	mu        sync.Mutex
 	delivered []string
-	fails     map[string]int // by id and handler: how often it fails
-	close     error          // of the action
-	stop      func()         // what the after-effect does instead
+	fired     map[string]bool // ids, by fireAll
+	fails     map[string]int  // by id and handler: how often it fails
+	failure   error           // of an after-effect that fails; nil is errFx
+	hangs     bool            // after-effects wait for the end of their contexts
+	close     error           // of the action
+	stop      func()          // what the after-effect does instead
 }
 
-func newFxPost(w *fxWorld) *fxPost {
-	p := &fxPost{fxWorld: w, fails: make(map[string]int)}
-	p.l = lifecycle.MustParse[bill]([]byte(strings.Replace(fxAfterConfig, `"broken",`, `"broken", "breaking",`, 1))).Covered().
+func newFxPost(w *fxWorld, mail ...lifecycle.HandlerOption) *fxPost {
+	return newFxPostOf(w, fxAfterConfig, mail...)
+}
+
+func newFxPostOf(w *fxWorld, config string, mail ...lifecycle.HandlerOption) *fxPost {
+	p := &fxPost{fxWorld: w, fails: make(map[string]int), fired: make(map[string]bool)}
+	p.l = lifecycle.MustParse[bill]([]byte(strings.Replace(config, `"broken",`, `"broken", "breaking",`, 1))).Covered().
 		Action("Close", func(context.Context, *fxAct) error { return p.close }, lifecycle.Transactional()).
-		AfterEffect("Mail", p.after("Mail")).AfterEffect("Audit", p.after("Audit"))
+		AfterEffect("Mail", p.after("Mail"), mail...).AfterEffect("Audit", p.after("Audit"))
 	return p
 }
 
@@ -64,7 +72,11 @@ func fxPosts(t *testing.T, f func(*fxPost)) {
 }
 
 func (p *fxPost) after(handler string) fxBody {
-	return func(_ context.Context, a *fxAct) error {
+	return func(ctx context.Context, a *fxAct) error {
+		if p.hangs {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		if p.stop != nil {
 			p.stop()
 		}
@@ -74,7 +86,7 @@ func (p *fxPost) after(handler string) fxBody {
 		if key := a.Entity.ID + "/" + handler; p.fails[key] > 0 {
 			p.fails[key]--
 			a.Commit(credit("failed"))
-			return errFx
+			return cmp.Or(p.failure, errFx)
 		}
 		a.Commit(credit(a.Entity.ID + "/" + handler))
 		return nil

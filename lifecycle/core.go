@@ -42,6 +42,8 @@ type handler struct {
 	queue   string
 	unknown effects.Policy
 	missing bool // it is named, and nobody has declared it
+	// after is how an after-effect is delivered, where the program says it.
+	after *lifecycles.AfterEffect
 }
 
 // body is a handler's code.
@@ -133,7 +135,7 @@ func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
 	for _, w := range warnings {
 		e.Log().Warn("a lifecycle's config could be better", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
 	}
-	if err := c.covered(); err != nil {
+	if err := errors.Join(c.covered(), c.checkDeliveries()); err != nil {
 		return err
 	}
 	s := &site{core: c, engine: e, board: boardOf(e), turn: make(chan struct{}, 1)}

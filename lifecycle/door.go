@@ -166,9 +166,9 @@ func (d *door) build(ctx context.Context, text []byte) (*site, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.handlers[name] = d.handler(kind, c.Workflow, store.WorkspaceOf(ctx), h)
+			s.handlers[name] = d.handler(kind, c, store.WorkspaceOf(ctx), h)
 			if kind == "afterEffect" {
-				s.afters = append(s.afters, afterElsewhere(c.Workflow, name))
+				s.afters = append(s.afters, afterElsewhere(c, name))
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func named(c *lifecycles.Config) map[string][]string {
 }
 
 // handler makes a handler of one that is elsewhere.
-func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *handler {
+func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h handlers.Handler) *handler {
 	if h.Kind == "worker" {
 		return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name,
 			queue: entities.Workers(workspace, h.Name), unknown: effects.Policy(h.OnUnknown)}
@@ -219,7 +219,7 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 			if err != nil {
 				return err
 			}
-			call := RemoteCall{Handler: h, Kind: kind, Lifecycle: workflow, Entity: e, Step: w.step, Requester: w.requester,
+			call := RemoteCall{Handler: h, Kind: kind, Lifecycle: c.Workflow, Entity: e, Step: w.step, Requester: w.requester,
 				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}
 			var a RemoteAnswer
 			if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
@@ -231,8 +231,11 @@ func (d *door) handler(kind, workflow, workspace string, h handlers.Handler) *ha
 			if !a.Happened {
 				a, err = d.remote(ctx, call)
 			}
-			if kind == "action" {
+			switch kind {
+			case "action":
 				w.output = a.Output
+			case "afterEffect":
+				err = retriable(err, c.AfterEffects[h.Name])
 			}
 			if err != nil || len(a.State) == 0 || kind != "action" {
 				return err
@@ -366,7 +369,7 @@ func (d *door) meet(p putThrough) error {
 	d.known[p.name] = true
 	d.mu.Unlock()
 	for _, name := range named(c)["afterEffect"] {
-		if err := d.serve(p.name, name); err != nil {
+		if err := d.serve(c, name); err != nil {
 			return err
 		}
 	}
@@ -374,16 +377,16 @@ func (d *door) meet(p putThrough) error {
 }
 
 // afterElsewhere is the reaction that an after-effect is whose handler is elsewhere.
-func afterElsewhere(workflow, name string) reactions.Definition {
-	def := afterEffect(workflow, name)
+func afterElsewhere(c *lifecycles.Config, name string) reactions.Definition {
+	def := afterEffect(c.Workflow, name, c.AfterEffects[name].Filled())
 	def.Options.Handler = name
 	return def
 }
 
 // serve has the node serve an after-effect where its handler is a URL, in whatever
 // workspace it is. Workers ask for theirs.
-func (d *door) serve(workflow, name string) error {
-	def := afterElsewhere(workflow, name)
+func (d *door) serve(c *lifecycles.Config, name string) error {
+	workflow, def := c.Workflow, afterElsewhere(c, name)
 	d.mu.Lock()
 	served := d.served[def.Name]
 	d.served[def.Name] = true

@@ -102,7 +102,9 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 }
 
 // AfterEffect sets what follows the commit of a step: it is delivered at least
-// once, with the same operation each time, and what it commits applies once.
+// once, with the same operation each time, and what it commits applies once. One that
+// fails is delivered again ([Retry]); past that it is blocked, by itself, until it is
+// unblocked or skipped (stream.Unblock, under the name $after:<workflow>:<handler>).
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	l.add("afterEffect", name, run(f), o)
 	return l

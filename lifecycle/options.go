@@ -31,6 +31,40 @@ func safety(s lifecycles.Safety) HandlerOption { return func(h *handler) { h.Saf
 // Timeout is how long a handler may take. It ends before the claim does.
 func Timeout(d time.Duration) HandlerOption { return func(h *handler) { h.Timeout = d } }
 
+// RetryPolicy is how often an after-effect that fails is delivered again. The zero value is
+// the default, which tries for two to four days.
+type RetryPolicy struct {
+	// MaxAttempts is how many deliveries may fail, the first included, before the
+	// after-effect is blocked; 0 is 1000.
+	MaxAttempts int
+	// Backoff is the pause after the first failure, which doubles up to MaxBackoff; 0 is a
+	// second, and five minutes. Each pause is half to all of that.
+	Backoff, MaxBackoff time.Duration
+}
+
+// Retry sets how often an after-effect is delivered that fails. An error that is
+// [holdfast.NonRetryable] blocks it at once.
+func Retry(p RetryPolicy) HandlerOption {
+	return func(h *handler) {
+		a := h.delivered()
+		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
+	}
+}
+
+// SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
+// user's own is gone before it is delivered. That it was is recorded.
+func SkipMissing() HandlerOption {
+	return func(h *handler) { h.delivered().OnMissing = lifecycles.Skip }
+}
+
+// delivered is how the handler is delivered, to be changed.
+func (h *handler) delivered() *lifecycles.AfterEffect {
+	if h.after == nil {
+		h.after = new(lifecycles.AfterEffect)
+	}
+	return h.after
+}
+
 // asked is what a caller asks for.
 type asked struct {
 	output *json.RawMessage

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -219,7 +220,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 		running.Go(func() {
 			defer close(done)
 			for i := range 300 {
-				if err := boardOf(e).door.serve("wf", fmt.Sprint("h", i)); err != nil {
+				if err := boardOf(e).door.serve(&lifecycles.Config{Workflow: "wf"}, fmt.Sprint("h", i)); err != nil {
 					t.Error(err)
 				}
 			}

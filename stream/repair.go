@@ -9,7 +9,8 @@ import (
 )
 
 // Filter chooses where reactions stand. The zero value is every stream of every
-// reaction of the workspace.
+// reaction of the workspace, the after-effects of lifecycles ($after:<workflow>:<handler>)
+// and webhooks ($hook:<id>) included; [Reset] leaves those alone that it does not name.
 type Filter struct {
 	Reaction string   // "" for every one
 	Streams  []string // these, if any are named
@@ -67,15 +68,13 @@ func Skip(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 }
 
 // Reset sends reactions back to the first event that is kept. Every event is
-// delivered again, as another operation.
+// delivered again, as another operation. After-effects and webhooks are reset only
+// where [Filter.Reaction] names one: they would send again what was sent.
 func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 	return repair(ctx, d, "reset", f)
 }
 
 func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaired, error) {
-	if err := reactions.CheckName(f.Reaction); err != nil {
-		return Repaired{}, err
-	}
 	touched, held, err := reactions.Repair(ctx, d, how, f.inner())
 	return Repaired{positions(touched), positions(held)}, err
 }

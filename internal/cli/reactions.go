@@ -14,7 +14,7 @@ import (
 )
 
 type reactionsCommand struct {
-	List    reactionsList    `cmd:"" help:"List the reactions of a workspace."`
+	List    reactionsList    `cmd:"" help:"List the reactions of a workspace, and the after-effects of its lifecycles."`
 	Show    reactionsShow    `cmd:"" help:"Show a reaction."`
 	Put     reactionsPut     `cmd:"" help:"Register a reaction, or change one."`
 	Delete  reactionsDelete  `cmd:"" help:"Remove a reaction."`
@@ -235,7 +235,11 @@ type reactionsUnblock struct{ repairFlags }
 // Help is shown by kong.
 func (reactionsUnblock) Help() string {
 	return `    holdfast reactions unblock mailer order-7 --db sqlite:holdfast.db
-    holdfast reactions unblock '*' --blocked --db sqlite:holdfast.db`
+    holdfast reactions unblock '*' --blocked --db sqlite:holdfast.db
+
+An after-effect is named by its lifecycle and its handler:
+
+    holdfast reactions unblock '$after:invoice:MailInvoice' --blocked --db sqlite:holdfast.db`
 }
 
 // Run unblocks streams.
@@ -264,7 +268,9 @@ func (reactionsReset) Help() string {
 	return `Every event of these streams is handled again:
 
     holdfast reactions reset mailer order-7 --db sqlite:holdfast.db
-    holdfast reactions reset mailer --all --db sqlite:holdfast.db`
+    holdfast reactions reset mailer --all --db sqlite:holdfast.db
+
+With * for all, after-effects and webhooks are left alone: name the one that is meant.`
 }
 
 // Run resets streams.

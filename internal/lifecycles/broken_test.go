@@ -68,6 +68,12 @@ var broken = map[string]struct {
 	"R15-table.yaml":                 {"/entity_table/name", 6, 22},
 	"R15-timeout.yaml":               {"/steps/1/timeout", 17, 14},
 	"R15-twice.yaml":                 {"/status_types/4", 3, 50},
+	"R16-attempts.yaml":              {"/after_effects/Mail/max_attempts", 5, 38},
+	"R16-many.yaml":                  {"/after_effects/Mail/max_attempts", 5, 38},
+	"R16-missing.yaml":               {"/after_effects/Mail/on_missing", 5, 36},
+	"R16-pauses.yaml":                {"/after_effects/Mail/max_backoff", 5, 50},
+	"R16-refusal.yaml":               {"/after_effects/Mail/on_refusal", 5, 36},
+	"R16-unknown.yaml":               {"/after_effects/Post", 5, 23},
 	"R2-into.yaml":                   {"/steps/1/successful_claim_state/admin/0", 14, 38},
 	"R2-revert.yaml":                 {"/steps/1/successful_claim_state/admin/1", 14, 47},
 	"R3-same.yaml":                   {"/steps/1/successful_claim_state/admin", 14, 37},
@@ -118,6 +124,7 @@ var broken = map[string]struct {
 	"type-number.json":               {"/steps/0/step_id", 7, 17},
 	"type-status.yaml":               {"/steps/0/status", 9, 13},
 	"type-steps.yaml":                {"/janitor", 5, 10},
+	"unknown-field-after.yaml":       {"/after_effects/Mail/maxAttempts", 5, 24},
 	"unknown-field-janitor.yaml":     {"/janitor/stuckAfter", 5, 11},
 	"unknown-field-json.json":        {"/steps/0/stepId", 7, 6},
 	"unknown-field-root.yaml":        {"/version", 6, 1},
@@ -160,7 +167,7 @@ func TestBroken(t *testing.T) {
 // Every rule has a config that breaks it.
 func TestEveryRuleIsBroken(t *testing.T) {
 	rules := []string{tree.RuleEncoding, tree.RuleSyntax, tree.RuleDepth, tree.RuleYAML, tree.RuleDuplicate, tree.RuleTwin, tree.RuleUnknown, tree.RuleRequired, tree.RuleType, tree.RuleConflict}
-	for i := range 15 {
+	for i := range 16 {
 		rules = append(rules, fmt.Sprintf("R%d", i+1))
 	}
 	for _, rule := range rules {

@@ -5,6 +5,7 @@
 package lifecycles
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ type Config struct {
 	Table         *Table   // nil: entities are kept in Holdfast's own table
 	Janitor       *Janitor // nil: the config does not ask for the standard janitor
 	Steps         []Step
+	// AfterEffects is how after-effects are delivered, by the names of their handlers.
+	AfterEffects map[string]AfterEffect
 
 	// at is where each value stands in the text that the config was read from, by
 	// JSON pointer; nil for a config that was made in code.
@@ -47,6 +50,47 @@ type Table struct {
 type Janitor struct {
 	Every      time.Duration // 0: on every round of the engine's janitor
 	StuckAfter time.Duration // 0: the default, 5 minutes
+}
+
+// AfterEffect is how an after-effect is delivered. The zero value is the default.
+type AfterEffect struct {
+	// MaxAttempts is how many deliveries may fail, the first included, before it is
+	// blocked; 0 is the default.
+	MaxAttempts int
+	// Backoff is the pause after the first failure; it doubles up to MaxBackoff. 0 is the
+	// default.
+	Backoff, MaxBackoff time.Duration
+	// OnRefusal is what a 4xx of a URL does: retry, the default, or block.
+	OnRefusal string
+	// OnMissing is what becomes of it if the row of a table of the user's own is gone:
+	// block, the default, or skip.
+	OnMissing string
+}
+
+// The words of [AfterEffect].
+const (
+	Retry = "retry"
+	Block = "block"
+	Skip  = "skip"
+)
+
+// Limits and defaults of an after-effect. With the default pauses, which are half to all of
+// what they say, a thousand attempts take two to four days: a service that is down for a
+// day, or over a weekend, blocks nothing.
+const (
+	DefaultAttempts   = 1000
+	MaxAttempts       = 1_000_000
+	DefaultBackoff    = time.Second
+	DefaultMaxBackoff = 5 * time.Minute
+	LongestBackoff    = 365 * 24 * time.Hour
+)
+
+// Filled is a with the defaults filled in.
+func (a AfterEffect) Filled() AfterEffect {
+	a.MaxAttempts, a.Backoff = cmp.Or(a.MaxAttempts, DefaultAttempts), cmp.Or(a.Backoff, DefaultBackoff)
+	a.MaxBackoff = cmp.Or(a.MaxBackoff, max(DefaultMaxBackoff, a.Backoff))
+	a.OnRefusal, a.OnMissing = cmp.Or(a.OnRefusal, Retry), cmp.Or(a.OnMissing, Block)
+	return a
 }
 
 // Step is a way from one status to another.

@@ -35,6 +35,7 @@ const DefaultTimeout = 15 * time.Minute
 //	R13  a journaled or opaque action is claimed
 //	R14  the claim outlasts the action
 //	R15  names and statuses can be used as they are written
+//	R16  after_effects names after-effects, and how they are delivered makes sense
 //
 // Warnings are what may be meant, and is worth a look:
 //
@@ -61,6 +62,7 @@ func (l *linter) rules() {
 	l.claims()
 	l.handlerNames()
 	l.repeats()
+	l.afterEffects()
 	if !l.partial() {
 		l.skippedClaims()
 		l.graph()

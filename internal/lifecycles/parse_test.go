@@ -75,6 +75,9 @@ func TestSeed(t *testing.T) {
 
 func TestEverythingIsRead(t *testing.T) {
 	c := load(t, "invoice.yaml")
+	if want := (AfterEffect{MaxAttempts: 40, Backoff: 5 * time.Second, MaxBackoff: time.Hour, OnRefusal: Block, OnMissing: Skip}); c.AfterEffects["MailInvoice"] != want {
+		t.Errorf("the after-effect is %+v", c.AfterEffects)
+	}
 	if want := (Table{Name: "app.invoices", ID: "invoice_id", Status: "status", Version: "row_version", InWorkspace: "acme"}); *c.Table != want {
 		t.Errorf("the table is %+v", *c.Table)
 	}

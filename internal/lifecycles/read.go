@@ -18,6 +18,7 @@ var configFields = &tree.Fields[Config]{
 		"columns":        readColumns,
 		"janitor":        readJanitor,
 		"steps":          readSteps,
+		"after_effects":  readAfterEffects,
 	},
 }
 
@@ -184,5 +185,33 @@ var janitorFields = &tree.Fields[Janitor]{
 	Read: map[string]func(*tree.Reader, *Janitor, *tree.Node, string){
 		"every":       func(r *tree.Reader, j *Janitor, n *tree.Node, p string) { j.Every = duration(r, n, p) },
 		"stuck_after": func(r *tree.Reader, j *Janitor, n *tree.Node, p string) { j.StuckAfter = duration(r, n, p) },
+	},
+}
+
+// readAfterEffects reads how after-effects are delivered, by the names of their handlers.
+func readAfterEffects(r *tree.Reader, c *Config, n *tree.Node, path string) {
+	if !r.Is(n, tree.Object, path, "after_effects names handlers, each with how it is delivered") {
+		return
+	}
+	c.AfterEffects = make(map[string]AfterEffect)
+	for _, m := range n.Members {
+		var a AfterEffect
+		tree.Read(r, afterEffectFields, &a, m.Value, tree.Child(path, m.Name))
+		c.AfterEffects[m.Name] = a
+	}
+}
+
+var afterEffectFields = &tree.Fields[AfterEffect]{
+	What: "an after-effect",
+	Read: map[string]func(*tree.Reader, *AfterEffect, *tree.Node, string){
+		"max_attempts": func(r *tree.Reader, a *AfterEffect, n *tree.Node, p string) {
+			if a.MaxAttempts = r.Integer(n, p); a.MaxAttempts == 0 && n.Kind == tree.Number {
+				r.Refuse("R16", p, n.At, "max_attempts is 1 to %d, the first included: leave it out for the default", MaxAttempts)
+			}
+		},
+		"backoff":     func(r *tree.Reader, a *AfterEffect, n *tree.Node, p string) { a.Backoff = duration(r, n, p) },
+		"max_backoff": func(r *tree.Reader, a *AfterEffect, n *tree.Node, p string) { a.MaxBackoff = duration(r, n, p) },
+		"on_refusal":  func(r *tree.Reader, a *AfterEffect, n *tree.Node, p string) { a.OnRefusal, _ = filled(r, n, p) },
+		"on_missing":  func(r *tree.Reader, a *AfterEffect, n *tree.Node, p string) { a.OnMissing, _ = filled(r, n, p) },
 	},
 }

@@ -39,6 +39,7 @@ func TestSchema(t *testing.T) {
 	same(t, "step", root.Defs["step"], stepFields)
 	same(t, "table", root.Defs["table"], tableFields)
 	same(t, "columns", root.Defs["columns"], columnFields)
+	same(t, "after-effect", root.Defs["afterEffect"], afterEffectFields)
 	same(t, "janitor", root.Defs["janitor"], janitorFields)
 	known := make(map[string]bool)
 	for name := range root.Defs {

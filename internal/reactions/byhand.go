@@ -115,7 +115,10 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 	var some []*Lease
 	var ends []End
 	for _, l := range taken {
-		handled := l.Handled()
+		handled, first := l.Handled(), int64(0)
+		if len(l.Events) > 0 {
+			first = l.Events[0].Version
+		}
 		if wants != nil {
 			var failed error
 			l.Events = slices.DeleteFunc(l.Events, func(e events.Event) bool {
@@ -131,6 +134,9 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 		}
 		if len(l.Events) > 0 {
 			some = append(some, l)
+			if next := l.Events[0].Version; next > first { // a death is blamed on what is behind the watermark: that is to be this event
+				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true})
+			}
 		} else {
 			ends = append(ends, End{Lease: l, Done: handled})
 		}

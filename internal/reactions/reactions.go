@@ -115,6 +115,27 @@ func DefaultOptions() Options {
 // Reserved says whether a name is one that Holdfast keeps to itself.
 func Reserved(name string) bool { return strings.HasPrefix(name, "$") }
 
+// How the names of reactions begin that are made for something else, and that people
+// repair as they do their own: the after-effects of lifecycles, and webhooks.
+const (
+	AfterPrefix = "$after:"
+	HookPrefix  = "$hook:"
+)
+
+// Kind says what a reaction is for: reaction, afterEffect or webhook, or "" for one that
+// Holdfast serves itself and repairs itself.
+func Kind(name string) string {
+	switch {
+	case strings.HasPrefix(name, AfterPrefix):
+		return "afterEffect"
+	case strings.HasPrefix(name, HookPrefix):
+		return "webhook"
+	case Reserved(name):
+		return ""
+	}
+	return "reaction"
+}
+
 // CheckName refuses the name of a user's reaction that is Holdfast's own.
 func CheckName(name string) error {
 	if Reserved(name) {
@@ -196,7 +217,6 @@ func (o Options) json() string {
 	return string(text)
 }
 
-// same says whether two definitions follow the same.
 // Same says whether two definitions follow the same.
 func (d *Definition) Same(o *Definition) bool {
 	return d.eventsJSON() == o.eventsJSON() && d.Streams == o.Streams

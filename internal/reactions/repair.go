@@ -75,7 +75,9 @@ var (
 			r.applied = row.Applied()
 			return row.Scan(&r.watermark, &r.holder, &r.dueAt)
 		}).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
-		Waking(func(a repairArgs) []string { return []string{store.MarkTopic(a.reaction)} }).
+		Waking(func(a repairArgs) []string {
+			return []string{store.MarkTopic(a.reaction), notice{What: repairs[a.how], Reaction: a.reaction, Stream: a.stream}.topic()}
+		}).
 		Emitting(func(a repairArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
 		})
@@ -158,7 +160,8 @@ func (f *Filter) chooses(p Position, pattern *regexp.Regexp) bool {
 // Repair repairs positions: how is unblock, reset or skip. It returns those that
 // it touched, as they stand now, and those that somebody holds, which it left
 // alone. Each is a transaction of its own, so a repair of many may be interrupted
-// and repeated.
+// and repeated. A filter that names no reaction is for all that people repair; a reset,
+// which sends again what was sent, only for those that they have made themselves.
 func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, held []Position, err error) {
 	if repairs[how] == "" {
 		return nil, nil, fault.New(fault.Validation, "a repair is unblock, reset or skip, not %q", how)
@@ -168,6 +171,9 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		f.Blocked = &yes
 	}
 	if f.Reaction != "" {
+		if Kind(f.Reaction) == "" {
+			return nil, nil, CheckName(f.Reaction)
+		}
 		if _, err := Get(ctx, d, f.Reaction); err != nil {
 			return nil, nil, err
 		}
@@ -179,7 +185,7 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		}
 		for _, p := range all {
 			after = p
-			if f.Reaction == "" && Reserved(p.Reaction) { // that is Holdfast's own affair
+			if kind := Kind(p.Reaction); kind == "" || f.Reaction == "" && how == "reset" && kind != "reaction" {
 				continue
 			}
 			r, err := repairVerb.Do(ctx, d, repairArgs{p.Reaction, p.Stream, how})

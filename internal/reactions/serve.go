@@ -134,7 +134,7 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 		w.trace("deferred", l, done, nil)
 		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: later.After})
 	default:
-		w.count(h, l, d.Event.Version, done, failures+1, err)
+		w.count(h, l, d, done, failures+1, err)
 	}
 }
 
@@ -152,22 +152,27 @@ func (w *Worker) timedOut(l *Lease, done int64) {
 
 // count counts a failure: the event is tried again after a while, or has failed
 // for good.
-func (w *Worker) count(h *Handler, l *Lease, version, done int64, failures int, err error) {
+func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures int, err error) {
 	message := err.Error()
 	if message == "" {
 		message = "it failed and did not say why"
 	}
-	if !fault.IsFinal(err) && failures <= h.MaxRetries {
+	o := h.Options
+	if d.Options != nil {
+		o = *d.Options
+	}
+	version := d.Event.Version
+	if !fault.IsFinal(err) && failures <= o.MaxRetries {
 		w.Log.Warn("a reaction failed and is tried again", "reaction", h.Name, "stream", l.Stream, "version", version, "failures", failures, "error", err)
-		w.end(l, End{Lease: l, Done: done, Delay: h.Backoff.Pause(failures), Error: message, Failing: version})
+		w.end(l, End{Lease: l, Done: done, Delay: o.Backoff.Pause(failures), Error: message, Failing: version})
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
 	defer cancel()
-	stop := Stop(ctx, w.Engine, l, done, version, message, failures, h.BlockOnError)
+	stop := Stop(ctx, w.Engine, l, done, version, message, failures, o.BlockOnError)
 	w.letGo(l)
 	what := "blocked"
-	if !h.BlockOnError {
+	if !o.BlockOnError {
 		what = "skipped"
 	}
 	if stop != nil {
@@ -175,7 +180,6 @@ func (w *Worker) count(h *Handler, l *Lease, version, done int64, failures int, 
 			"stream", l.Stream, "version", version, "error", errors.Join(err, stop))
 		return
 	}
-	w.Log.Error("a reaction failed for good", "outcome", what, "reaction", h.Name, "stream", l.Stream, "version", version, "error", err)
 	w.trace(what, l, done, err)
 }
 

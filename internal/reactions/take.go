@@ -233,6 +233,13 @@ var (
 			r.applied = row.Applied()
 			return row.Scan(&r.again)
 		}).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
+		Waking(func(a stopArgs) []string {
+			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
+			if a.how == "skipped" {
+				n.What = "skipped"
+			}
+			return []string{n.topic()}
+		}).
 		Emitting(func(a stopArgs) store.Emission {
 			name := "blocked"
 			if a.how == "skipped" {

@@ -50,6 +50,9 @@ type Delivery struct {
 	Event   events.Event
 	Lease   *Lease
 	Attempt int
+	// Options, where the body sets them, are those that a failure is counted by: a
+	// body may know them better than the one who serves it in all workspaces.
+	Options *Options
 
 	commits []func(context.Context, *store.Tx) error
 }
@@ -112,11 +115,12 @@ type Worker struct {
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
 	suspects int              // streams in hand on which somebody has died
 
-	ends   chan ending
-	batch  int // streams of one take
-	rounds map[int16]*round
-	counts sync.Map
-	aside  sync.WaitGroup // ends that nobody waits for
+	ends    chan ending
+	batch   int // streams of one take
+	rounds  map[int16]*round
+	counts  sync.Map
+	tallies sync.Map       // by [Tally]
+	aside   sync.WaitGroup // ends that nobody waits for
 }
 
 // served names what is served: a reaction, in a workspace or in all.

@@ -36,13 +36,8 @@ type Webhook struct {
 	version int64
 }
 
-const prefix = "$hook:"
-
 // Reaction is the name of the reaction that follows events for a webhook.
-func Reaction(id string) string { return prefix + id }
-
-// Serves says whether a reaction is a webhook's.
-func Serves(reaction string) bool { return strings.HasPrefix(reaction, prefix) }
+func Reaction(id string) string { return reactions.HookPrefix + id }
 
 // Stream is the name of the stream that holds a webhook's history.
 func Stream(id string) string { return "$webhook/" + id }
@@ -50,7 +45,7 @@ func Stream(id string) string { return "$webhook/" + id }
 // Told says whether a stream is the history of a webhook's reaction. What becomes of
 // webhooks is sent to none: a failure that is told of, which fails, would not end.
 func Told(stream string) bool {
-	return strings.HasPrefix(stream, strings.TrimSuffix(reactions.Stream(prefix, ""), "/"))
+	return strings.HasPrefix(stream, strings.TrimSuffix(reactions.Stream(reactions.HookPrefix, ""), "/"))
 }
 
 // Topic is what those are woken by who serve webhooks, when there are others.

@@ -1,0 +1,233 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+const tells = "$after:note:Tell"
+
+// told has notes sent, each followed by the after-effect Tell.
+func (d *door) told(ids ...string) {
+	d.t.Helper()
+	for _, id := range ids {
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/note/entities/"+id+"/steps/send", wire.Fire{Requester: "admin"}, nil), 200, "")
+	}
+}
+
+// later moves the database's time, and has the nodes look.
+func (d *door) later(by time.Duration) {
+	d.t.Helper()
+	holdfasttest.Advance(d.t, d.engine, by)
+	d.engine.Hub().Wake([]string{store.MarkTopic(tells)})
+}
+
+// teller waits until the after-effect of a note stands so.
+func (d *door) teller(id, what string, so func(wire.Position) bool) wire.Position {
+	d.t.Helper()
+	return d.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: tells}}, "$entity/note/"+id, what, func(p wire.Position) bool { return p.LeasedBy == "" && so(p) })
+}
+
+// released repairs the after-effect of notes.
+func (d *door) released(how, reaction string, body any, ids ...string) {
+	d.t.Helper()
+	var done wire.Repaired
+	d.want(d.ask("POST", "reactions/"+reaction+"/"+how, body, &done), 200, "")
+	var got []string
+	for _, s := range done.Streams {
+		got = append(got, strings.TrimPrefix(s, "$entity/note/"))
+	}
+	if len(done.Held) > 0 || !slices.Equal(got, ids) {
+		d.t.Errorf("%s repaired %q, held %q, want %q", how, got, done.Held, ids)
+	}
+}
+
+// counted fails unless a metric is there.
+func (d *door) counted(lines ...string) {
+	d.t.Helper()
+	resp, err := http.Get(d.url + "/metrics")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page := textOf(resp)
+	for _, line := range lines {
+		if !strings.Contains(page, "\n"+line+"\n") {
+			d.t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
+// tellerURL has the after-effect Tell served by a URL.
+func (d *door) tellerURL(config string) *remote {
+	d.t.Helper()
+	d.running()
+	far := &remote{status: 200, heard: make(chan struct{}, 100)}
+	srv := httptest.NewServer(far)
+	d.t.Cleanup(srv.Close)
+	var made wire.Handler
+	d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "http", URL: srv.URL}, &made), 201, "")
+	far.secret = made.Secret
+	d.want(d.ask("PUT", "lifecycles/note", config, nil), 201, "")
+	return far
+}
+
+// Verifies that an after-effect whose URL is out of order, in whatever way, a 4xx among
+// them, for longer than a reaction would be tried, is tried again under the same key until
+// it is delivered.
+func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		far := d.tellerURL(tellConfig)
+		answers := []int{404, 500, 403, 0, 422, 401, 429, 200}
+		far.say(answers[0], "")
+		d.told("n")
+		for i := range answers {
+			c := far.next(t)
+			if c.Attempt != i+1 || c.IdempotencyKey != far.calls[0].IdempotencyKey {
+				t.Errorf("call %d is %+v", i, c)
+			}
+			if i == len(answers)-1 {
+				break
+			}
+			p := d.teller("n", "has failed", func(p wire.Position) bool { return p.Retry == i+1 })
+			if p.Blocked || p.Error == "" {
+				t.Fatalf("after %d it stands at %+v", answers[i], p)
+			}
+			far.say(answers[i+1], "")
+			d.later(20 * time.Minute)
+		}
+		d.teller("n", "is told", func(p wire.Position) bool { return p.Watermark == p.Head && p.Retry == 0 })
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a config can have a 4xx block at once, but for those that say to come again;
+// that what is blocked is listed, and unblocked; and that metrics count both.
+func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		far := d.tellerURL(strings.Replace(tellConfig, `"steps"`, `"after_effects": {"Tell": {"on_refusal": "block"}}, "steps"`, 1))
+		far.say(429, "")
+		d.told("n")
+		first := far.next(t)
+		d.teller("n", "has failed", func(p wire.Position) bool { return p.Retry == 1 && !p.Blocked })
+		for i, status := range []int{404, 422} {
+			far.say(status, "")
+			d.later(20 * time.Minute)
+			far.next(t)
+			d.teller("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
+			var all wire.List[wire.Position]
+			d.want(d.ask("GET", "reactions/*/streams?blocked=true", nil, &all), 200, "")
+			if len(all.Items) != 1 || all.Items[0].Reaction != tells || all.Items[0].Error == "" {
+				t.Errorf("blocked are %+v", all.Items)
+			}
+			if i == 1 {
+				far.say(200, "")
+			}
+			d.released("unblock", tells, wire.Repair{Streams: []string{"$entity/note/n"}}, "n")
+			if i == 0 {
+				far.next(t) // it is refused again
+				d.teller("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
+				d.released("unblock", "*", `{}`, "n")
+				far.next(t)
+				d.teller("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
+				far.say(422, "")
+				d.released("unblock", tells, `{}`, "n")
+			}
+		}
+		if c := far.next(t); c.IdempotencyKey != first.IdempotencyKey {
+			t.Errorf("it came under %q, and then under %q", first.IdempotencyKey, c.IdempotencyKey)
+		}
+		d.teller("n", "is told", func(p wire.Position) bool { return p.Watermark == p.Head })
+		d.counted(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 4`, `holdfast_reaction_streams_total{kind="afterEffect",what="unblocked"} 4`)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that an after-effect by workers is tried for longer than a reaction; that a worker
+// who says that it is of no use blocks it; that it is listed as reactions are, skipped, with
+// what is behind it going on, and reset, as another operation; and that nobody changes or
+// removes it.
+func TestAWorkersAfterEffectIsReleased(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
+		d.told("a")
+		fail := func(retryable bool, status string) wire.Task {
+			t.Helper()
+			x := d.one("Tell")
+			var ended wire.EndedTask
+			d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no mail", Retryable: &retryable}, &ended), 200, "")
+			if ended.Status != status {
+				t.Fatalf("attempt %d ended %+v, not %s", x.Attempt, ended, status)
+			}
+			return x
+		}
+		for range 6 {
+			fail(true, "failed")
+			d.later(10 * time.Minute)
+		}
+		first := fail(false, "blocked")
+		var list wire.List[wire.Reaction]
+		d.want(d.ask("GET", "reactions", nil, &list), 200, "")
+		if len(list.Items) != 1 || list.Items[0].Name != tells || list.Items[0].Handler != "Tell" || list.Items[0].MaxRetries < 500 {
+			t.Errorf("listed are %+v", list.Items)
+		}
+		d.want(d.ask("PUT", "reactions/"+tells, wire.PutReaction{Events: []string{"*"}}, nil), 400, fault.Validation)
+		d.want(d.ask("DELETE", "reactions/"+tells, nil, nil), 404, fault.NotFound)
+		d.released("reset", "*", `{}`) // what was sent would be sent again
+		d.released("unblock", tells, `{}`, "a")
+		if again := d.one("Tell"); again.IdempotencyKey != first.IdempotencyKey {
+			t.Errorf("it came under %q, and then under %q", first.IdempotencyKey, again.IdempotencyKey)
+		} else {
+			d.want(d.ask("POST", "tasks/"+again.ID+"/complete", wire.CompleteTask{Epoch: again.Epoch}, nil), 200, "")
+		}
+		d.told("b")
+		fail(false, "blocked")
+		d.released("skip", tells, wire.Repair{Filter: &wire.RepairFilter{Stream: "/b$"}}, "b")
+		if more := d.claim("Tell", 0); len(more) > 0 {
+			t.Errorf("took %+v, which was skipped", more)
+		}
+		d.released("reset", tells, wire.Repair{Streams: []string{"$entity/note/a"}}, "a")
+		if anew := d.one("Tell"); anew.Context.Entity.ID != "a" || anew.IdempotencyKey == first.IdempotencyKey {
+			t.Errorf("took %+v after a reset", anew)
+		}
+		d.counted(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 2`, `holdfast_reaction_streams_total{kind="afterEffect",what="skipped"} 1`,
+			`holdfast_reaction_streams_total{kind="afterEffect",what="reset"} 1`)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that an after-effect that kills its workers is blocked, and that skipping it
+// passes over the very event that they died of, and not one before it.
+func TestAWorkersAfterEffectThatKills(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
+		d.told("a")
+		for i := range 5 {
+			if x := d.one("Tell"); x.Attempt != i+1 {
+				t.Errorf("took %+v", x)
+			}
+			d.later(2 * time.Minute)
+			d.engine.Round(t.Context())
+		}
+		p := d.teller("a", "is blocked", func(p wire.Position) bool { return p.Blocked })
+		if p.Deaths != 5 || p.Watermark != p.Head-1 {
+			t.Errorf("it stands at %+v", p)
+		}
+		d.released("skip", tells, `{}`, "a")
+		if more := d.claim("Tell", 0); len(more) > 0 {
+			t.Errorf("took %+v, which was skipped", more)
+		}
+		d.counted(fmt.Sprintf(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} %d`, 1))
+	}, httpapi.Handlers(elsewhere))
+}

@@ -1,0 +1,63 @@
+package reactions_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+)
+
+// TestBlocksAndReleasesAreNoticed verifies that a stream that is blocked, and one that is
+// released, is logged with its reaction, its stream and the error, and counted by kind; once,
+// by the commit; and that a repair which is rolled back is not.
+func TestBlocksAndReleasesAreNoticed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s site) {
+		var log bytes.Buffer // its one writer is this goroutine
+		hf, err := holdfast.Open(t.Context(), s.database(), holdfast.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hf.Close()
+		const name = "$after:bill:Mail"
+		register(t, hf, define(name, "^s$"))
+		appendTo(t, hf, "s", "a", "b")
+		blockAt(t, hf, one(t, hf, name), 1)
+		undone := errors.New("undone")
+		err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			touched, _, err := reactions.Repair(ctx, tx, "unblock", reactions.Filter{Reaction: name})
+			if len(touched) != 1 {
+				t.Errorf("unblocked %+v", touched)
+			}
+			return errors.Join(err, undone)
+		})
+		if !errors.Is(err, undone) {
+			t.Error(err)
+		}
+		if strings.Contains(log.String(), "released") {
+			t.Errorf("what was undone is logged:\n%s", &log)
+		}
+		repair(t, hf, "unblock", reactions.Filter{Reaction: name})
+		repair(t, hf, "reset", reactions.Filter{Reaction: name})
+		for _, line := range []string{
+			`level=ERROR msg="reaction blocked: unblock, skip or reset it" reaction=$after:bill:Mail stream=s version=1 error=no`,
+			`level=INFO msg="reaction released" how=unblocked reaction=$after:bill:Mail stream=s`,
+			`level=INFO msg="reaction released" how=reset reaction=$after:bill:Mail stream=s`,
+		} {
+			if strings.Count(log.String(), line) != 1 {
+				t.Errorf("the log lacks %s:\n%s", line, &log)
+			}
+		}
+		got := hf.Reactions().Tallies()
+		for _, what := range []string{"blocked", "unblocked", "reset"} {
+			if n := got[reactions.Tally{What: what, Kind: "afterEffect"}]; n != 1 || len(got) != 3 {
+				t.Errorf("%s is counted %d times: %v", what, n, got)
+			}
+		}
+	})
+}
