@@ -1,6 +1,96 @@
 package postgres
 
+import (
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
 const (
 	MigratedShape = migratedShape
 	ShapeSQL      = shapeSQL
 )
+
+// GateSQL is what a gated store needs in its database: pass returns its argument once the gate is open, and
+// now is the database's time of that moment, whatever the statement's snapshot says.
+const GateSQL = `CREATE SCHEMA gate;
+CREATE FUNCTION gate.pass(x anyelement) RETURNS anyelement LANGUAGE plpgsql VOLATILE AS
+$$ BEGIN PERFORM pg_advisory_xact_lock_shared(22); RETURN x; END $$;
+CREATE FUNCTION gate.now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
+$$ BEGIN RETURN clock_timestamp() + (SELECT c.shift FROM holdfast.clock c); END $$`
+
+// Gated is a store of which one statement at a time can be made to wait at a gate: its snapshot is taken,
+// and it has locked nothing. Every predicate names the shard, so nothing is read before the shard is known.
+type Gated struct {
+	*Store
+	all map[string]verb
+}
+
+// NewGated returns a store that serves every caller alone: a group's statement is tried by its text.
+func NewGated(s store.Store) *Gated {
+	g := &Gated{Store: s.(*Store)}
+	g.grouper = nil
+	now := strings.NewReplacer(tokens(g.schema, true, forms[""]).Replace("{now}"), "gate.now()")
+	g.all = make(map[string]verb, len(g.verbs))
+	for name, v := range g.verbs {
+		g.all[name] = v.each(now.Replace)
+	}
+	g.verbs = g.all
+	return g
+}
+
+// Forms returns the forms that a verb's statement has, if it locks or writes anything.
+func (g *Gated) Forms(name string) (all []string) {
+	v := g.all[name]
+	if !Locks(v.text) {
+		return nil
+	}
+	all = append(all, "")
+	if v.fast != "" {
+		all = append(all, "fast")
+	}
+	if v.group != v.text {
+		all = append(all, "group")
+	}
+	return all
+}
+
+// Locks says whether a statement locks or writes anything.
+func Locks(text string) bool { return locks.MatchString(remark.ReplaceAllString(text, "")) }
+
+var (
+	remark = regexp.MustCompile(`--.*`)
+	locks  = regexp.MustCompile(`\b(FOR UPDATE|FOR (?:KEY )?SHARE|FOR NO KEY UPDATE|INSERT INTO|UPDATE|DELETE FROM|pg_(try_)?advisory_\w+)\b`)
+	shard  = regexp.MustCompile(`\$1(?:::smallint(?:\[\])?|\b)`)
+)
+
+// Arm has a verb's statement wait at the gate, in one of its forms, or none.
+func (g *Gated) Arm(name, form string) {
+	g.verbs = g.all
+	if name == "" {
+		return
+	}
+	v := g.all[name]
+	switch form {
+	case "":
+		v.fast = ""
+	case "group":
+		v.fast, v.text, v.unmarked = "", v.group, v.groupUnmarked
+	}
+	g.verbs = maps.Clone(g.all)
+	g.verbs[name] = v.each(func(text string) string {
+		return shard.ReplaceAllStringFunc(text, func(s string) string {
+			if s == "$1" {
+				s += "::smallint"
+			}
+			return "(SELECT gate.pass(" + s + "))"
+		})
+	})
+}
+
+// each changes every text of a verb.
+func (v verb) each(f func(string) string) verb {
+	return verb{f(v.text), f(v.fast), f(v.group), f(v.unmarked), f(v.groupUnmarked)}
+}

@@ -430,25 +430,34 @@ func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live
 	})
 	if fault.CodeOf(err) == fault.LeaseLost {
 		return k.again(ctx, d, l, err, func(s Step) bool {
-			return (s.Status == Failed || s.Status == Waiting) && s.Error == f.Message
+			return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
 		})
 	}
 	return next, err
 }
 
-// Park has a step wait for a person: something may have happened, and nobody knows.
+// Park has a step wait for a person: something may have happened, and nobody knows. Parking it
+// again under the epoch that did, with the same message, gives the same answer.
 func (k *Desk) Park(ctx context.Context, d store.Doer, l *Live, message string, results []Result) (Live, error) {
-	return k.holding(ctx, d, l, "", 0, func(c *course) error {
+	message = hold.Plain(message)
+	next, err := k.holding(ctx, d, l, "", 0, func(c *course) error {
 		c.how, c.plan.Results = "held", results
-		c.park(hold.Plain(message))
+		c.park(message)
 		return nil
 	})
+	if fault.CodeOf(err) == fault.LeaseLost {
+		return k.again(ctx, d, l, err, func(s Step) bool { return s.Uncertain && s.Error == message })
+	}
+	return next, err
 }
 
 // Pass has a step wait a while for something elsewhere.
 func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Duration, results []Result) (Live, error) {
 	return k.holding(ctx, d, l, "", 0, func(c *course) error {
 		c.plan.Results = results
+		if c.run.CancelRequested {
+			c.sawStep()
+		}
 		c.pass(delay)
 		return nil
 	})

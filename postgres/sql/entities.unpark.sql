@@ -1,5 +1,6 @@
 -- Ends the uncertainty of an operation, once nothing of it is unknown any more: it
--- is due again, or ends where it is told to.
+-- is due again, or ends where it is told to. Whoever had to wait for the entity does not see
+-- what became of its effects meanwhile, and asks again: the version tells.
 -- $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 how: resume, success or back, $9 to (NULL: back), $10 event,
 -- $11 outcome, $12 note, $13 correlation, $14 causation, $15 actor
 -- $16 revision, $17 marks
@@ -20,13 +21,17 @@ WITH m AS (
         ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
      ORDER BY e.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
+), seen AS (
+    SELECT m.member, e.version
+      FROM m JOIN {schema}.entity e
+        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
 ), moved AS (
     UPDATE {schema}.entity e
        SET phase = CASE WHEN cur.a_how = 'resume' AND cur.begun > 0 THEN 'due' ELSE 'free' END,
            status = CASE WHEN cur.a_how = 'success' THEN cur.a_target WHEN cur.a_how = 'back' OR cur.begun = 0 THEN coalesce(cur.a_target, cur.revert) ELSE cur.status END,
            outcome = CASE WHEN cur.a_how = 'resume' AND cur.begun > 0 THEN NULL ELSE cur.a_outcome END,
            failures = 0, deaths = 0, due_at = {now}, version = cur.version + 1, updated_at = {now}
-      FROM cur
+      FROM cur JOIN seen ON seen.member = cur.member AND seen.version = cur.version
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'uncertain'
        AND NOT EXISTS (SELECT 1 FROM {schema}.effect x WHERE x.shard = cur.shard AND x.workspace = cur.workspace
@@ -42,9 +47,10 @@ WITH m AS (
            moved.epoch, moved.until, moved.claimed_at, moved.begun, moved.failures, moved.deaths, moved.error,
            moved.outcome, moved.manual FROM moved
     UNION ALL
-    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
-           cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
-           cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual FROM cur
+    SELECT cur.member, CASE WHEN cur.phase = 'uncertain' AND cur.version <> seen.version THEN 2 ELSE 0 END, cur.status, cur.version, cur.data,
+           cur.created_at, cur.updated_at, cur.phase, cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
+           cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual
+      FROM cur JOIN seen ON seen.member = cur.member
      WHERE cur.member NOT IN (SELECT moved.member FROM moved)
 ), written AS (
     INSERT INTO {schema}.history

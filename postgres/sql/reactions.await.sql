@@ -3,22 +3,22 @@
 -- the lock on its own number, which it has from its first moment, before it looks
 -- at anything; a prepared one by its name. The row is locked first: whoever is
 -- changing the reaction is then done, and what is under way is looked at after
--- that. The registry's revision goes with them, so that whoever finishes a
--- registration does not end a later one.
+-- that. The registry's revision goes with them, as the row itself has it, so that whoever
+-- finishes a registration does not end a later one.
 -- $1 shard, $2 workspace, $3 reaction
 WITH held AS MATERIALIZED (
-    SELECT r.shard, r.workspace, r.name
+    SELECT r.shard, r.workspace, r.name, r.base
       FROM {schema}.reaction r
      WHERE r.shard = $1::smallint AND r.workspace = $2::text AND r.name = $3::text AND r.state <> 'live' AND r.waits IS NULL
        FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT held.shard, held.workspace, held.name,
-           (SELECT jsonb_build_array('r' || g.revision) || coalesce(jsonb_agg(u.t), '[]'::jsonb)
+           (SELECT jsonb_build_array('r' || (held.base >> 32)) || coalesce(jsonb_agg(u.t), '[]'::jsonb)
               FROM (SELECT 'v' || l.virtualxid AS t
                       FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
                      WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() AND l.granted AND held.name IS NOT NULL
                        AND (a.datname = current_database() OR a.datname IS NULL)) AS u) AS waits
-      FROM held JOIN {schema}.registry g ON g.shard = held.shard AND g.workspace = held.workspace
+      FROM held
 )
 UPDATE {schema}.reaction r
    SET waits = seen.waits

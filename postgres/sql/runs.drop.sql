@@ -1,18 +1,21 @@
 -- Deletes a run whose time is over, with all that belongs to it but its history, which goes
--- by its own rule.
+-- by its own rule. Whoever had to wait for the run does not see what was added to it
+-- meanwhile, and leaves it for the next time: the version tells.
 -- $4 run
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[])
              WITH ORDINALITY AS m(shard, workspace, command, run, member)
      WHERE m.member + 0 = m.member -- few, for the planner
 ), cur AS MATERIALIZED (
-    SELECT m.member, m.shard, m.workspace, m.run, r.prune_at
+    SELECT m.member, m.shard, m.workspace, m.run, r.prune_at, r.version
       FROM m CROSS JOIN LATERAL (
-           SELECT r.prune_at FROM {schema}.run r
+           SELECT r.prune_at, r.version FROM {schema}.run r
             WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
               FOR UPDATE) AS r
 ), gone AS MATERIALIZED (
-    SELECT cur.member, cur.shard, cur.workspace, cur.run FROM cur WHERE cur.prune_at <= {now}
+    SELECT cur.member, cur.shard, cur.workspace, cur.run FROM cur
+     WHERE cur.prune_at <= {now}
+       AND cur.version = (SELECT r.version FROM {schema}.run r WHERE r.shard = cur.shard AND r.workspace = cur.workspace AND r.id = cur.run)
 ), effects AS (
     DELETE FROM {schema}.effect x USING gone
      WHERE x.shard = gone.shard AND x.workspace = gone.workspace AND x.operation >= gone.run || '/' AND x.operation < gone.run || '0'

@@ -1,10 +1,22 @@
--- Keeps a snapshot, unless a newer one is kept. It waits for nobody: whoever has
--- the row or is making it has a snapshot too, and a wait inside a transaction
+-- Keeps a snapshot, unless a newer one is kept, or the stream was closed for good or
+-- restarted since: what is kept of it then nobody would delete. The stream is locked, and so
+-- read as it is; who closes it waits, and deletes the snapshot afterwards. It waits for nobody:
+-- whoever has the row or is making it has a snapshot too, and a wait inside a transaction
 -- could end in a deadlock over something that nobody needs.
 -- $4 stream, $5 kind, $6 version, $7 data
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::text[])
              WITH ORDINALITY AS m(shard, workspace, command, stream, kind, version, data, member)
+), open AS MATERIALIZED (
+    SELECT m.member
+      FROM m JOIN {schema}.stream s ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
+     WHERE s.closed IS DISTINCT FROM 'tombstone' AND s.first <= m.version + 1
+       FOR KEY SHARE OF s SKIP LOCKED
+), fits AS MATERIALIZED (
+    SELECT open.member FROM open
+     UNION ALL
+    SELECT m.member FROM m
+     WHERE NOT EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream)
 ), cur AS (
     SELECT s.shard, s.workspace, s.stream, s.kind, s.version
       FROM m JOIN {schema}.snapshot s
@@ -16,13 +28,13 @@ WITH m AS (
        SET version = m.version, data = m.data::json, at = {now}
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.stream = m.stream AND cur.kind = m.kind
      WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.stream = m.stream AND s.kind = m.kind
-       AND cur.version < m.version
+       AND cur.version < m.version AND m.member IN (SELECT fits.member FROM fits)
     RETURNING m.member, s.version
 ), made AS (
     INSERT INTO {schema}.snapshot (shard, workspace, stream, kind, version, data, at)
     SELECT m.shard, m.workspace, m.stream, m.kind, m.version, m.data::json, {now}
       FROM m
-     WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.snapshot s WHERE s.shard = m.shard AND s.workspace = m.workspace
+     WHERE CASE WHEN m.member NOT IN (SELECT fits.member FROM fits) OR EXISTS (SELECT 1 FROM {schema}.snapshot s WHERE s.shard = m.shard AND s.workspace = m.workspace
                                                                  AND s.stream = m.stream AND s.kind = m.kind)
                 THEN false
                 ELSE pg_try_advisory_xact_lock(hashtextextended('snapshot/' || m.shard || '/' || m.workspace || '/' || m.kind || '/' || m.stream, 0)) END

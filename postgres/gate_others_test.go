@@ -1,0 +1,332 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/tasks"
+	"github.com/holdfast-go/holdfast/internal/tokens"
+	"github.com/holdfast-go/holdfast/internal/wallets"
+)
+
+// scopeScene is a scope that there is, or is not, or was.
+func scopeScene(to ...string) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		s := newStage(t, ctx, e)
+		all := scopeCalls()
+		for _, name := range to {
+			s.must(all[name])
+		}
+		return all
+	}
+}
+
+func scopeCalls() map[string]call {
+	zero, none := int64(0), events.None
+	put := func(want *int64, ttl time.Duration) call {
+		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return scopes.Put(ctx, e, scopes.PutArgs{Kind: "k", ID: "s", Want: want, State: []byte(`{"n":1}`), TTL: ttl})
+		}
+	}
+	edit := func(want *int64, make func() (scopes.Op, error)) call {
+		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			op, err := make()
+			if err != nil {
+				return nil, err
+			}
+			return scopes.Edit(ctx, e, scopes.EditArgs{Kind: "k", ID: "s", Op: op, Want: want})
+		}
+	}
+	return map[string]call{
+		"put":         put(nil, 0),
+		"put new":     put(&none, 0),
+		"put first":   put(&zero, 0),
+		"put an hour": put(nil, time.Hour),
+		"inc":         edit(nil, func() (scopes.Op, error) { return scopes.Inc("n", 1) }),
+		"inc first":   edit(&zero, func() (scopes.Op, error) { return scopes.Inc("n", 1) }),
+		"push":        edit(nil, func() (scopes.Op, error) { return scopes.Push("l", []byte(`1`)) }),
+		"patch":       edit(nil, func() (scopes.Op, error) { return scopes.Patch([]byte(`{"p":1}`)) }),
+		"set":         edit(nil, func() (scopes.Op, error) { return scopes.Set("m", "a", []byte(`{"x":1}`)) }),
+		"unset":       edit(nil, func() (scopes.Op, error) { return scopes.Unset("m", "a") }),
+		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return scopes.Delete(ctx, e, scopes.DeleteArgs{Kind: "k", ID: "s"})
+		},
+		"delete first": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return scopes.Delete(ctx, e, scopes.DeleteArgs{Kind: "k", ID: "s", Want: &zero})
+		},
+		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return scopes.SweepAll(ctx, e) },
+	}
+}
+
+// batchStage is a batch that a wallet pays for.
+type batchStage struct {
+	stage
+	taken []batches.Taken
+	swept []batches.Swept
+}
+
+func batchScene(to func(*batchStage)) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		s := &batchStage{stage: newStage(t, ctx, e)}
+		for _, name := range []string{"put a wallet", "post", "create"} {
+			s.must(s.calls()[name])
+		}
+		to(s)
+		return s.calls()
+	}
+}
+
+func (s *batchStage) ask() batches.Ask {
+	return batches.Ask{Handlers: []string{"h"}, Holder: "me", Lease: lease, Limit: 10}
+}
+
+func (s *batchStage) sweep() batches.Sweep {
+	return batches.Sweep{At: s.at, Lease: lease, Limit: 10, Undoes: []string{"h"}, Artifacts: true}
+}
+
+func (s *batchStage) held() {
+	s.t.Helper()
+	var err error
+	if s.taken, err = batches.Take(s.ctx, s.e, s.ask()); err != nil || len(s.taken) == 0 {
+		s.t.Fatal(len(s.taken), err)
+	}
+}
+
+// poor has the wallet lack what the next item costs, with nothing else to do.
+func (s *batchStage) poor() {
+	s.t.Helper()
+	s.held()
+	for _, one := range s.taken {
+		if _, err := batches.Settle(s.ctx, s.e, one, []byte(`1`)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// cancelled has one item done and another at work, and cancels the batch.
+func (s *batchStage) cancelled() {
+	s.t.Helper()
+	s.held()
+	s.must(s.calls()["settle"])
+	s.must(s.calls()["cancel"])
+}
+
+func (s *batchStage) cleaning() {
+	s.t.Helper()
+	s.cancelled()
+	s.must(s.calls()["look"])
+	var err error
+	if s.swept, err = batches.Dirty(s.ctx, s.e, s.sweep()); err != nil || len(s.swept) == 0 {
+		s.t.Fatal(len(s.swept), err)
+	}
+}
+
+func (s *batchStage) calls() map[string]call {
+	all := map[string]call{
+		"put a wallet": func(ctx context.Context, e *holdfast.Engine) (any, error) { return wallets.Put(ctx, e, "w", false) },
+		"post": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return wallets.Post(ctx, e, wallets.PostArgs{Wallet: "w", Delta: 5, Reason: "credit", Reference: "one"})
+		},
+		"post more": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return wallets.Post(ctx, e, wallets.PostArgs{Wallet: "w", Delta: 7, Reason: "credit", Reference: "two"})
+		},
+		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Create(ctx, e, batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 2, MaxDeaths: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
+				Items: []batches.Work{{Key: "1", Cost: 2}, {Key: "2", Cost: 2}, {Key: "3", Cost: 2}}})
+		},
+		"add": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Add(ctx, e, "b", []batches.Work{{Key: "3", Cost: 2}, {Key: "4", Cost: 1}})
+		},
+		"seal":     func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Seal(ctx, e, "b") },
+		"finalize": func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Finalize(ctx, e, "b", nil) },
+		"cancel": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			b, ok, err := batches.Cancel(ctx, e, "b")
+			return []any{b, ok}, err
+		},
+		"close": func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, batches.Close(ctx, e, "b") },
+		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			all, err := batches.Take(ctx, e, s.ask())
+			return len(all), err
+		},
+		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Expire(ctx, e, s.at) },
+		"look":   func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Look(ctx, e, s.at) },
+		"dirty": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			all, err := batches.Dirty(ctx, e, s.sweep())
+			return len(all), err
+		},
+		"resume":     func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, batches.Resume(ctx, e, "w") },
+		"resume all": func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.ResumeAll(ctx, e, s.at) },
+	}
+	if len(s.taken) > 0 {
+		one := s.taken[0]
+		other := s.taken[len(s.taken)-1]
+		all["release the other"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Release(ctx, e, other, 0)
+		}
+		all["settle"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Settle(ctx, e, one, []byte(`1`))
+		}
+		all["fail"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Fail(ctx, e, one, "no", time.Second, false)
+		}
+		all["fail for good"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Fail(ctx, e, one, "no", 0, true)
+		}
+		all["release"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Release(ctx, e, one, 0)
+		}
+		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Renew(ctx, e, one, 3*lease) }
+	}
+	if len(s.swept) > 0 {
+		one := s.swept[0]
+		all["keep"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Keep(ctx, e, one, 3*lease)
+		}
+		all["cleaned"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Cleaned(ctx, e, s.swept...)
+		}
+		all["unclean"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Unclean(ctx, e, one, errors.New("no"))
+		}
+	}
+	return all
+}
+
+// taskScene is a task, held or not.
+func taskScene(held bool) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		s := newStage(t, ctx, e)
+		add := func(id string) call {
+			return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				task, fresh, err := tasks.Add(ctx, e, tasks.AddArgs{Queue: "q", ID: id})
+				return []any{task, fresh}, err
+			}
+		}
+		take := func(ctx context.Context, e *holdfast.Engine) ([]tasks.Taken, error) {
+			return tasks.Take(ctx, e, tasks.TakeArgs{Queues: []string{"q"}, Holder: "me", Lease: lease, Limit: 10})
+		}
+		all := map[string]call{
+			"add":         add("t"),
+			"add another": add("u"),
+			"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				all, err := take(ctx, e)
+				return len(all), err
+			},
+			"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.SweepAll(ctx, e, 2) },
+		}
+		s.must(all["add"])
+		if !held {
+			return all
+		}
+		taken, err := take(ctx, e)
+		if err != nil || len(taken) != 1 {
+			t.Fatal(taken, err)
+		}
+		one := taken[0]
+		all["settle"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return tasks.Settle(ctx, e, one, []byte(`1`))
+		}
+		all["fail"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.Fail(ctx, e, one, "no", 0, 2) }
+		all["release"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.Release(ctx, e, one, 0) }
+		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.Renew(ctx, e, one, 3*lease) }
+		return all
+	}
+}
+
+// requestScene is an idempotency key, taken or not.
+func requestScene(taken bool) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		take := func(key, fingerprint string) call {
+			return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				q, mine, err := requests.Take(ctx, e, requests.TakeArgs{Key: key, Fingerprint: fingerprint, Holder: "me", Lease: lease})
+				return []any{q, mine}, err
+			}
+		}
+		all := map[string]call{"take": take("k", "f"), "take otherwise": take("k", "g"),
+			"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) { return requests.PruneAll(ctx, e) }}
+		s := newStage(t, ctx, e)
+		if !taken {
+			return all
+		}
+		s.must(all["take"])
+		const epoch = 1
+		all["finish"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, requests.Finish(ctx, e, "k", epoch, 200, []byte(`1`))
+		}
+		all["answer"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, requests.Answer(ctx, e, "k", epoch, 200, []byte(`1`))
+		}
+		all["point"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, requests.Point(ctx, e, "k", epoch, "op", "sub")
+		}
+		all["repoint"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return requests.Repoint(ctx, e, "k", "f", "op", "op2", "sub")
+		}
+		all["free"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, requests.Free(ctx, e, "k", epoch)
+		}
+		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return requests.Renew(ctx, e, "k", epoch, 3*lease)
+		}
+		all["commit"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return requests.Commit(ctx, tx, "k", epoch) })
+		}
+		return all
+	}
+}
+
+// deskScene is what people set up: keys, handlers, tokens.
+func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+	s := newStage(t, ctx, e)
+	key, _, err := keys.Create(ctx, e, keys.CreateArgs{Name: "k", Role: keys.Admin, By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string) call {
+		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			var fresh bool
+			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
+				fresh, err = handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"})
+				return err
+			})
+			return fresh, err
+		}
+	}
+	all := map[string]call{
+		"revoke": func(ctx context.Context, e *holdfast.Engine) (any, error) { return keys.Revoke(ctx, e, key.ID, "ann") },
+		"rotate": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			_, _, err := keys.Rotate(ctx, e, key.ID, time.Minute, "ann")
+			return nil, err
+		},
+		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			_, _, err := keys.Create(ctx, e, keys.CreateArgs{Name: "l", Role: keys.Read, By: "ann"})
+			return nil, err
+		},
+		"put":         put("h"),
+		"put another": put("i"),
+		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			var gone bool
+			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
+				gone, err = handlers.Delete(ctx, tx, "h")
+				return err
+			})
+			return gone, err
+		},
+		"put a token": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, tokens.Put(ctx, e, "t", tokens.Claim{Lifecycle: "l", Entity: "e", Operation: "o", Epoch: 1, Requester: "r"})
+		},
+		"prune tokens": func(ctx context.Context, e *holdfast.Engine) (any, error) { return tokens.Prune(ctx, e) },
+	}
+	s.must(all["put"])
+	s.must(all["put a token"])
+	return all
+}

@@ -1,0 +1,405 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// scenes are the states in which pairs of calls are tried.
+var scenes = map[string]scene{
+	"run held":       runScene(func(*runStage) {}),
+	"run begun":      runScene(func(r *runStage) { r.begin("charge") }),
+	"run done":       runScene(func(r *runStage) { r.begin("charge"); r.end("charge", effects.Done) }),
+	"run uncertain":  runScene(func(r *runStage) { r.begin("charge"); r.park() }),
+	"run cancelling": runScene(func(r *runStage) { r.command(runs.Cancel) }),
+	"run pending":    runScene(func(r *runStage) { r.complete() }),
+	"run second":     runScene(func(r *runStage) { r.complete(); r.take() }), // a signal is waited for next
+	"run waiting":    runScene(func(r *runStage) { r.complete(); r.take(); r.complete() }),
+	"run asking": runScene(func(r *runStage) {
+		r.complete()
+		r.take()
+		r.complete()
+		r.signal()
+		r.tick()
+	}),
+	"run late":      late(runScene(func(*runStage) {})),
+	"run over":      late(runScene(func(r *runStage) { r.fail() })), // and its time too
+	"run paused":    runScene(func(r *runStage) { r.command(runs.Pause) }),
+	"run failed":    runScene(func(r *runStage) { r.fail() }),
+	"entity free":   entityScene(func(*entityStage) {}),
+	"entity held":   entityScene(func(s *entityStage) { s.claim() }),
+	"entity begun":  entityScene(func(s *entityStage) { s.claim(); s.begin("charge") }),
+	"entity done":   entityScene(func(s *entityStage) { s.claim(); s.begin("charge"); s.done("charge"); s.begin("mail") }),
+	"entity parked": entityScene(func(s *entityStage) { s.claim(); s.begin("charge"); s.end(entities.Park) }),
+	"entity late":   late(entityScene(func(s *entityStage) { s.claim(); s.begin("charge") })),
+	"entity queued": entityScene(func(s *entityStage) { s.claim(); s.queue() }),
+
+	"stream":             streamScene(func(*streamStage) {}),
+	"stream registering": streamScene((*streamStage).registering),
+	"stream followed":    streamScene((*streamStage).live),
+	"stream held":        streamScene((*streamStage).held),
+	"stream late":        late(streamScene((*streamStage).held)),
+	"stream blocked":     streamScene((*streamStage).blocked),
+	"stream fed":         streamScene((*streamStage).fed),
+
+	"scope none":    scopeScene(),
+	"scope":         scopeScene("put"),
+	"scope ending":  scopeScene("put an hour"),
+	"scope ended":   late(scopeScene("put an hour")),
+	"scope deleted": scopeScene("put", "delete"),
+	"scope gone":    late(scopeScene("put", "delete")),
+
+	"batch":           batchScene(func(*batchStage) {}),
+	"batch held":      batchScene((*batchStage).held),
+	"batch late":      late(batchScene((*batchStage).held)),
+	"batch poor":      batchScene((*batchStage).poor),
+	"batch paused":    batchScene(func(s *batchStage) { s.poor(); s.must(s.calls()["take"]) }),
+	"batch credited":  batchScene(func(s *batchStage) { s.poor(); s.must(s.calls()["take"]); s.must(s.calls()["post more"]) }),
+	"batch cancelled": batchScene((*batchStage).cancelled),
+	"batch cleaning":  batchScene((*batchStage).cleaning),
+
+	"task":          taskScene(false),
+	"task held":     taskScene(true),
+	"task late":     late(taskScene(true)),
+	"request":       requestScene(false),
+	"request taken": requestScene(true),
+	"request late":  late(requestScene(true)),
+	"desk":          deskScene,
+}
+
+// late is a scene in which the leases have run out, and more.
+func late(s scene) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		all := s(t, ctx, e)
+		if err := shift(ctx, e, 26*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+}
+
+// shift moves the database's time.
+func shift(ctx context.Context, e *holdfast.Engine, by time.Duration) error {
+	return store.Shift(ctx, e, by)
+}
+
+// stage is what the stages of all kinds need.
+type stage struct {
+	t   *testing.T
+	ctx context.Context
+	e   *holdfast.Engine
+	at  store.Place
+}
+
+func newStage(t *testing.T, ctx context.Context, e *holdfast.Engine) stage {
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stage{t, ctx, e, at}
+}
+
+// must makes a call of the stage's own.
+func (s stage) must(f call) {
+	s.t.Helper()
+	if _, err := f(s.ctx, s.e); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+const lease = time.Hour
+
+// runStage is a run, with the step that was taken last.
+type runStage struct {
+	stage
+	def  *run.Definition
+	desk *runs.Desk
+	id   string
+	l    runs.Live
+}
+
+func runScene(to func(*runStage)) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		r := &runStage{stage: newStage(t, ctx, e), desk: &runs.Desk{Keep: time.Hour}, def: run.Define("one", "1",
+			run.Remote("first", "w", run.Journaled(), run.Tries(2, time.Second), run.Timeout(24*time.Hour)),
+			run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
+			run.Signal("told", "news", 24*time.Hour),
+			run.Approval("ask", "Yes?", 24*time.Hour),
+			run.Remote("last", "w", run.Idempotent()))}
+		started, _, err := r.def.Start(ctx, e, 1, run.Key("k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.id = started.ID
+		r.take()
+		to(r)
+		return r.calls()
+	}
+}
+
+func (r *runStage) calls() map[string]call {
+	l := r.l
+	by := func(f func(context.Context, *holdfast.Engine, *runs.Live) (runs.Live, error)) call {
+		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			mine := l
+			now, err := f(ctx, e, &mine)
+			if err != nil {
+				return nil, err
+			}
+			return []any{now.Run.Status, now.Run.Version, now.Run.Step, now.Step.Status}, nil
+		}
+	}
+	results := []runs.Result{{Name: "charge", Result: []byte(`7`)}}
+	all := map[string]call{
+		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Complete(ctx, e, l, runs.Ended{Output: []byte(`1`)})
+		}),
+		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Complete(ctx, e, l, runs.Ended{Output: []byte(`1`), Whole: true})
+		}),
+		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Complete(ctx, e, l, runs.Ended{Output: []byte(`1`), Whole: true, Results: results})
+		}),
+		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Fail(ctx, e, l, runs.Failure{Message: "no"})
+		}),
+		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Fail(ctx, e, l, runs.Failure{Message: "no", Final: true})
+		}),
+		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Park(ctx, e, l, "open", nil)
+		}),
+		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Pass(ctx, e, l, time.Second, nil)
+		}),
+		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+			return r.desk.Release(ctx, e, l, false, nil)
+		}),
+		"resolve done":     r.resolve(true, ""),
+		"resolve not done": r.resolve(false, ""),
+		"resolve failure":  r.resolve(true, "failure"),
+		"renew": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return runs.Renew(ctx, e, &l, 3*lease)
+		},
+		"point": func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, runs.Point(ctx, e, &l, "op") },
+		"signal": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return runs.Send(ctx, e, runs.Signal{Run: r.id, ID: "s", Type: "news", Payload: []byte(`1`)})
+		},
+		"decide": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return runs.Decide(ctx, e, runs.ApprovalID(r.id, "ask", 1), runs.Decision{Decision: "approved", Actor: "ann"})
+		},
+		"start": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			started, fresh, err := r.def.Start(ctx, e, 1, run.Key("k"))
+			return []any{started, fresh}, err
+		},
+		"start another": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			_, fresh, err := r.def.Start(ctx, e, 1, run.Key("k2"))
+			return fresh, err
+		},
+		"define": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			_, fresh, err := run.Define("two", "1", run.Remote("first", "w", run.Idempotent())).Start(ctx, e, 1, run.Key("k3"))
+			return fresh, err
+		},
+		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			taken, err := r.desk.TakeDue(ctx, e, r.ask())
+			return len(taken), err
+		},
+		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) { return r.desk.Expire(ctx, e, r.at) },
+		"prune":  func(ctx context.Context, e *holdfast.Engine) (any, error) { return runs.Prune(ctx, e, r.at) },
+		"tick": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			due, err := runs.Ready(ctx, e, r.at, []string{""}, "", 10)
+			n := 0
+			for i := range due {
+				var moved bool
+				if _, moved, err = r.desk.Tick(ctx, e, &due[i], "me", lease, nil); moved {
+					n++
+				}
+			}
+			return n, err
+		},
+	}
+	for _, name := range []string{runs.Cancel, runs.Pause, runs.Resume, runs.Retry} {
+		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return r.desk.Command(ctx, e, r.id, name, nil)
+		}
+	}
+	for _, name := range []string{"charge", "mail"} {
+		all["begin "+name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			x, err := l.Book(e).Begin(ctx, name, 0, effects.Hold, nil)
+			return x.State, err
+		}
+		for _, s := range []effects.State{effects.Done, effects.NotDone} {
+			all["end "+name+" "+string(s)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				state, result, err := l.Book(e).End(ctx, name, 0, s, []byte(`1`))
+				return []any{state, string(result)}, err
+			}
+		}
+	}
+	return all
+}
+
+func (r *runStage) ask() runs.Ask {
+	return runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: lease}
+}
+
+func (r *runStage) resolve(happened bool, outcome string) call {
+	l := r.l
+	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+		known := runs.Known{Name: "charge", Happened: happened}
+		if happened {
+			known.Result = []byte(`"yes"`)
+		}
+		_, err := r.desk.Resolve(ctx, e, l.Operation(), []runs.Known{known}, outcome, "ann")
+		return nil, err
+	}
+}
+
+func (r *runStage) take() {
+	r.t.Helper()
+	all, err := r.desk.TakeDue(r.ctx, r.e, r.ask())
+	if err != nil || len(all) != 1 {
+		r.t.Fatal(len(all), err)
+	}
+	r.l = all[0]
+}
+
+func (r *runStage) begin(name string)  { r.t.Helper(); r.must(r.calls()["begin "+name]) }
+func (r *runStage) park()              { r.t.Helper(); r.must(r.calls()["park"]) }
+func (r *runStage) complete()          { r.t.Helper(); r.must(r.calls()["complete"]) }
+func (r *runStage) fail()              { r.t.Helper(); r.must(r.calls()["fail for good"]) }
+func (r *runStage) signal()            { r.t.Helper(); r.must(r.calls()["signal"]) }
+func (r *runStage) tick()              { r.t.Helper(); r.must(r.calls()["tick"]) }
+func (r *runStage) command(how string) { r.t.Helper(); r.must(r.calls()[how]) }
+func (r *runStage) end(name string, s effects.State) {
+	r.t.Helper()
+	r.must(r.calls()["end "+name+" "+string(s)])
+}
+
+// entityStage is an entity, with the claim on it.
+type entityStage struct {
+	stage
+	entity entities.Entity
+}
+
+const claimed = "closing"
+
+func entityScene(to func(*entityStage)) scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		s := &entityStage{stage: newStage(t, ctx, e)}
+		s.must(s.create("i"))
+		to(s)
+		return s.calls()
+	}
+}
+
+func (s *entityStage) create(id string) call {
+	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+		return entities.Create(ctx, e, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"})
+	}
+}
+
+func (s *entityStage) take(operation string) call {
+	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
+		return entities.Take(ctx, e, entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: claimed, Revert: "open"}},
+			Operation: operation, Step: "close", Requester: "api", Holder: "me", Lease: lease})
+	}
+}
+
+func (s *entityStage) claim() {
+	s.t.Helper()
+	got, err := s.take("op")(s.ctx, s.e)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.entity = got.(entities.Entity)
+}
+
+func (s *entityStage) begin(name string) { s.t.Helper(); s.must(s.calls()["begin "+name]) }
+func (s *entityStage) done(name string)  { s.t.Helper(); s.must(s.calls()["end "+name+" done"]) }
+func (s *entityStage) end(how string)    { s.t.Helper(); s.must(s.calls()[how]) }
+func (s *entityStage) queue()            { s.t.Helper(); s.must(s.calls()["queue"]) }
+
+func (s *entityStage) calls() map[string]call {
+	ticket := s.entity.Ticket()
+	all := map[string]call{
+		"create":         s.create("i"),
+		"create another": s.create("j"),
+		"claim":          s.take("op2"),
+		"renew": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Renew(ctx, e, s.at, ticket, 3*lease)
+		},
+		"queue": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Queue(ctx, e, s.at, entities.QueueArgs{Ticket: ticket, Stage: "x", Claim: claimed})
+		},
+		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.TakeDue(ctx, e, s.at.Shard, entities.ResumeArgs{Leases: map[string]time.Duration{entities.Own("invoice"): lease}, Holder: "you", Limit: 10})
+		},
+		"recover": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			all, err := entities.Expired(ctx, e, s.at.Shard, []string{"invoice"})
+			n := 0
+			for _, l := range all {
+				var freed bool
+				if _, freed, err = entities.Recover(ctx, e, l, claimed, true, 3, nil); freed {
+					n++
+				}
+			}
+			return n, err
+		},
+		"adopt": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Adopt(ctx, e, s.at, "invoice", "i", entities.Choice{Into: "open", Revert: "draft"}, "me", lease)
+		},
+		"sync": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Sync(ctx, e, "invoice", "i", "paid")
+		},
+		"sync another": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Sync(ctx, e, "invoice", "j", "paid")
+		},
+	}
+	for _, from := range []string{"open", claimed} {
+		all["transition from "+from] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Transition(ctx, e, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{from}, To: "paid", Event: "paid"})
+		}
+	}
+	for _, how := range []string{entities.Success, entities.Back, entities.Park} {
+		all[how] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			got, again, err := entities.End(ctx, e, s.at, entities.EndArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
+				Event: "closed", Outcome: how, Claim: claimed})
+			return []any{got, again}, err
+		}
+		all[how+" with a result"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			got, again, err := entities.End(ctx, e, s.at, entities.EndArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
+				Event: "closed", Outcome: how, Claim: claimed, Results: []entities.Result{{Name: "charge", Result: []byte(`7`)}}})
+			return []any{got, again}, err
+		}
+	}
+	for _, how := range []string{entities.Resume, entities.Success, entities.Back} {
+		all["unpark "+how] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return entities.Unpark(ctx, e, s.at, entities.UnparkArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
+				Event: "closed", Outcome: how})
+		}
+	}
+	for _, name := range []string{"charge", "mail"} {
+		all["begin "+name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			x, err := effects.Begin(ctx, e, s.at, ticket, name, 0, effects.Hold, nil)
+			return x.State, err
+		}
+		for _, state := range []effects.State{effects.Done, effects.NotDone} {
+			all["end "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				now, result, err := effects.EndWith(ctx, e, s.at, ticket, name, 0, state, []byte(`1`))
+				return []any{now, string(result)}, err
+			}
+			all["resolve "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				return effects.Resolve(ctx, e, s.at, ticket, name, 0, state, []byte(`1`))
+			}
+		}
+	}
+	return all
+}

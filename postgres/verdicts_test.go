@@ -1,0 +1,110 @@
+package postgres_test
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/postgres"
+)
+
+// verdict is a line of sql/VERDICTS.md.
+type verdict struct{ statement, locks, decides, why string }
+
+type table []verdict
+
+// verdicts reads the table.
+func verdicts(t *testing.T) (all table) {
+	t.Helper()
+	text, err := os.ReadFile("sql/VERDICTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 6 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		all = append(all, verdict{strings.Trim(cells[1], "`"), cells[2], cells[3], cells[4]})
+	}
+	return all
+}
+
+// TestEveryStatementHasAVerdict verifies that sql/VERDICTS.md says of every statement that locks or writes anything
+// why a wait cannot mislead it, and speaks of no other.
+func TestEveryStatementHasAVerdict(t *testing.T) {
+	files, err := fs.Glob(os.DirFS("sql"), "*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), err)
+	}
+	wanted := map[string]bool{"table.move": true} // of a table of the user's own
+	for _, name := range files {
+		text, err := os.ReadFile("sql/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if postgres.Locks(string(text)) {
+			wanted[strings.TrimSuffix(name, ".sql")] = true
+		}
+	}
+	for _, v := range verdicts(t) {
+		if !wanted[v.statement] {
+			t.Errorf("there is no such statement, or it has two verdicts: %s", v.statement)
+		}
+		if v.locks == "" || v.decides == "" || v.why == "" {
+			t.Errorf("the verdict on %s gives no reason", v.statement)
+		}
+		delete(wanted, v.statement)
+	}
+	for name := range wanted {
+		t.Errorf("%s locks or writes something: say in sql/VERDICTS.md why a wait for a lock cannot mislead it (docs/decisions/022)", name)
+	}
+}
+
+// apart are the statements that no scene of the gate reaches, each with its reason.
+var apart = map[string]string{
+	"attempts.note":    "it is only ever inserted",
+	"attempts.prune":   "it deletes what nobody changes",
+	"books.renew":      "an export must last long for it; one row, as tasks.renew",
+	"feed.open":        "it is only ever inserted",
+	"reactions.tune":   "one row",
+	"events.void":      "an answer must be lost for it; lostreply_test.go does that",
+	"history.void":     "an answer must be lost for it; lostreply_test.go does that",
+	"history.mark":     "it is only ever inserted",
+	"lifecycles.put":   "its transaction has raised the registry before, and so is alone",
+	"lifecycles.drop":  "its transaction has raised the registry before, and so is alone",
+	"meta.shift":       "it is for tests",
+	"webhooks.create":  "it is only ever inserted",
+	"webhooks.remove":  "one row, as keys.revoke",
+	"webhooks.rotate":  "one row, as keys.replace",
+	"workspaces.place": "an engine remembers the answer",
+	"batches.lock":     "it only locks",
+	"table.move":       "one row; table_test.go",
+}
+
+// gated wants every statement to have waited at the gate, or a reason.
+func (all table) gated(t *testing.T, reached *sync.Map) {
+	t.Helper()
+	if len(all) == 0 {
+		t.Fatal("sql/VERDICTS.md has no table")
+	}
+	for _, v := range all {
+		name, fast := strings.CutSuffix(v.statement, ".fast")
+		name += "."
+		if fast {
+			name += "fast"
+		}
+		_, yes := reached.Load(name)
+		switch why := apart[v.statement]; {
+		case yes && why != "":
+			t.Errorf("%s waited at the gate: it is not apart any more", v.statement)
+		case !yes && why == "":
+			t.Errorf("%s has not waited at the gate: add a call that runs it to a scene", v.statement)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package run_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// Verifies that an end which has a step wait for a person gives the same answer when it is told again, as
+// any other end does, and another end does not.
+func TestAnEndThatParksIsToldAgain(t *testing.T) {
+	ends := map[string]func(b *bench, l *runs.Live, message string) (runs.Live, error){
+		"fail": func(b *bench, l *runs.Live, message string) (runs.Live, error) {
+			return b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: message, Final: true})
+		},
+		"park": func(b *bench, l *runs.Live, message string) (runs.Live, error) {
+			return b.desk().Park(b.ctx, b.e, l, message, nil)
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+				b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w")))
+				l := b.take()
+				_, err := l.Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+				b.ok(err)
+				for range 2 {
+					mine := *l
+					_, err := end(b, &mine, "no")
+					b.ok(err)
+					b.uncertain("RUNNING")
+				}
+				mine := *l
+				if _, err := end(b, &mine, "another"); !errors.Is(err, holdfast.ErrLeaseLost) {
+					t.Errorf("another end is told: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Verifies on both databases that a step of a run that is to be cancelled is not stopped over a transition that
+// was fired after the plan was made: to plan and to move are two transactions.
+func TestATransitionFiredAfterThePlanIsSeen(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w", run.Idempotent())))
+		b.take()
+		b.ok(b.do(runs.Cancel))
+		l := b.live()
+		d := &between{e, func() { b.ok(runs.Point(b.ctx, e, &l, "op")) }}
+		_, err := b.desk().Pass(b.ctx, d, &l, time.Second, nil)
+		b.ok(err)
+		if now := b.live(); now.Step.Fired != "op" || now.Step.Status != "WAITING" {
+			t.Errorf("the step is %s, and has fired %q", now.Step.Status, now.Step.Fired)
+		}
+	})
+}
