@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tokens"
@@ -115,6 +116,16 @@ func (c *call) held(token string) (*named, *lifecycle.Claim[raw], error) {
 	return l, claim, err
 }
 
+// lateClaim reports a call of the holder of a claim that was lost.
+func (c *call) lateClaim(token string, err error, call effects.LateCall) {
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return
+	}
+	if t, err := tokens.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
+		lifecycle.LateCalls(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch, call)
+	}
+}
+
 type renewClaimIn struct {
 	Token string     `path:"token"`
 	Body  wire.Renew `optional:"true"`
@@ -159,6 +170,9 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, error) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return wire.Settled{}, err
+	}
+	if outcome == string(lifecycle.Success) { // also where a person ended it the same way since then
+		c.lateClaim(token, err, effects.LateCall{Name: effects.Body, State: effects.Done})
 	}
 	t, failed := tokens.Find(c.ctx(), c.api.engine, token)
 	if failed != nil || !c.key.Speaks(t.Requester) {
@@ -236,12 +250,15 @@ type effectIn struct {
 
 // journalEffect begins an effect, or says what became of it.
 func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
-	_, claim, err := c.held(in.Token)
-	if err != nil {
-		return wire.EffectState{}, err
-	}
 	b := in.Body
 	if err := checkEffect(b); err != nil {
+		return wire.EffectState{}, err
+	}
+	_, claim, err := c.held(in.Token)
+	if err != nil {
+		if len(b.Result) > 0 && strict.Check(b.Result) == nil {
+			c.lateClaim(in.Token, err, effects.LateCall{Name: b.Name, Ordinal: b.Ordinal, State: effects.Done, Result: b.Result})
+		}
 		return wire.EffectState{}, err
 	}
 	x, err := claim.Effect(c.ctx(), b.Name, b.Ordinal, b.Result, b.NotDone)

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"testing"
@@ -146,5 +147,124 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 				t.Errorf("it is %+v", o)
 			}
 		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// contradictions checks how many there are.
+func (d *door) contradictions(want int) {
+	d.t.Helper()
+	var l wire.List[wire.Operation]
+	d.want(d.ask("GET", "operations?state=contradicted", nil, &l), 200, "")
+	n := 0
+	for _, x := range l.Items {
+		n += len(x.Contradictions)
+	}
+	if n != want {
+		d.t.Errorf("there are %d contradictions, want %d: %+v", n, want, l.Items)
+	}
+}
+
+// Verifies that the result of a claim by hand is reported also when the entity was claimed anew.
+func TestALateHandClaimIsReported(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		var c wire.Claimed
+		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &c), 201, "")
+		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/effects", wire.EffectCall{Name: "card"}, nil), 200, "")
+		for range 2 {
+			holdfasttest.Advance(t, d.engine, 10*time.Minute)
+			d.engine.Round(t.Context())
+		}
+		for _, o := range d.allUncertain(1) {
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}}, Outcome: "failure"}, nil), 200, "")
+		}
+		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
+		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/effects", wire.EffectCall{Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
+		d.contradictions(1)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that who sends the same result again contradicts nothing, and that nobody fills the list with epochs that
+// there never were.
+func TestARepeatedResultIsNoContradiction(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		x := d.one("Do")
+		p := "tasks/" + x.ID + "/effects"
+		d.want(d.ask("POST", p, wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 200, "")
+		body := `{"epoch":` + fmt.Sprint(x.Epoch) + `,"name":"card","result":{"b":1,"url":"https://x/?a=1&b=2"}}`
+		d.want(d.ask("POST", p, body, nil), 200, "")
+		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
+		d.want(d.ask("POST", p, body, nil), 409, fault.LeaseLost) // the very same bytes, the answer was lost
+		d.contradictions(0)
+		for i := 100; i < 103; i++ {
+			d.want(d.ask("POST", p, wire.EffectCall{Epoch: int64(i), Name: "card", Result: []byte(`"junk"`)}, nil), 409, fault.LeaseLost)
+		}
+		d.contradictions(0)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a step with a contradiction is listed while another holds it.
+func TestAContradictedStepIsListed(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.start("pay@1", `{}`)
+		step := d.one("Pay")
+		d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card"}, nil), 200, "")
+		for range 2 {
+			holdfasttest.Advance(t, d.engine, 10*time.Minute)
+			d.engine.Round(t.Context())
+		}
+		d.one("Pay") // held by another now
+		d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
+		d.contradictions(1)
+		var l wire.List[wire.Operation]
+		d.want(d.ask("GET", "operations", nil, &l), 200, "")
+		if len(l.Items) != 1 {
+			t.Errorf("GET operations lists %+v", l.Items)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a worker which comes late to what a person has done by hand, and ended with success, is reported.
+func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		action := d.one("Do")
+		d.start("pay@1", `{}`)
+		step := d.one("Pay")
+		for range 2 {
+			holdfasttest.Advance(t, d.engine, 10*time.Minute)
+			d.engine.Round(t.Context())
+		}
+		for _, o := range d.allUncertain(2) {
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}, Outcome: "success"}, nil), 200, "")
+		}
+		for _, x := range []wire.Task{action, step} {
+			d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil) // whatever it is told
+		}
+		d.contradictions(2)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that what was found out by asking counts, also where the effect was begun under another policy.
+func TestAProbeCountsWhateverThePolicyWas(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "retry"})
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		d.one("Do")
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 200, "")
+		for range 2 {
+			holdfasttest.Advance(t, d.engine, 10*time.Minute)
+			d.engine.Round(t.Context())
+		}
+		x := d.one("Do")
+		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, Output: []byte(`{"happened":false}`)}, nil), 200, "")
 	}, httpapi.Handlers(elsewhere))
 }

@@ -35,7 +35,7 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 	l := &operationList{call: c, limit: p.limit}
 	after, third := strings.CutPrefix(p.after, contradicted+":")
 	switch {
-	case in.State == contradicted || third:
+	case in.State == contradicted || third && in.State == "":
 		err = l.contradicted(after, in.State == "")
 	case runs.IsOperation(p.after):
 		err = l.steps(in.State, p.after)
@@ -94,7 +94,7 @@ func (l *operationList) steps(state, after string) error {
 	return nil
 }
 
-// contradicted adds operations with contradictions; ended says that only those that are at their end.
+// contradicted adds operations with contradictions; ended says that only those that the other parts do not list.
 func (l *operationList) contradicted(after string, ended bool) error {
 	room := l.limit - len(l.all)
 	found, err := l.api.engine.Contradictions(l.ctx(), after, room)
@@ -111,7 +111,7 @@ func (l *operationList) contradicted(after string, ended bool) error {
 		if err != nil {
 			return err
 		}
-		if ended && w.State != "ended" { // it is listed above
+		if ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // it is listed above
 			continue
 		}
 		all := []wire.Operation{w}
@@ -165,12 +165,12 @@ func phaseOf(s runs.Step) string {
 	switch {
 	case s.Uncertain:
 		return "uncertain"
-	case s.Status != runs.Running:
-		return "ended"
 	case s.Holder != "":
 		return "held"
+	case s.Status == runs.Running || s.Status == runs.Waiting || s.Status == runs.Pending:
+		return "due"
 	}
-	return "due"
+	return "ended"
 }
 
 // contradict adds the contradictions of operations. Mostly there are none at all, and one question says so.

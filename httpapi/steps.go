@@ -262,7 +262,7 @@ func journalStepEffect(c *call, id string, b wire.EffectCall) (wire.EffectState,
 	if b.NotDone {
 		to = effects.NotDone
 	}
-	state, kept, err := book.End(c.ctx(), b.Name, b.Ordinal, to, b.Result)
+	state, kept, err := book.End(c.ctx(), b.Name, b.Ordinal, to, b.Result, t.Step.Unknown == string(effects.Probe))
 	out.State = string(state)
 	c.lateEffect(t, b, err)
 	switch {

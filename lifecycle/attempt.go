@@ -35,9 +35,12 @@ type attempt struct {
 	lease   time.Duration
 	since   time.Time // on this node's clock, before the lease was taken
 	meta    events.Meta
-	opaque  bool             // the body as a whole is an effect
-	resumed bool             // an earlier attempt was left
-	output  *json.RawMessage // where to tell it
+	opaque  bool // the body as a whole is an effect
+	resumed bool // an earlier attempt was left
+	// How the attempt ended: its lease was lost, or somebody ended it the same way before; the lease may
+	// have run out by the node's clock; it was given back.
+	lost, ranOut, gaveBack bool
+	output                 *json.RawMessage // where to tell it
 }
 
 // How often an operation is resumed whose body failed after an effect began, and
@@ -77,16 +80,25 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 		own: t.config.Table != nil, stage: c.Stage, doubtful: t.opaque && c.Begun > 0 && t.resumed}
 	j := &effects.Journal{Book: effects.OfClaim(t.engine, t.at, t.entity.Ticket())}
 	err, cause := t.work(ctx, j, w)
+	e, ended := t.record(ctx, w, j, err, cause)
+	if t.lost || t.ranOut && !t.gaveBack {
+		t.late(ctx, w, j, err, cause)
+	}
+	return e, ended
+}
+
+// record ends the attempt by how its bodies ended.
+func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, cause error) (entities.Entity, error) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if errors.Is(cause, hold.ErrLost) {
-		t.late(end, w, j, err, cause)
+		t.lost = true
 		return t.entity, lostIt(t.entity, err)
 	}
 	if next, ok := errors.AsType[*handOn](err); ok {
 		return t.handOn(end, next)
 	}
-	u := unfinished{err: err, cause: cause}
+	u := unfinished{err: err, cause: cause, asked: w.cleared}
 	var open bool
 	u.results, open, u.park = j.Rest()
 	if err == nil && open {
@@ -96,7 +108,7 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 		e, settling := t.settle(end, w, u.results)
 		_, ofCommit := errors.AsType[*ofCommit](settling)
 		if !ofCommit && fault.CodeOf(settling) == fault.LeaseLost {
-			t.late(end, w, j, nil, nil)
+			t.lost = true
 			return e, settling
 		}
 		if settling != nil && e.Claim.Phase == entities.Uncertain {
@@ -119,11 +131,7 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 		u.told, u.park = false, true
 		u.results = append(u.results, entities.Result{Name: effects.Body, Result: []byte("null")})
 	}
-	e, ended := t.giveBack(end, u)
-	if f, ok := errors.AsType[*fault.Error](ended); ok && f.Fields["outcome"] == "unreleased" && errors.Is(ended, holdfast.ErrLeaseLost) {
-		t.late(end, w, j, err, cause)
-	}
-	return e, ended
+	return t.giveBack(end, u)
 }
 
 // work runs the bodies while the hold is kept, and returns why their context ended,
@@ -138,7 +146,9 @@ func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, c
 	body := k.Start(effects.With(ctx, j))
 	defer k.Stop()
 	err = caught(func() error { return t.bodies(body, t.step, w) })
-	return err, context.Cause(body)
+	cause = context.Cause(body)
+	t.ranOut = k.RanOut()
+	return err, cause
 }
 
 // late reports the calls of an attempt that has lost its lease. An opaque body is a call itself,
@@ -200,6 +210,7 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	args.After = afterOf(t.step, w.requester)
 	args.Note = settledNote(args.After, w.output)
 	e, err = patiently(ctx, func() (entities.Entity, error) { return t.ground.end(ctx, t.at, args, t.claim, w.commits) })
+	t.lost = t.lost || e.Claim.Repeated
 	if err == nil && t.output != nil {
 		*t.output = w.output
 	}
@@ -243,6 +254,7 @@ type unfinished struct {
 	outcome    string
 	told       bool // by the body itself, or it has not begun
 	park       bool // another attempt would not help
+	asked      bool // the other side said that no earlier attempt acted
 }
 
 // giveBack ends an attempt that is not done: the entity goes back, or, if something
@@ -259,7 +271,8 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
 		args.How = entities.Park
 	}
-	e, ended := t.end(ctx, args, t.opaque && u.told)
+	e, ended := t.end(ctx, args, t.opaque && u.told, u.asked)
+	t.lost, t.gaveBack = t.lost || fault.CodeOf(ended) == fault.LeaseLost, ended == nil
 	if ended != nil {
 		return t.entity, errors.Join(t.outcome(u.err, "unreleased", t.entity), ended)
 	}
@@ -276,10 +289,10 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 
 // end records the end, first that the body, where it is an effect itself, says that
 // it has done nothing.
-func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing bool) (e entities.Entity, err error) {
+func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, asked bool) (e entities.Entity, err error) {
 	return patiently(ctx, func() (entities.Entity, error) {
 		if nothing {
-			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil, asked); err != nil && fault.CodeOf(err) != fault.LeaseLost {
 				return e, err // a lost hold is found out below, and who ends again is told the same
 			}
 		}

@@ -161,7 +161,7 @@ func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(contex
 		w.commits = append(w.commits, f)
 	}
 	e, err := c.t.settle(ctx, w, nil)
-	if fault.CodeOf(err) == fault.LeaseLost {
+	if c.t.lost || fault.CodeOf(err) == fault.LeaseLost {
 		c.t.reportLate(ctx, bodyDone)
 	}
 	if p, ok := errors.AsType[*panicked](err); ok {
@@ -189,7 +189,7 @@ func (c *Claim[E]) back(ctx context.Context, o Outcome, reason string) (Entity[E
 	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && o == Failure {
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
-	e, err := t.end(ctx, args, t.opaque)
+	e, err := t.end(ctx, args, t.opaque, false)
 	if fault.CodeOf(err) == fault.LeaseLost {
 		now, failed := t.ground.get(ctx, t.entity.ID)
 		if c := now.Claim; failed == nil && c.Phase == entities.Uncertain && c.Operation == t.entity.Claim.Operation && c.Epoch == t.entity.Claim.Epoch {
@@ -234,10 +234,11 @@ func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ord
 	if notDone {
 		to = effects.NotDone
 	}
-	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result)
+	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result, p == effects.Probe)
 	x.State = string(state)
 	if fault.CodeOf(err) == fault.LeaseLost && to == effects.Done {
-		t.reportLate(ctx, []effects.LateCall{{Name: name, Ordinal: ordinal, State: effects.Done, Result: result}})
+		LateCalls(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch,
+			effects.LateCall{Name: name, Ordinal: ordinal, State: effects.Done, Result: result})
 	}
 	switch {
 	case err == nil && state == effects.Done && to == effects.Done && !strict.Equal(orNull(kept), orNull(result)):

@@ -228,6 +228,11 @@ func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h ha
 				}
 				w.cleared = !a.Happened
 			}
+			if w.cleared && w.held != nil { // the question may have taken long
+				if err := w.held(ctx); err != nil {
+					return err
+				}
+			}
 			if !a.Happened {
 				a, err = d.remote(ctx, call)
 			}

@@ -279,23 +279,36 @@ var errPassed = errors.New("the stage is over")
 // gives the same answer.
 func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
 	x, err := completeTask(ctx, e, id, epoch, output, state)
+	lost := fault.CodeOf(err) == fault.LeaseLost // a person may have ended it the same way since then
 	x, err = toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
 		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
 	})
-	if r, bad := refOf(id); bad == nil && r.stage == stageAction && !r.probe {
-		lateTask(ctx, e, r, epoch, err, bodyDone)
+	if r, bad := refOf(id); bad == nil && r.stage == stageAction && !r.probe && (lost || late(err)) {
+		LateCalls(ctx, e, r.lifecycle, r.entity, r.operation, epoch, bodyDone...)
 	}
 	return x, err
 }
 
-// lateTask reports the calls of a worker that has lost its lease.
-func lateTask(ctx context.Context, e *holdfast.Engine, r ref, epoch int64, err error, calls []effects.LateCall) {
-	if fault.CodeOf(err) != fault.LeaseLost {
+// late says of a refusal that the one who is refused may have lost its lease.
+func late(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.LeaseLost, fault.NotFound, fault.Conflict:
+		return true
+	}
+	return false
+}
+
+// LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
+// not reported: nobody held it.
+func LateCalls(ctx context.Context, e *holdfast.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
 		return
 	}
-	if at, failed := e.Place(ctx, store.Write); failed == nil {
-		reportLate(ctx, e, at, r.lifecycle, r.entity, r.operation, epoch, calls)
+	if now, err := entities.Get(ctx, e, lifecycle, id); err == nil && epoch > now.Claim.Epoch {
+		return
 	}
+	reportLate(ctx, e, at, lifecycle, id, operation, epoch, calls)
 }
 
 // toldAgain answers who ends a task again that ended under its epoch, the same way, and of
@@ -356,7 +369,11 @@ func completeTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 			return Entity[json.RawMessage]{}, err
 		}
 	}
-	return shown[json.RawMessage](t.settle(ctx, w, nil))
+	done, err := t.settle(ctx, w, nil)
+	if t.lost {
+		t.reportLate(ctx, bodyDone)
+	}
+	return shown[json.RawMessage](done, err)
 }
 
 // doubtful says whether an earlier attempt of an opaque body may have acted.
@@ -395,7 +412,7 @@ func (t *attempt) notHappened(ctx context.Context, now entities.Entity) (e entit
 		}
 	}
 	err = t.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil)
+		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil, true)
 		if err == nil && state != effects.NotDone {
 			err = fault.New(fault.Conflict, "of the body of the operation %s it is known already that it is %s", t.entity.Claim.Operation, state)
 		}
@@ -485,8 +502,8 @@ func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, 
 func TaskEffect(ctx context.Context, e *holdfast.Engine, id string, epoch int64, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
 	t, r, _, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
-		if len(result) > 0 && strict.Check(result) == nil {
-			lateTask(ctx, e, r, epoch, err, []effects.LateCall{{Name: name, Ordinal: ordinal, State: effects.Done, Result: result}})
+		if len(result) > 0 && strict.Check(result) == nil && late(err) && r.operation != "" {
+			LateCalls(ctx, e, r.lifecycle, r.entity, r.operation, epoch, effects.LateCall{Name: name, Ordinal: ordinal, State: effects.Done, Result: result})
 		}
 		return Effect{}, err
 	}

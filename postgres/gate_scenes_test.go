@@ -238,7 +238,7 @@ func (r *runStage) calls() map[string]call {
 		}
 		for _, s := range []effects.State{effects.Done, effects.NotDone} {
 			all["end "+name+" "+string(s)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				state, result, err := l.Book(e).End(ctx, name, 0, s, []byte(`1`))
+				state, result, err := l.Book(e).End(ctx, name, 0, s, []byte(`1`), false)
 				return []any{state, string(result)}, err
 			}
 		}
@@ -393,7 +393,7 @@ func (s *entityStage) calls() map[string]call {
 		}
 		for _, state := range []effects.State{effects.Done, effects.NotDone} {
 			all["end "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				now, result, err := effects.EndWith(ctx, e, s.at, ticket, name, 0, state, []byte(`1`))
+				now, result, err := effects.EndWith(ctx, e, s.at, ticket, name, 0, state, []byte(`1`), false)
 				return []any{now, string(result)}, err
 			}
 			all["resolve "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {

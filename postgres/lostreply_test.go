@@ -208,7 +208,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 				t.Errorf("an effect begun: %+v, %v", x, err)
 			}
 			armed()
-			if x, err := effects.End(ctx, hf, at, taken.Ticket(), "charge", 0, effects.NotDone, nil); err != nil || x != effects.NotDone {
+			if x, err := effects.End(ctx, hf, at, taken.Ticket(), "charge", 0, effects.NotDone, nil, false); err != nil || x != effects.NotDone {
 				t.Errorf("an effect ended: %v, %v", x, err)
 			}
 			armed()

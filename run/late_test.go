@@ -30,19 +30,13 @@ func TestALateStepIsReported(t *testing.T) {
 		}, run.Journaled())),
 		effects.Body: run.Define("opaque", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) { late(ctx); return "ref", nil }, run.Opaque())),
 	}
+	// A body whose context ends, because its lease is lost, says nothing of what it did.
+	stopped := run.Define("stopped", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) { late(ctx); <-ctx.Done(); return "", ctx.Err() }, run.Opaque()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		run.WorkerOf(e).Lease = 300 * time.Millisecond
 		for name, def := range defs {
 			b := newBench(t, e, def)
-			meanwhile.Store(b.id, func() {
-				for range 2 {
-					holdfasttest.Advance(t, e, 10*time.Minute)
-					b.expire()
-					b.once()
-				}
-				b.uncertain("RUNNING")
-				_, err := b.desk().Resolve(b.ctx, e, runs.Operation(b.id, "a", 1), []runs.Known{{Name: name}}, "failure", "ann")
-				b.ok(err)
-			})
+			meanwhile.Store(b.id, func() { b.gone(name) })
 			b.once()
 			b.is("FAILED", "a", "FAILED")
 			all, err := e.Contradictions(b.ctx, "", 10)
@@ -52,8 +46,30 @@ func TestALateStepIsReported(t *testing.T) {
 			}
 			b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
 		}
+		b := newBench(t, e, stopped)
+		meanwhile.Store(b.id, func() { b.gone(effects.Body) })
+		b.once()
+		all, err := e.Contradictions(b.ctx, "", 10)
+		b.ok(err)
+		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
+			t.Fatalf("of a body that is told to stop: contradictions are %+v", all)
+		}
+		b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
 		if all, err := e.Contradictions(t.Context(), "", 10); err != nil || len(all) != 0 {
 			t.Errorf("after they were acknowledged there are %+v (%v)", all, err)
 		}
-	}, run.Serve(defs["charge"], defs[effects.Body]))
+	}, run.Serve(defs["charge"], defs[effects.Body], stopped))
+}
+
+// gone has the lease of the step run out, and a person say that its effect did not happen.
+func (b *bench) gone(effect string) {
+	b.t.Helper()
+	for range 2 {
+		holdfasttest.Advance(b.t, b.e, 10*time.Minute)
+		b.expire()
+		b.once()
+	}
+	b.uncertain("RUNNING")
+	_, err := b.desk().Resolve(b.ctx, b.e, runs.Operation(b.id, "a", 1), []runs.Known{{Name: effect}}, "failure", "ann")
+	b.ok(err)
 }

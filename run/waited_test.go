@@ -169,7 +169,7 @@ func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 		_, err := book.Begin(b.ctx, "charge", 0, effects.Hold, nil)
 		b.ok(err)
 		return l, func() {
-			_, _, err := book.End(b.ctx, "charge", 0, effects.Done, []byte(`1`))
+			_, _, err := book.End(b.ctx, "charge", 0, effects.Done, []byte(`1`), false)
 			b.ok(err)
 		}
 	}

@@ -52,7 +52,7 @@ var byHolder = []move{
 		return err
 	}},
 	{"end", func(w *walk) error {
-		_, _, err := w.held.Book(w.e).End(w.ctx, "x", 0, effects.Done, nil)
+		_, _, err := w.held.Book(w.e).End(w.ctx, "x", 0, effects.Done, nil, false)
 		return err
 	}},
 }

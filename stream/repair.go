@@ -75,6 +75,9 @@ func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 }
 
 func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaired, error) {
+	if reactions.Kind(f.Reaction) == "" {
+		return Repaired{}, reactions.CheckName(f.Reaction)
+	}
 	touched, held, err := reactions.Repair(ctx, d, how, f.inner())
 	return Repaired{positions(touched), positions(held)}, err
 }

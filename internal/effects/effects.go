@@ -79,7 +79,7 @@ type endArgs struct {
 	ordinal int
 	state   State
 	result  []byte
-	person  bool
+	by      By
 }
 
 type answer struct {
@@ -111,11 +111,7 @@ var (
 			args.Int(int64(a.ordinal))
 			args.Text(string(a.state))
 			args.MaybeText(string(a.result))
-			person := int64(0)
-			if a.person {
-				person = 1
-			}
-			args.Int(person)
+			args.Int(int64(a.by))
 		},
 		func(r *answer, row store.Row) error {
 			r.held = row.Applied()
@@ -149,7 +145,9 @@ type Book interface {
 	Begin(ctx context.Context, name string, ordinal int, p Policy, results []entities.Result) (Entry, error)
 	// End notes what became of an effect, and returns how it stands then, with its result:
 	// the first end counts.
-	End(ctx context.Context, name string, ordinal int, s State, result []byte) (State, []byte, error)
+	// That it did not happen counts for an effect that an earlier attempt began only where the
+	// other side was asked about that; otherwise it stays begun.
+	End(ctx context.Context, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error)
 }
 
 // OfClaim is the book of an operation on an entity.
@@ -167,8 +165,8 @@ func (b claimBook) Begin(ctx context.Context, name string, ordinal int, p Policy
 	return Begin(ctx, b.d, b.at, b.t, name, ordinal, p, results)
 }
 
-func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, result []byte) (State, []byte, error) {
-	return EndWith(ctx, b.d, b.at, b.t, name, ordinal, s, result)
+func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error) {
+	return EndWith(ctx, b.d, b.at, b.t, name, ordinal, s, result, asked)
 }
 
 // Begin notes that an effect is about to be tried, with the results of earlier
@@ -188,14 +186,32 @@ func Begin(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket,
 
 // End notes what became of an effect, and returns how it stands then: the first
 // end counts. Where the hold is lost, the error is [fault.LeaseLost].
-func End(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
-	state, _, err := EndWith(ctx, d, at, t, name, ordinal, s, result)
+func End(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, error) {
+	state, _, err := EndWith(ctx, d, at, t, name, ordinal, s, result, asked)
 	return state, err
 }
 
 // EndWith is [End], and returns the result, too, that is kept.
-func EndWith(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, []byte, error) {
-	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, false})
+func EndWith(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error) {
+	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, HolderSays(asked)})
+}
+
+// By says whose word on an effect it is.
+type By int64
+
+// Whose word it is.
+const (
+	ByHolder By = iota // of this call alone
+	ByPerson
+	ByAsking // of a holder who asked the other side, and so of earlier calls, too
+)
+
+// HolderSays is the word of a holder.
+func HolderSays(asked bool) By {
+	if asked {
+		return ByAsking
+	}
+	return ByHolder
 }
 
 // Resolve notes what a person knows of an effect whose operation is uncertain.
@@ -205,7 +221,7 @@ func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticke
 			return "", err
 		}
 	}
-	state, _, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, true})
+	state, _, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, ByPerson})
 	switch {
 	case fault.CodeOf(err) == fault.LeaseLost:
 		return "", fault.New(fault.Conflict, "the operation %s is not uncertain", t.Operation)

@@ -28,10 +28,16 @@ type Journal struct {
 
 	mu      sync.Mutex
 	names   map[string]*named
-	made    []LateCall        // calls whose outcome is not in the journal
-	results []entities.Result // that are not noted yet
-	open    int               // effects begun by this attempt, or met, of which nothing is known
-	doubt   bool              // one of them only a person can tell of
+	made    []LateCall         // calls whose outcome is not in the journal
+	results []entities.Result  // that are not noted yet
+	open    int                // effects begun by this attempt, or met, of which nothing is known
+	doubts  map[effectKey]bool // those that only a person can tell of
+}
+
+// effectKey is an effect among those of its operation.
+type effectKey struct {
+	name    string
+	ordinal int
 }
 
 // named is the effects of one name.
@@ -72,6 +78,8 @@ type Call struct {
 	Probe func(ctx context.Context, key string) (result any, happened bool, err error)
 	// Keep is given the result, as the journal has it.
 	Keep func([]byte) error
+
+	asked bool // the other side said that no earlier call happened
 }
 
 // notDone is an error of an effect that is known not to have happened.
@@ -146,6 +154,7 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		if err != nil || happened {
 			return j.closed(ctx, c, ordinal, result, err)
 		}
+		c.asked = true
 	case ctx.Err() != nil && e.State == New && !again: // it was not called
 		return j.closed(ctx, c, ordinal, nil, NotHappened(ctx.Err()))
 	case ctx.Err() != nil: // an earlier call may have happened
@@ -160,7 +169,7 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		}
 		return j.closed(ctx, c, ordinal, nil, NotHappened(err))
 	}
-	return j.try(ctx, c, ordinal, key, repeated && c.Policy == Retry)
+	return j.try(ctx, c, ordinal, key, repeated && !c.asked)
 }
 
 func (j *Journal) held(ctx context.Context) error {
@@ -218,7 +227,7 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte) error {
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	_, _, err := j.Book.End(ctx, name, ordinal, Done, data)
+	_, _, err := j.Book.End(ctx, name, ordinal, Done, data, false)
 	switch {
 	case err == nil:
 		j.noted([]entities.Result{{Name: name, Ordinal: ordinal}})
@@ -234,7 +243,7 @@ func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error
 	defer cancel()
 	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: NotDone})
 	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // of a string, it does not fail
-	state, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why)
+	state, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why, c.asked)
 	switch {
 	case err != nil:
 		j.giveBack(c, ordinal, true)
@@ -286,7 +295,9 @@ func (j *Journal) giveBack(c Call, ordinal int, unknown bool) {
 	at, _ := slices.BinarySearch(n.back, ordinal)
 	n.back = slices.Insert(n.back, at, ordinal)
 	n.unknown[ordinal] = n.unknown[ordinal] || unknown
-	j.doubt = j.doubt || (unknown && c.Policy == Hold)
+	if unknown && c.Policy == Hold {
+		j.doubt(c.Name, ordinal)
+	}
 }
 
 // opened counts the effects that are unknown.
@@ -312,15 +323,19 @@ func (j *Journal) noted(some []entities.Result) {
 func (j *Journal) call(name string, ordinal int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !slices.ContainsFunc(j.made, func(c LateCall) bool { return c.Name == name && c.Ordinal == ordinal }) {
-		j.made = append(j.made, LateCall{Name: name, Ordinal: ordinal, State: Unknown})
+	call := LateCall{Name: name, Ordinal: ordinal, State: Unknown}
+	if i := slices.IndexFunc(j.made, func(c LateCall) bool { return c.Name == name && c.Ordinal == ordinal }); i >= 0 {
+		j.made[i] = call
+		return
 	}
+	j.made = append(j.made, call)
 }
 
 // answered notes the outcome of a call.
 func (j *Journal) answered(l LateCall) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	delete(j.doubts, effectKey{l.Name, l.Ordinal})
 	for i, c := range j.made {
 		if c.Name == l.Name && c.Ordinal == l.Ordinal {
 			j.made[i] = l
@@ -334,8 +349,16 @@ func (j *Journal) doubted(c Call, ordinal int, reason error) error {
 	j.giveBack(c, ordinal, true)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.doubt = true
+	j.doubt(c.Name, ordinal)
 	return fmt.Errorf("%w (an earlier call of the effect %q may have happened: a person must resolve it)", reason, c.Name)
+}
+
+// doubt notes that only a person can tell of an effect. REQUIRES: mu
+func (j *Journal) doubt(name string, ordinal int) {
+	if j.doubts == nil {
+		j.doubts = make(map[effectKey]bool)
+	}
+	j.doubts[effectKey{name, ordinal}] = true
 }
 
 // Made returns the calls of this attempt whose outcome is not in the journal: what a holder
@@ -357,7 +380,7 @@ func (j *Journal) keep(r entities.Result) {
 func (j *Journal) Rest() (results []entities.Result, open, doubt bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.results), j.open > 0, j.doubt
+	return slices.Clone(j.results), j.open > 0, len(j.doubts) > 0
 }
 
 // Missing is the error of an effect outside of an operation.

@@ -117,11 +117,11 @@ func TestBeginAndEnd(t *testing.T) {
 		if _, err := begin(late); !isLost(err) {
 			t.Errorf("under another epoch: %v", err)
 		}
-		if _, err := effects.End(ctx, hf, at, late, "e", 0, effects.NotDone, nil); !isLost(err) {
+		if _, err := effects.End(ctx, hf, at, late, "e", 0, effects.NotDone, nil, false); !isLost(err) {
 			t.Errorf("ended under another epoch: %v", err)
 		}
 		for range 2 {
-			if s, err := effects.End(ctx, hf, at, ticket, "e", 0, effects.NotDone, nil); s != effects.NotDone || err != nil {
+			if s, err := effects.End(ctx, hf, at, ticket, "e", 0, effects.NotDone, nil, false); s != effects.NotDone || err != nil {
 				t.Errorf("ended: %s, %v", s, err)
 			}
 			begun(0)
@@ -131,7 +131,7 @@ func TestBeginAndEnd(t *testing.T) {
 		}
 		begun(1)
 		for _, s := range []effects.State{effects.Done, effects.NotDone} {
-			if got, err := effects.End(ctx, hf, at, ticket, "e", 0, s, []byte("7")); got != effects.Done || err != nil {
+			if got, err := effects.End(ctx, hf, at, ticket, "e", 0, s, []byte("7"), false); got != effects.Done || err != nil {
 				t.Errorf("ended as %s: %s, %v", s, got, err)
 			}
 			begun(1)
@@ -191,4 +191,32 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 			}
 		}
 	})
+}
+
+// closedBook begins whatever is asked of it, and records no end.
+type closedBook struct{}
+
+func (closedBook) Operation() string { return "o" }
+func (closedBook) Begin(context.Context, string, int, effects.Policy, []entities.Result) (effects.Entry, error) {
+	return effects.Entry{State: effects.New}, nil
+}
+func (closedBook) End(context.Context, string, int, effects.State, []byte, bool) (effects.State, []byte, error) {
+	return "", nil, errors.New("unavailable")
+}
+
+// Verifies that a call which is repeated, and of which nothing is known then, is among those that were made,
+// also if the one before it did not happen.
+func TestARepeatedCallIsMade(t *testing.T) {
+	j := &effects.Journal{Book: closedBook{}}
+	answers := []error{effects.NotHappened(errors.New("declined")), errors.New("timeout: unknown")}
+	n := 0
+	for range 2 {
+		_ = j.Do(t.Context(), effects.Call{Name: "card", Policy: effects.Probe,
+			Try:   func(context.Context, string) (any, error) { n++; return nil, answers[n-1] },
+			Probe: func(context.Context, string) (any, bool, error) { return nil, false, nil },
+			Keep:  func([]byte) error { return nil }})
+	}
+	if made := j.Made(); n != 2 || len(made) != 1 {
+		t.Errorf("after %d calls, the last unknown, made are %v", n, made)
+	}
 }

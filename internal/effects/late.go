@@ -1,10 +1,12 @@
 package effects
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -38,6 +40,9 @@ type Contradiction struct {
 	Result    []byte
 	Node      string // the node that recorded it
 	At        time.Time
+
+	now   State // what the journal has of the effect
+	known []byte
 }
 
 // Holder is a holder that reports late.
@@ -85,7 +90,7 @@ var (
 		},
 		func(all *[]Contradiction, row store.Row) error {
 			var c Contradiction
-			err := row.Scan(&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At)
+			err := row.Scan(&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.now), &c.known)
 			c.At = c.At.UTC()
 			*all = append(*all, c)
 			return err
@@ -114,13 +119,38 @@ func callsJSON(calls []LateCall) string {
 	}
 	list := make([]call, len(calls))
 	for i, c := range calls {
-		list[i] = call{store.NewID().String(), c.Name, c.Ordinal, c.State, c.Result}
-		if len(c.Result) == 0 {
-			list[i].Result = []byte("null")
-		}
+		list[i] = call{store.NewID().String(), c.Name, c.Ordinal, c.State, orNull(c.Result)}
 	}
-	text, _ := json.Marshal(list) // results were checked when they were made
-	return string(text)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(list) // results were checked when they were made
+	return text.String()
+}
+
+func orNull(result []byte) []byte {
+	if len(result) == 0 {
+		return []byte("null")
+	}
+	return result
+}
+
+// agrees says whether the journal has what a late call says. Of a body, done is all that it says.
+func agrees(e Entry, name string, state State, result []byte) bool {
+	return state == Done && e.State == Done && (name == Body || strict.Equal(orNull(e.Result), orNull(result)))
+}
+
+// contradicting returns the calls that the journal does not have. One of unknown outcome that may be repeated under
+// its key is none, unless it is known not to have happened. Of one without an effect nothing is known.
+func contradicting(journal []Entry, calls []LateCall) (left []LateCall) {
+	for _, c := range calls {
+		i := slices.IndexFunc(journal, func(e Entry) bool { return e.Name == c.Name && e.Ordinal == c.Ordinal })
+		if i < 0 || agrees(journal[i], c.Name, c.State, c.Result) || c.State == Unknown && journal[i].Policy == Retry && journal[i].State != NotDone {
+			continue
+		}
+		left = append(left, c)
+	}
+	return left
 }
 
 // Late stores calls of a holder that has lost its lease. It changes no operation. A call that the
@@ -134,9 +164,9 @@ func Late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []L
 	}
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	n, err := lateVerb.DoAt(ctx, d, at, lateArgs{h, calls})
+	n, err := late(ctx, d, at, h, calls)
 	for pause := 20 * time.Millisecond; retryable(err) && clock.Wait(ctx, pause) == nil; pause *= 2 {
-		n, err = lateVerb.DoAt(ctx, d, at, lateArgs{h, calls})
+		n, err = late(ctx, d, at, h, calls)
 	}
 	log = log.With("workspace", at.Workspace, "operation", h.Operation, "subject", h.Subject, "epoch", h.Epoch)
 	switch {
@@ -147,15 +177,45 @@ func Late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []L
 	}
 }
 
+func late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []LateCall) (int, error) {
+	journal, err := List(ctx, d, at, h.Operation)
+	if err != nil {
+		return 0, err
+	}
+	calls = contradicting(journal, calls)
+	if len(calls) == 0 {
+		return 0, nil
+	}
+	return lateVerb.DoAt(ctx, d, at, lateArgs{h, calls})
+}
+
 func retryable(err error) bool {
 	code := fault.CodeOf(err)
 	return code == fault.Unavailable || code == fault.OutcomeUnknown || errors.Is(err, context.Canceled)
 }
 
-// Contradictions returns the late calls that nobody has acknowledged, of up to limit operations
-// behind one, in the order of their operations; or of one operation.
-func Contradictions(ctx context.Context, d store.Doer, at store.Place, operation, after string, limit int) ([]Contradiction, error) {
-	return contradictionsVerb.DoAt(ctx, d, at, contradictionArgs{operation, after, limit})
+// Contradictions returns the late calls that nobody has acknowledged, and that the journal does not have by now, of
+// up to limit operations behind one, in the order of their operations; or of one operation.
+func Contradictions(ctx context.Context, d store.Doer, at store.Place, operation, after string, limit int) (all []Contradiction, err error) {
+	for operations := 0; ; {
+		page, err := contradictionsVerb.DoAt(ctx, d, at, contradictionArgs{operation, after, limit - operations})
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		last := ""
+		for _, c := range page {
+			after = c.Operation
+			if agrees(Entry{State: c.now, Result: c.known}, c.Name, c.State, c.Result) {
+				continue
+			}
+			if all = append(all, c); c.Operation != last {
+				last, operations = c.Operation, operations+1
+			}
+		}
+		if operations >= limit || operation != "" {
+			return all, nil
+		}
+	}
 }
 
 // Acknowledge records that a person has seen contradictions of an operation. Acknowledging again
@@ -169,9 +229,10 @@ func Acknowledge(ctx context.Context, d store.Doer, at store.Place, operation, b
 			return err
 		}
 	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	n, err := seenVerb.DoAt(ctx, d, at, seenArgs{operation, by, ids})
 	if err == nil && n < len(ids) {
-		err = fault.New(fault.NotFound, "the operation %q has %d of these %d contradictions", operation, n, len(ids))
+		err = fault.New(fault.NotFound, "the operation %q has not all of these contradictions: none was acknowledged", operation)
 	}
 	return err
 }

@@ -53,6 +53,9 @@ type Claim struct {
 	// Stage is which of the step's handlers is next, of an operation that was
 	// taken up: "" is all of them.
 	Stage string
+	// Repeated says of the answer to an end that it was recorded before, by this holder or by
+	// somebody else for it.
+	Repeated bool
 }
 
 // Choice is the claim that a status leads into, and where it goes back to.
@@ -417,6 +420,7 @@ func End(ctx context.Context, d store.Doer, at store.Place, a EndArgs) (e Entity
 	case r.applied:
 		return e, false, nil
 	case repeated(e, a):
+		e.Claim.Repeated = true
 		return e, true, nil
 	}
 	if c := e.Claim; c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Held && e.Status != a.Claim {

@@ -59,30 +59,43 @@ func (k *Keeper) Stop() {
 	k.done.Wait()
 }
 
-// Held returns nil while the lease cannot have run out, by this node's monotonic clock. Where it
-// may have run out, because the process was stopped or the database did not answer, Held renews it
-// first, and returns the error of the renewal: [fault.LeaseLost] where the lease is gone. A body
-// asks it right before a call that must not be made without the lease.
+// Held returns nil while the lease cannot have run out, by this node's clocks. Where it may have
+// run out, because the process was stopped or the database did not answer, Held renews it first,
+// and returns the error of the renewal: [fault.LeaseLost] where the lease is gone. Past the timeout
+// it returns [ErrTimeout]. A body asks it right before a call that must not be made without the lease.
 func (k *Keeper) Held(ctx context.Context) error {
-	if k.since() < k.Lease {
-		return nil
+	switch {
+	case elapsed(k.Since) >= k.limit():
+		return ErrTimeout
+	case k.RanOut():
+		return k.once(ctx)
 	}
-	return k.once(ctx)
+	return nil
 }
 
-// since is how long ago the lease was taken or last renewed, at the most.
-func (k *Keeper) since() time.Duration {
+// RanOut says whether the lease may have run out, by this node's clocks.
+func (k *Keeper) RanOut() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return clock.OfMachine().Sub(k.kept)
+	return elapsed(k.kept) >= k.Lease
+}
+
+// elapsed is the time since t, by the monotonic clock or by the wall clock, whichever says more: the first stands
+// still while a machine sleeps, the second may be set.
+func elapsed(t time.Time) time.Duration {
+	now := clock.OfMachine()
+	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
+}
+
+func (k *Keeper) limit() time.Duration {
+	if k.Timeout <= 0 {
+		return Timeout
+	}
+	return k.Timeout
 }
 
 func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
-	limit := k.Timeout
-	if limit <= 0 {
-		limit = Timeout
-	}
-	begun := clock.Now()
+	limit, begun := k.limit(), clock.Now()
 	for {
 		if clock.Wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(begun)))) != nil {
 			return
@@ -96,7 +109,7 @@ func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 		case err == nil:
 		case ctx.Err() != nil:
 			return
-		case fault.CodeOf(err) == fault.LeaseLost, k.since() >= k.Lease:
+		case fault.CodeOf(err) == fault.LeaseLost, k.RanOut():
 			end(ErrLost)
 			return
 		}

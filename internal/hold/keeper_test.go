@@ -55,3 +55,16 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 		}
 	})
 }
+
+// Verifies that a holder does not act past its timeout: the database holds the lease no longer either.
+func TestNobodyActsPastTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &hold.Keeper{Lease: 30 * time.Second, Timeout: 5 * time.Second, Since: time.Now(), Renew: func(context.Context) error { return nil }}
+		time.Sleep(10 * time.Second)
+		body := k.Start(t.Context())
+		defer k.Stop()
+		if err := k.Held(body); !errors.Is(err, hold.ErrTimeout) {
+			t.Errorf("held: %v", err)
+		}
+	})
+}

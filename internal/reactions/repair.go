@@ -171,9 +171,6 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		f.Blocked = &yes
 	}
 	if f.Reaction != "" {
-		if Kind(f.Reaction) == "" {
-			return nil, nil, CheckName(f.Reaction)
-		}
 		if _, err := Get(ctx, d, f.Reaction); err != nil {
 			return nil, nil, err
 		}
@@ -185,7 +182,7 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		}
 		for _, p := range all {
 			after = p
-			if kind := Kind(p.Reaction); kind == "" || f.Reaction == "" && how == "reset" && kind != "reaction" {
+			if kind := Kind(p.Reaction); f.Reaction == "" && (kind == "" || how == "reset" && kind != "reaction") {
 				continue
 			}
 			r, err := repairVerb.Do(ctx, d, repairArgs{p.Reaction, p.Stream, how})

@@ -32,7 +32,7 @@ type endArgs struct {
 	ordinal      int
 	state        effects.State
 	result       []byte
-	person       bool
+	by           effects.By
 }
 
 type noted struct {
@@ -80,11 +80,7 @@ var (
 			args.Int(int64(a.ordinal))
 			args.Text(string(a.state))
 			args.MaybeText(string(a.result))
-			person := int64(0)
-			if a.person {
-				person = 1
-			}
-			args.Int(person)
+			args.Int(int64(a.by))
 		},
 		func(n *noted, r store.Row) error {
 			n.held = r.Applied()
@@ -178,9 +174,9 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 }
 
 // End notes what became of an effect, and returns how it stands then.
-func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte) (effects.State, []byte, error) {
+func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, asked bool) (effects.State, []byte, error) {
 	l := b.l
-	n, err := endVerb.DoAt(ctx, b.d, l.place(), endArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, name, ordinal, s, result, false})
+	n, err := endVerb.DoAt(ctx, b.d, l.place(), endArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, name, ordinal, s, result, effects.HolderSays(asked)})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -284,7 +280,7 @@ func (l *Live) close(ctx context.Context, tx *store.Tx, x Known) error {
 	if x.Happened {
 		state = effects.Done
 	}
-	n, err := endVerb.DoAt(ctx, tx, l.place(), endArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, x.Name, x.Ordinal, state, x.Result, true})
+	n, err := endVerb.DoAt(ctx, tx, l.place(), endArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
 	switch {
 	case err != nil:
 		return err

@@ -298,6 +298,9 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 		done, err = w.body(body, &l)
 	}
 	failure := err
+	if err != nil && context.Cause(body) != nil { // one that is told to stop says nothing of what it did before
+		failure = Unheard(err)
+	}
 	if err != nil && errors.Is(context.Cause(body), hold.ErrTimeout) {
 		err = &unheard{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout-grace, err)}
 	}
@@ -306,7 +309,7 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	defer cancel()
 	next, err = w.record(rest, &l, done, err, j, stopping)
 	k.Stop()
-	if fault.CodeOf(err) == fault.LeaseLost && started {
+	if started && (fault.CodeOf(err) == fault.LeaseLost || err != nil && k.RanOut()) {
 		w.late(rest, &l, done, failure, j)
 	}
 	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {

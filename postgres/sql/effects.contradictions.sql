@@ -1,4 +1,4 @@
--- Late calls that nobody has acknowledged: of up to so many operations behind one, or of one operation.
+-- Late calls that nobody has acknowledged, with what the journal has of their effects: of up to so many operations behind one, or of one operation.
 -- $1 shard, $2 workspace, $3 operation ('' for all), $4 behind which, $5 how many operations
 WITH picked AS (
     SELECT DISTINCT l.operation FROM {schema}.late_call l
@@ -6,7 +6,9 @@ WITH picked AS (
        AND ($3::text = '' OR l.operation = $3::text)
      ORDER BY l.operation LIMIT $5::bigint
 )
-SELECT l.id::text, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, l.result::text, l.node, l.at
+SELECT l.id::text, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, l.result::text, l.node, l.at,
+       coalesce(x.state, ''), coalesce(x.result::text, '')
   FROM picked JOIN {schema}.late_call l ON l.shard = $1::smallint AND l.workspace = $2::text AND l.operation = picked.operation
+  LEFT JOIN {schema}.effect x ON x.shard = l.shard AND x.workspace = l.workspace AND x.operation = l.operation AND x.name = l.name AND x.ordinal = l.ordinal
  WHERE l.seen_at IS NULL
  ORDER BY l.operation, l.at, l.name, l.ordinal, l.epoch, l.state

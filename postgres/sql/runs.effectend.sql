@@ -5,7 +5,7 @@
 -- asks again. That a repeated call did not happen
 -- says nothing of the earlier one: such an effect stays begun, unless the other side was asked about it.
 -- $1 shard, $2 workspace, $3 command, $4 run, $5 step, $6 visit, $7 epoch, $8 name, $9 ordinal, $10 state, $11 result,
--- $12 whether by a person
+-- $12 whose word it is: 0 a holder's, 1 a person's, 2 of a holder that asked the other side
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[],
                          $10::text[], $11::text[], $12::bigint[])
@@ -32,7 +32,7 @@ WITH m AS (
       FROM held
      WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
        AND x.ordinal = held.ordinal AND x.state = 'begun'
-       AND (held.state <> 'notDone' OR held.person = 1 OR x.epoch = held.under OR x.policy = 'probe')
+       AND (held.state <> 'notDone' OR held.person > 0 OR x.epoch = held.under)
     RETURNING held.member, held.shard, held.workspace, held.run, held.step, held.visit, x.state, x.result
 ), counted AS (
     UPDATE {schema}.step s
@@ -43,7 +43,7 @@ WITH m AS (
     RETURNING put.member
 )
 SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (cur.begun <> seen.begun OR o.state = 'begun'
-                AND (m.state <> 'notDone' OR m.person = 1 OR o.epoch = m.epoch OR o.policy = 'probe')) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
+                AND (m.state <> 'notDone' OR m.person > 0 OR o.epoch = m.epoch)) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
        coalesce(CASE WHEN put.member IS NOT NULL THEN put.result ELSE o.result END::text, '')
   FROM m
   LEFT JOIN cur ON cur.member = m.member
