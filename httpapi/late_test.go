@@ -148,3 +148,41 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 		}
 	}, httpapi.Handlers(elsewhere))
 }
+
+// Verifies that who ends a claim, a task or a step of a run too late, as a person has ended it by then, is told so:
+// what it brings along was not written.
+func TestALateEndIsNotThePersons(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "hand"}, nil), 201, "")
+		var hand wire.Claimed
+		d.want(d.ask("POST", "lifecycles/job/entities/hand/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &hand), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		d.start("pay@1", `{}`)
+		d.want(d.ask("POST", "claims/"+hand.Claim.Token+"/effects", wire.EffectCall{Name: "card"}, nil), 200, "")
+		late := []wire.Task{d.one("Do"), d.one("Pay")}
+		for _, x := range late {
+			d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 200, "")
+		}
+		for range 2 {
+			holdfasttest.Advance(t, d.engine, 10*time.Minute)
+			d.engine.Round(t.Context())
+		}
+		for _, handler := range []string{"Do", "Pay"} { // the next attempt asks a person
+			x := d.one(handler)
+			d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 409, fault.Conflict)
+			late = append(late, x)
+		}
+		for _, o := range d.allUncertain(3) {
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve",
+				wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: true, Result: []byte(`"ch_1"`)}}, Outcome: "success"}, nil), 200, "")
+		}
+		d.want(d.ask("POST", "claims/"+hand.Claim.Token+"/settle", wire.Settle{Outcome: "success", Data: []byte(`{"late":true}`),
+			Events: []wire.SettleEvent{{Stream: "late", Name: "settled"}}}, nil), 409, fault.LeaseLost)
+		for _, x := range late {
+			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, State: []byte(`{"late":true}`)}, nil), 409, fault.LeaseLost)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
