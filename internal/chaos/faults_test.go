@@ -9,10 +9,10 @@ import (
 )
 
 // kinds are the faults, each as often as it stands here.
-var kinds = []string{"server killed", "server stopped", "worker killed", "worker stopped", "answers lost", "requests cut", "worker killed", "worker stopped", "answers lost"}
+var kinds = []string{"server killed", "worker killed", "worker stopped", "answers lost", "requests cut", "worker killed", "worker stopped", "answers lost", "server stopped"}
 
 // faults injects faults on a schedule that follows the seed, until ctx ends; then everything runs
-// again. Every kind comes at least once. It returns how many of each there were.
+// again. A process has one fault at a time. It returns how many of each there were.
 func (r *rig) faults(ctx context.Context, seed uint64) map[string]int {
 	random := rand.New(rand.NewPCG(seed, 1<<32))
 	count := make(map[string]int)
@@ -25,21 +25,30 @@ func (r *rig) faults(ctx context.Context, seed uint64) map[string]int {
 		}
 		server, worker, proxy := r.servers[random.IntN(len(r.servers))], r.workers[random.IntN(len(r.workers))], r.proxies[random.IntN(len(r.proxies))]
 		n, down := 1+random.Int64N(6), time.Duration(random.IntN(800))*time.Millisecond
-		count[kind]++
+		one, fault := worker, func() {}
 		switch kind {
 		case "server killed":
-			under.Go(func() { r.killed(server, down) })
+			one, fault = server, func() { r.killed(server, down) }
 		case "worker killed":
-			under.Go(func() { r.killed(worker, down) })
+			fault = func() { r.killed(worker, down) }
 		case "server stopped":
-			under.Go(func() { stopped(server, lease+down) })
+			one, fault = server, func() { stopped(server, lease+down) }
 		case "worker stopped":
-			under.Go(func() { stopped(worker, lease+lease/2+down) })
+			fault = func() { stopped(worker, 3*lease+down) }
 		case "answers lost":
-			proxy.answers.Add(n)
+			fault = func() { proxy.answers.Add(n) }
 		case "requests cut":
-			proxy.requests.Add(n)
+			fault = func() { proxy.requests.Add(n) }
 		}
+		seldom := i >= len(kinds) && one == server && random.IntN(3) >= len(r.servers) // who has one server is not to be without it most of the time
+		if seldom || !one.under.CompareAndSwap(false, true) {
+			continue
+		}
+		count[kind]++
+		under.Go(func() {
+			fault()
+			one.under.Store(false)
+		})
 	}
 	under.Wait()
 	for _, p := range r.proxies {
@@ -51,8 +60,6 @@ func (r *rig) faults(ctx context.Context, seed uint64) map[string]int {
 
 // killed kills a process, and begins it again after a while.
 func (r *rig) killed(p *process, down time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.kill()
 	pause(context.Background(), down)
 	if err := p.start(); err != nil {
@@ -62,8 +69,6 @@ func (r *rig) killed(p *process, down time.Duration) {
 
 // stopped stops a process for a while.
 func stopped(p *process, d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.signal(syscall.SIGSTOP)
 	pause(context.Background(), d)
 	p.signal(syscall.SIGCONT)

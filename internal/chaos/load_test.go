@@ -74,7 +74,7 @@ type book struct {
 	batches  []aBatch
 	credits  []credit
 	resolved map[string]int               // charges that were seen beyond the first when an operation was resolved, by subject
-	late     map[string]map[string]string // contradictions by subject and id: how they stand
+	late     map[string]map[string]string // contradictions by subject and id: their results
 	unknown  map[string]bool              // operations that were uncertain
 }
 

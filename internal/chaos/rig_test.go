@@ -11,7 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +22,7 @@ type process struct {
 	name  string
 	begin func(p *process) (*exec.Cmd, error)
 
-	mu     sync.Mutex // one fault at a time
+	under  atomic.Bool // a fault: one at a time
 	cmd    *exec.Cmd
 	starts int
 }

@@ -75,7 +75,7 @@ func (l *load) acknowledge(ctx context.Context, o wire.Operation) {
 			if l.late[o.Subject] == nil {
 				l.late[o.Subject] = make(map[string]string)
 			}
-			l.late[o.Subject][c.ID] = c.State
+			l.late[o.Subject][c.ID] = string(c.Result)
 		})
 	}
 	_, _ = ask(ctx, l.caller, with2(api.AcknowledgeContradictions, o.ID, in))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -164,9 +165,9 @@ func (j *judge) scopes(ctx context.Context) error {
 // charges judges how often a subject was charged: once, or what is more was reported.
 func (j *judge) charges(capability, subject string, least int) {
 	all := j.world.paid(subject)
-	reported := j.resolved[subject]
-	for _, state := range j.late[subject] {
-		if state == "done" {
+	reported := j.resolved[subject] // by a person who looked, and by late holders: which call, or that they acted
+	for _, result := range j.late[subject] {
+		if result == "" || slices.ContainsFunc(all, func(c charge) bool { return string(raw(c.Call)) == result }) {
 			reported++
 		}
 	}

@@ -168,7 +168,7 @@ func (w *worker) pay(ctx context.Context, taken time.Time, c charge, e entry) er
 	if err := w.ledger.write(e); err != nil {
 		return err
 	}
-	if think(ctx); rand.IntN(8) == 0 { // who is stopped here calls too late
+	if think(ctx); rand.IntN(4) == 0 { // who is stopped here calls too late
 		pause(ctx, 300*time.Millisecond)
 	}
 	a, err := w.world.post("/charge", c)
