@@ -167,7 +167,7 @@ func (j *judge) charges(capability, subject string, least int) {
 	all := j.world.paid(subject)
 	reported := j.resolved[subject] // by a person who looked, and by late holders: which call, or that they acted
 	for _, result := range j.late[subject] {
-		if result == "" || slices.ContainsFunc(all, func(c charge) bool { return string(raw(c.Call)) == result }) {
+		if result == "" || result == "null" || slices.ContainsFunc(all, func(c charge) bool { return string(raw(c.Call)) == result }) {
 			reported++
 		}
 	}
