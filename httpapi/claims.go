@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tokens"
@@ -145,7 +146,11 @@ type settleIn struct {
 func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	l, claim, err := c.held(in.Token)
 	if err != nil {
-		return c.settledBefore(in.Token, in.Body.Outcome, err)
+		done, err := c.settledBefore(in.Token, in.Body.Outcome, err)
+		if in.Body.Outcome == "success" {
+			c.lateClaim(in.Token, err, effects.LateCall{Name: effects.Body, State: effects.Done})
+		}
+		return done, err
 	}
 	e, err := settle(c, l.Name(), claim, in.Body)
 	if err != nil {
@@ -178,6 +183,16 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 		return wire.Settled{}, err
 	}
 	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
+}
+
+// lateClaim reports a call by who had a claim, where the entity has gone on since then.
+func (c *call) lateClaim(token string, err error, call effects.LateCall) {
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return
+	}
+	if t, err := tokens.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
+		lifecycle.Late(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch, call)
+	}
 }
 
 func settle(c *call, name string, claim *lifecycle.Claim[raw], b wire.Settle) (rawEntity, error) {
@@ -236,11 +251,14 @@ type effectIn struct {
 
 // journalEffect begins an effect, or says what became of it.
 func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
+	b := in.Body
 	_, claim, err := c.held(in.Token)
 	if err != nil {
+		if len(b.Result) > 0 && checkEffect(b) == nil && strict.Check(b.Result) == nil {
+			c.lateClaim(in.Token, err, effects.LateCall{Name: b.Name, Ordinal: b.Ordinal, State: effects.Done, Result: b.Result})
+		}
 		return wire.EffectState{}, err
 	}
-	b := in.Body
 	if err := checkEffect(b); err != nil {
 		return wire.EffectState{}, err
 	}

@@ -165,6 +165,13 @@ func reportLate(ctx context.Context, e *holdfast.Engine, at store.Place, lifecyc
 	effects.Late(ctx, e, at, effects.Holder{Operation: operation, Subject: lifecycle + "/" + id, Epoch: epoch, Node: e.Node()}, calls, e.Log())
 }
 
+// Late reports calls of a holder whose claim is not there any more.
+func Late(ctx context.Context, e *holdfast.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
+	if at, err := e.Place(ctx, store.Write); err == nil {
+		reportLate(ctx, e, at, lifecycle, id, operation, epoch, calls)
+	}
+}
+
 // caught makes an error of a panic.
 func caught(f func() error) (err error) {
 	defer func() {

@@ -290,11 +290,8 @@ func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int6
 
 // lateTask reports the calls of a worker that has lost its lease.
 func lateTask(ctx context.Context, e *holdfast.Engine, r ref, epoch int64, err error, calls []effects.LateCall) {
-	if fault.CodeOf(err) != fault.LeaseLost {
-		return
-	}
-	if at, failed := e.Place(ctx, store.Write); failed == nil {
-		reportLate(ctx, e, at, r.lifecycle, r.entity, r.operation, epoch, calls)
+	if fault.CodeOf(err) == fault.LeaseLost {
+		Late(ctx, e, r.lifecycle, r.entity, r.operation, epoch, calls...)
 	}
 }
 
