@@ -15,7 +15,7 @@ C_COMPILER := $(shell for cc in "$$($(GO) env CC)" cc gcc clang; do \
 RACE_ENV   := CGO_ENABLED=1 CC='$(C_COMPILER)'
 
 .DEFAULT_GOAL := help
-.PHONY: help test check race long crash cover lint arch bench demo fmt build fmt-check tools c-compiler
+.PHONY: help test check race long crash chaos cover lint arch bench demo fmt build fmt-check tools c-compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ long:
 
 crash: ## every crash at every point, pairs of faults, long races: hours
 	$(TESTRUN) -level crash -timeout 12h $(PKGS)
+
+chaos: ## an outside program against servers and workers that are killed and stopped: 5,000 operations on each database
+	$(PGRUN) env HOLDFAST_TEST_LEVEL=crash HOLDFAST_TEST_SEED=$(SEED) $(GO) test -count=1 -v -timeout 1h -run '^TestChaos$$' ./internal/chaos
 
 cover: ## the share of lines that "make test" runs, and that "make check" runs
 	$(TESTRUN) -level test -cover cover.test.out $(PKGS)

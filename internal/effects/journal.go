@@ -155,6 +155,9 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 			return j.closed(ctx, c, ordinal, result, err)
 		}
 		c.asked = true
+		if e.State == Begun {
+			return j.anew(ctx, c, ordinal)
+		}
 	case ctx.Err() != nil && e.State == New && !again: // it was not called
 		return j.closed(ctx, c, ordinal, nil, NotHappened(ctx.Err()))
 	case ctx.Err() != nil: // an earlier call may have happened
@@ -170,6 +173,26 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		return j.closed(ctx, c, ordinal, nil, NotHappened(err))
 	}
 	return j.try(ctx, c, ordinal, key, repeated && !c.asked)
+}
+
+// anew ends an effect that an earlier attempt began, and of which the other side says that it did not happen, and
+// begins it again: the call that follows is this attempt's own.
+func (j *Journal) anew(ctx context.Context, c Call, ordinal int) error {
+	noting, cancel := beyond(ctx)
+	defer cancel()
+	if _, _, err := j.Book.End(noting, c.Name, ordinal, NotDone, []byte(`{"reason":"the other side says that it did not happen"}`), true); err != nil {
+		j.giveBack(c, ordinal, true)
+		return err
+	}
+	e, err := j.begin(ctx, c, ordinal, nil)
+	if err != nil || e.State == NotDone {
+		j.opened(-1)
+	}
+	if err != nil {
+		j.giveBack(c, ordinal, false)
+		return err
+	}
+	return j.proceed(ctx, c, ordinal, e, false)
 }
 
 func (j *Journal) held(ctx context.Context) error {

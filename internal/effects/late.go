@@ -41,8 +41,7 @@ type Contradiction struct {
 	Node      string // the node that recorded it
 	At        time.Time
 
-	now   State // what the journal has of the effect
-	known []byte
+	known Entry // what the journal has of the effect
 }
 
 // Holder is a holder that reports late.
@@ -90,7 +89,7 @@ var (
 		},
 		func(all *[]Contradiction, row store.Row) error {
 			var c Contradiction
-			err := row.Scan(&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.now), &c.known)
+			err := row.Scan(&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.known.State), &c.known.Result, &c.known.Epoch, (*string)(&c.known.Policy))
 			c.At = c.At.UTC()
 			*all = append(*all, c)
 			return err
@@ -135,17 +134,18 @@ func orNull(result []byte) []byte {
 	return result
 }
 
-// agrees says whether the journal has what a late call says. Of a body, done is all that it says.
-func agrees(e Entry, name string, state State, result []byte) bool {
-	return state == Done && e.State == Done && (name == Body || strict.Equal(orNull(e.Result), orNull(result)))
+// agrees says whether the journal has what a late call says: the same result, of the same holder or of an effect that
+// may be repeated under its key. Of a body, done is all that it says.
+func agrees(e Entry, epoch int64, c LateCall) bool {
+	return c.State == Done && e.State == Done && (e.Epoch == epoch || e.Policy == Retry) && (c.Name == Body || strict.Equal(orNull(e.Result), orNull(c.Result)))
 }
 
 // contradicting returns the calls that the journal does not have. One of unknown outcome that may be repeated under
 // its key is none, unless it is known not to have happened. Of one without an effect nothing is known.
-func contradicting(journal []Entry, calls []LateCall) (left []LateCall) {
+func contradicting(journal []Entry, epoch int64, calls []LateCall) (left []LateCall) {
 	for _, c := range calls {
 		i := slices.IndexFunc(journal, func(e Entry) bool { return e.Name == c.Name && e.Ordinal == c.Ordinal })
-		if i < 0 || agrees(journal[i], c.Name, c.State, c.Result) || c.State == Unknown && journal[i].Policy == Retry && journal[i].State != NotDone {
+		if i < 0 || agrees(journal[i], epoch, c) || c.State == Unknown && journal[i].Policy == Retry && journal[i].State != NotDone {
 			continue
 		}
 		left = append(left, c)
@@ -182,7 +182,7 @@ func late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []L
 	if err != nil {
 		return 0, err
 	}
-	calls = contradicting(journal, calls)
+	calls = contradicting(journal, h.Epoch, calls)
 	if len(calls) == 0 {
 		return 0, nil
 	}
@@ -205,7 +205,7 @@ func Contradictions(ctx context.Context, d store.Doer, at store.Place, operation
 		last := ""
 		for _, c := range page {
 			after = c.Operation
-			if agrees(Entry{State: c.now, Result: c.known}, c.Name, c.State, c.Result) {
+			if agrees(c.known, c.Epoch, LateCall{c.Name, c.Ordinal, c.State, c.Result}) {
 				continue
 			}
 			if all = append(all, c); c.Operation != last {

@@ -7,7 +7,7 @@ WITH picked AS (
      ORDER BY l.operation LIMIT $5::bigint
 )
 SELECT l.id::text, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, l.result::text, l.node, l.at,
-       coalesce(x.state, ''), coalesce(x.result::text, '')
+       coalesce(x.state, ''), coalesce(x.result::text, ''), coalesce(x.epoch, 0), coalesce(x.policy, '')
   FROM picked JOIN {schema}.late_call l ON l.shard = $1::smallint AND l.workspace = $2::text AND l.operation = picked.operation
   LEFT JOIN {schema}.effect x ON x.shard = l.shard AND x.workspace = l.workspace AND x.operation = l.operation AND x.name = l.name AND x.ordinal = l.ordinal
  WHERE l.seen_at IS NULL

@@ -1,6 +1,6 @@
 -- Ends the uncertainty of an operation, once nothing of it is unknown any more: it
--- is due again, or ends where it is told to. Whoever had to wait for the entity does not see
--- what became of its effects meanwhile, and asks again: the version tells.
+-- is due again, or ends where it is told to. That is another epoch: the late holder has not ended it. Whoever
+-- had to wait for the entity does not see what became of its effects meanwhile, and asks again: the version tells.
 -- $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 how: resume, success or back, $9 to (NULL: back), $10 event,
 -- $11 outcome, $12 note, $13 correlation, $14 causation, $15 actor
 -- $16 revision, $17 marks
@@ -30,7 +30,7 @@ WITH m AS (
        SET phase = CASE WHEN cur.a_how = 'resume' AND cur.begun > 0 THEN 'due' ELSE 'free' END,
            status = CASE WHEN cur.a_how = 'success' THEN cur.a_target WHEN cur.a_how = 'back' OR cur.begun = 0 THEN coalesce(cur.a_target, cur.revert) ELSE cur.status END,
            outcome = CASE WHEN cur.a_how = 'resume' AND cur.begun > 0 THEN NULL ELSE cur.a_outcome END,
-           failures = 0, deaths = 0, due_at = {now}, version = cur.version + 1, updated_at = {now}
+           failures = 0, deaths = 0, due_at = {now}, version = cur.version + 1, epoch = cur.epoch + 1, updated_at = {now}
       FROM cur JOIN seen ON seen.member = cur.member AND seen.version = cur.version
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'uncertain'

@@ -1,0 +1,110 @@
+package httpapi_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Verifies that who ends a claim, a task or a step of a run too late, as a person has ended it by then, is told so:
+// what it brings along was not written.
+func TestALateEndIsNotThePersons(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "hand"}, nil), 201, "")
+		var hand wire.Claimed
+		d.want(d.ask("POST", "lifecycles/job/entities/hand/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &hand), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		d.start("pay@1", `{}`)
+		d.want(d.ask("POST", "claims/"+hand.Claim.Token+"/effects", wire.EffectCall{Name: "card"}, nil), 200, "")
+		late := []wire.Task{d.one("Do"), d.one("Pay")}
+		for _, x := range late {
+			d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 200, "")
+		}
+		for range 2 {
+			holdfasttest.Advance(t, d.engine, 10*time.Minute)
+			d.engine.Round(t.Context())
+		}
+		for _, handler := range []string{"Do", "Pay"} { // the next attempt asks a person
+			x := d.one(handler)
+			d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 409, fault.Conflict)
+			late = append(late, x)
+		}
+		for _, o := range d.allUncertain(3) {
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve",
+				wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: true, Result: []byte(`"ch_1"`)}}, Outcome: "success"}, nil), 200, "")
+		}
+		d.want(d.ask("POST", "claims/"+hand.Claim.Token+"/settle", wire.Settle{Outcome: "success", Data: []byte(`{"late":true}`),
+			Events: []wire.SettleEvent{{Stream: "late", Name: "settled"}}}, nil), 409, fault.LeaseLost)
+		for _, x := range late {
+			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, State: []byte(`{"late":true}`)}, nil), 409, fault.LeaseLost)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that an opaque body which was done late, after it was found not to have happened and another attempt has
+// done it, is listed, also where both say the same. One that was found to have happened is the same body.
+func TestALateBodyIsListed(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "seen"}, nil), 201, "")
+		var runs []string
+		for _, happened := range []string{"false", "true"} {
+			id := map[string]string{"false": "j", "true": "seen"}[happened]
+			d.want(d.ask("POST", "lifecycles/job/entities/"+id+"/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+			runs = append(runs, d.start("pay@1", `{}`).ID)
+			late := []wire.Task{d.one("Do"), d.one("Pay")}
+			for range 2 {
+				holdfasttest.Advance(t, d.engine, 10*time.Minute)
+				d.engine.Round(t.Context())
+			}
+			for _, x := range late {
+				probe := d.one(x.Handler)
+				if probe.Kind != "probe" {
+					t.Fatalf("took %+v", probe)
+				}
+				d.want(d.ask("POST", "tasks/"+probe.ID+"/complete", wire.CompleteTask{Epoch: probe.Epoch, Output: []byte(`{"happened":` + happened + `}`)}, nil), 200, "")
+				if happened == "false" {
+					next := d.one(x.Handler)
+					d.want(d.ask("POST", "tasks/"+next.ID+"/complete", wire.CompleteTask{Epoch: next.Epoch}, nil), 200, "")
+				}
+				d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 409, fault.LeaseLost)
+			}
+		}
+		d.contradicted("&state=contradicted", "job/j ended $body done", "run "+runs[0]+" step do ended $body done")
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that what who had a claim by hand did late is listed, also where the entity has gone on since then.
+func TestALateClaimIsListed(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
+		var late wire.Claimed
+		claim := func(into *wire.Claimed) {
+			t.Helper()
+			d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, into), 201, "")
+		}
+		claim(&late)
+		d.want(d.ask("POST", "claims/"+late.Claim.Token+"/effects", wire.EffectCall{Name: "card"}, nil), 200, "")
+		holdfasttest.Advance(t, d.engine, time.Hour)
+		d.engine.Round(t.Context())
+		o := d.allUncertain(1)[0]
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}, {Name: "$body"}}, Outcome: "failure"}, nil), 200, "")
+		var next wire.Claimed
+		claim(&next)
+		d.want(d.ask("POST", "claims/"+late.Claim.Token+"/effects", wire.EffectCall{Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "claims/"+late.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 409, fault.LeaseLost)
+		found := d.contradicted("&state=contradicted", "job/j ended card done")
+		if c := found[0].Contradictions; len(c) != 2 || c[1].Name != "$body" || string(c[0].Result) != `"ch_1"` {
+			t.Errorf("contradictions are %+v", c)
+		}
+	}, httpapi.Handlers(elsewhere))
+}

@@ -1,0 +1,165 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// charge is a call of the outside world by a worker.
+type charge struct {
+	Subject string    `json:"subject"` // what is paid: as operations name it
+	Key     string    `json:"key"`     // of the effect
+	Call    string    `json:"call"`    // this one call, by this worker
+	Worker  string    `json:"worker"`
+	Honours bool      `json:"honours"` // the other side honours keys: the same key again does nothing
+	At      time.Time `json:"at"`
+}
+
+// delivery is an event, or an after-effect, that reached a worker.
+type delivery struct {
+	To      string `json:"to"` // the reaction
+	Stream  string `json:"stream"`
+	Version int64  `json:"version"`
+}
+
+// world is what workers act on, and the judge: it knows what has happened.
+type world struct {
+	mu        sync.Mutex
+	calls     map[string]charge // those that were let through, by call
+	byKey     map[string][]charge
+	bySubject map[string][]charge
+	void      map[string]bool // calls that were asked about before they came: they are turned away
+	repeated  int             // calls under a key that was honoured before
+	told      map[delivery]int
+	order     map[string][]int64 // versions by reaction and stream, in the order in which each came first
+	unordered []string
+	recovered map[string]bool // workers that have read their ledger, by name and start
+}
+
+func newWorld() *world {
+	return &world{calls: make(map[string]charge), byKey: make(map[string][]charge), bySubject: make(map[string][]charge), void: make(map[string]bool),
+		told: make(map[delivery]int), order: make(map[string][]int64), recovered: make(map[string]bool)}
+}
+
+// answer is what the world says to a worker.
+type answer struct {
+	Ref string `json:"ref"` // of the charge; "" if there is none
+}
+
+var errVoid = errors.New("this call was given up")
+
+func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var a answer
+	var err error
+	switch r.URL.Path {
+	case "/charge":
+		var c charge
+		if err = json.NewDecoder(r.Body).Decode(&c); err == nil {
+			a.Ref, err = w.charge(c)
+		}
+	case "/happened": // for who probes
+		if all := w.byKey[r.FormValue("key")]; len(all) > 0 {
+			a.Ref = all[0].Call
+		}
+	case "/called": // for who comes back: one that has not come by now will not come
+		call := r.FormValue("call")
+		if _, ok := w.calls[call]; ok {
+			a.Ref = call
+		} else {
+			w.void[call] = true
+		}
+	case "/deliver":
+		var d delivery
+		if err = json.NewDecoder(r.Body).Decode(&d); err == nil {
+			w.deliver(d)
+		}
+	case "/recovered":
+		w.recovered[r.FormValue("worker")] = true
+	}
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusGone)
+		return
+	}
+	_ = json.NewEncoder(out).Encode(a)
+}
+
+func (w *world) charge(c charge) (string, error) {
+	if w.void[c.Call] {
+		return "", errVoid
+	}
+	if before := w.byKey[c.Key]; c.Honours && len(before) > 0 {
+		w.repeated++
+		w.calls[c.Call] = before[0]
+		return before[0].Call, nil
+	}
+	c.At = time.Now()
+	w.calls[c.Call] = c
+	w.byKey[c.Key] = append(w.byKey[c.Key], c)
+	w.bySubject[c.Subject] = append(w.bySubject[c.Subject], c)
+	return c.Call, nil
+}
+
+func (w *world) deliver(d delivery) {
+	if w.told[d]++; w.told[d] > 1 {
+		return
+	}
+	at := d.To + " " + d.Stream
+	if seen := w.order[at]; len(seen) > 0 && seen[len(seen)-1] > d.Version {
+		w.unordered = append(w.unordered, fmt.Sprintf("%s: version %d came after %d", at, d.Version, seen[len(seen)-1]))
+	}
+	w.order[at] = append(w.order[at], d.Version)
+}
+
+// charged returns the charges under a key, and of a subject.
+func (w *world) charged(key string) []charge {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byKey[key]
+}
+
+func (w *world) paid(subject string) []charge {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bySubject[subject]
+}
+
+func (w *world) delivered(d delivery) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told[d]
+}
+
+func (w *world) hasRecovered(worker string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.recovered[worker]
+}
+
+// outside is how a worker reaches the world.
+type outside struct {
+	url  string
+	http http.Client
+}
+
+func (o *outside) post(path string, in any) (a answer, err error) {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return a, err
+	}
+	resp, err := o.http.Post(o.url+path, "application/json", bytes.NewReader(text))
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusGone {
+		return a, errVoid
+	}
+	return a, json.NewDecoder(resp.Body).Decode(&a)
+}
