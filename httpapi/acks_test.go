@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -209,4 +210,27 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 			t.Errorf("acked %+v", done)
 		}
 	}
+}
+
+// Verifies that who asks by hand with a definition that was replaced meanwhile takes nothing: by the old one there
+// is nothing to show of what the new one wants, and it would be acknowledged unseen.
+func TestAnOldDefinitionTakesNothing(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"a"}}, nil), 201, "")
+		old, err := reactions.Get(t.Context(), d.engine, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"a", "b"}}, nil), 200, "")
+		d.want(d.ask("POST", "streams/s/events", map[string]any{"events": []any{map[string]any{"name": "b", "data": map[string]any{}}}}, nil), 201, "")
+		ask := reactions.Ask{Reactions: []reactions.Info{old}, Holder: "me", Limit: 10, Lease: time.Minute, Events: 100}
+		if taken, err := reactions.TakeAsked(t.Context(), d.engine, ask); err != nil || len(taken) != 0 {
+			t.Errorf("took %+v, %v", taken, err)
+		}
+		var got wire.Leases
+		d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me"}, &got), 200, "")
+		if len(got.Leases) != 1 || len(got.Leases[0].Events) != 1 {
+			t.Errorf("then it is shown %+v", got.Leases)
+		}
+	})
 }

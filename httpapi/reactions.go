@@ -253,6 +253,9 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	}
 	var taken []*reactions.Lease
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
+		if x, err = c.byHand(in.Name); err != nil {
+			return false, err
+		}
 		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
 		return len(taken) > 0, err
 	})

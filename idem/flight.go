@@ -39,6 +39,9 @@ func within(ctx context.Context, f *flight) context.Context {
 // fence refuses to begin an operation for a request that another may have by now. In
 // another engine's transaction there is nothing to ask.
 func (q *flight) fence(ctx context.Context, tx holdfast.Tx) error {
+	if q.committed() { // a retry would be told that all is done, and not run the handler
+		return fault.New(fault.Conflict, "the step is fired behind idem.Commit, which marks the request as done, so that no retry would do the step if the process died now: fire it before")
+	}
 	if tx.Places() != q.engine.Port().Places {
 		return nil
 	}

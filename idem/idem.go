@@ -44,7 +44,8 @@
 // released without effect is begun anew. Several steps of one handler are told apart by
 // lifecycle, entity, step and requester; the same one more than once, by its order. A holder
 // that was too late begins nothing. A step that an action fires in turn belongs to that
-// action's operation, and not to the key.
+// action's operation, and not to the key. Fire before [Commit], and before the handler returns: behind them the
+// step is refused, because no retry would do it.
 //
 // An answer that was not kept is replayed as 204 No Content, with the headers that are
 // known, except those of the body, and says why in Idempotency-Answer: "lost", where a

@@ -96,6 +96,9 @@ func (s *site) inSlot(ctx context.Context, slot *requests.Slot, id string) (oper
 // again answers for an operation that was begun before.
 func (s *site) again(ctx context.Context, slot *requests.Slot, id, operation string, f Fate, a *asked) (entities.Entity, error) {
 	slot.Stands(true)
+	if err := slot.Keep(ctx, s.engine, operation); err != nil {
+		return entities.Entity{}, err
+	}
 	if f.Running {
 		return entities.Entity{}, fault.New(fault.KeyInFlight, "the operation %s of this request is being worked on: send it again a little later", operation).
 			With("operation", operation).With("retryAfter", 1)

@@ -358,7 +358,7 @@ func (w *world) done(step string) string {
 }
 
 // TestAStepElsewhere verifies that a step in another database than the key's, and in
-// another workspace, is found again too; and one that is fired behind a Commit.
+// another workspace, is found again too; and that one is refused which is fired behind a Commit: no retry would do it.
 func TestAStepElsewhere(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w, other := newWorld(t, db, invoices), newWorld(t, "sqlite:"+t.TempDir()+"/other.db", invoices)
@@ -392,14 +392,44 @@ func TestAStepElsewhere(t *testing.T) {
 	})
 	each(t, invoices, func(t *testing.T, w *world) {
 		w.create("i")
-		s := &shop{world: w, steps: []string{"i close"}}
-		s.begins = func(_ int, r *http.Request) int {
+		s := &shop{world: w}
+		h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if err := idem.Commit(r.Context(), func(context.Context, holdfast.Tx) error { return nil }); err != nil {
 				t.Error(err)
 			}
-			return 0
+			if _, err := w.l.Fire(r.Context(), w.e, "i", "close", "admin"); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("behind a Commit: %v", err)
+			}
+		})
+		s.send(h, "")
+		w.happened("i", "open", "created")
+	})
+}
+
+// TestARetriedKeyKeepsItsSteps verifies that the step of a key which is retried again and again is done once, also
+// when the first request is longer ago than a key is kept.
+func TestARetriedKeyKeepsItsSteps(t *testing.T) {
+	everywhere(t, goods, func(t *testing.T, w *world) {
+		w.create("i")
+		if _, err := w.l.Fire(t.Context(), w.e, "i", "note", "admin"); err != nil {
+			t.Fatal(err)
 		}
-		s.want("", 200, "closed 2;")
+		before := w.called("i")
+		s := &shop{world: w}
+		h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			s.runs++
+			if _, err := w.l.Fire(r.Context(), w.e, "i", "count", "admin"); err != nil {
+				t.Error(err)
+			}
+			http.Error(rw, "down", http.StatusServiceUnavailable)
+		})
+		for _, d := range []time.Duration{0, 23 * time.Hour, 2 * time.Hour} {
+			w.advance(d + time.Second)
+			s.send(h, "{}")
+		}
+		if n := w.called("i") - before; n != 1 || s.runs != 3 {
+			t.Errorf("the step was done %d times, in %d runs of the handler", n, s.runs)
+		}
 	})
 }
 

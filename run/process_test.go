@@ -205,16 +205,17 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	lines := make(chan line)
 	var nodes []*storetest.Child
 	for i := range processes {
-		nodes = append(nodes, storetest.StartChild(t, "TestNodeProcess", nodeVar, url))
+		node := storetest.StartChild(t, "TestNodeProcess", nodeVar, url)
+		nodes = append(nodes, node)
 		go func() {
-			for text := range nodes[i].Lines() {
+			for text := range node.Lines() {
 				select {
 				case lines <- line{i, text}:
 				case <-t.Context().Done():
 				}
 			}
 		}()
-		nodes[i].Tell("move - %d", signals/processes)
+		node.Tell("move - %d", signals/processes)
 	}
 	ids := make(map[string]bool)
 	for ended := 0; ended < processes || len(ids) < signals; {

@@ -65,7 +65,7 @@ func (k *Keeper) Stop() {
 // it returns [ErrTimeout]. A body asks it right before a call that must not be made without the lease.
 func (k *Keeper) Held(ctx context.Context) error {
 	switch {
-	case elapsed(k.Since) >= k.limit():
+	case clock.OfMachine().Sub(k.Since) >= k.limit():
 		return ErrTimeout
 	case k.RanOut():
 		return k.once(ctx)

@@ -17,13 +17,16 @@ import (
 func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewals atomic.Int64
-		var answer error
+		var gone atomic.Bool
 		stopped := make(chan struct{}) // while it is open, renewals hang, as those of a process that is stopped
 		k := &hold.Keeper{Lease: 30 * time.Second, Since: time.Now(), Renew: func(ctx context.Context) error {
 			renewals.Add(1)
 			select {
 			case <-stopped:
-				return answer
+				if gone.Load() {
+					return fault.New(fault.LeaseLost, "gone")
+				}
+				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -40,12 +43,12 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 		if err := k.Held(body); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			t.Errorf("it may have run out, and the database does not answer: %v", err)
 		}
+		gone.Store(true)
 		close(stopped)
-		answer = fault.New(fault.LeaseLost, "gone")
 		if err := k.Held(context.Background()); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("it has run out: %v", err)
 		}
-		answer = nil
+		gone.Store(false)
 		if err := k.Held(context.Background()); err != nil {
 			t.Errorf("the database says that it is held: %v", err)
 		}

@@ -45,7 +45,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 	for _, x := range a.Reactions {
 		byName[x.Name] = x
 		names = append(names, x.Name)
-		w := Wanted{Name: x.Name, Lease: cmp.Or(a.Lease, x.Options.Lease), Kind: a.Kind}
+		w := Wanted{Name: x.Name, Lease: cmp.Or(a.Lease, x.Options.Lease), Kind: a.Kind, As: &x.Definition}
 		if a.Kind != "" {
 			w.Handler = x.Options.Handler
 		}

@@ -91,6 +91,12 @@ func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 	return q.Operation, err
 }
 
+// Keep has the slot live on for as long as its key, which a retry has taken anew.
+func (s *Slot) Keep(ctx context.Context, d store.Doer, operation string) error {
+	_, err := repoint(ctx, d, pointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
+	return err
+}
+
 // Point has the slot point to an operation, in the transaction that begins it. was is the
 // operation that it pointed to, which was released without effect, or "". Where another
 // was faster it is [fault.KeyInFlight].

@@ -39,7 +39,7 @@ var (
 )
 
 // LoadMigrations reads the migrations of an adapter: 0001_name.sql, 0002_…
-// without a gap, each with a line "-- min_reader: n".
+// without a gap, each with a line "-- min_reader: n", which never goes down.
 func LoadMigrations(files fs.FS, dir string) ([]Migration, error) {
 	names, err := fs.Glob(files, path.Join(dir, "*.sql"))
 	if err != nil {
@@ -51,7 +51,7 @@ func LoadMigrations(files fs.FS, dir string) ([]Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Number != i+1 || m.MinReader < 1 || m.MinReader > m.Number {
+		if m.Number != i+1 || m.MinReader < 1 || m.MinReader > m.Number || i > 0 && m.MinReader < all[i-1].MinReader {
 			return nil, fmt.Errorf("store: %s: number or min_reader is out of order", name)
 		}
 		all = append(all, m)

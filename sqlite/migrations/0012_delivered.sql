@@ -1,5 +1,5 @@
 -- An acknowledgement goes no further than what was delivered.
--- min_reader: 10
+-- min_reader: 11
 
 -- delivered is the last version that was delivered under the lease of the epoch delivered_epoch. Of a lease with
 -- another epoch it is not known: a program that does not know these columns took it.
