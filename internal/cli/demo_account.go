@@ -99,11 +99,12 @@ type attempt struct {
 	Epoch     int64  `json:"epoch"`
 }
 
-// ran are the bodies that have left a trace in the history.
+// ran are the bodies that have left a trace in the history. To resolve an operation is an epoch, too, of which no body
+// ran.
 func (a *account) ran() map[attempt]bool {
 	all := make(map[attempt]bool)
 	for _, e := range a.history {
-		if t := attemptOf(e); t.Operation != "" {
+		if t := attemptOf(e); t.Operation != "" && e.Name != "resumed" {
 			all[t] = true
 		}
 	}
