@@ -194,7 +194,7 @@ func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runs
 func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	t.Parallel()
 	const processes = 4
-	signals := testlevel.Pick(100, 1000, 5000)
+	signals := testlevel.Pick(40, 1000, 5000)
 	url := holdfasttest.PostgreSQL(t)
 	e := holdfasttest.OpenOn(t, database(url), run.Serve(aimed()))
 	newBench(t, e, aimed()) // its definition is kept

@@ -11,4 +11,4 @@ SELECT l.id::text, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, 
   FROM picked JOIN {schema}.late_call l ON l.shard = $1::smallint AND l.workspace = $2::text AND l.operation = picked.operation
   LEFT JOIN {schema}.effect x ON x.shard = l.shard AND x.workspace = l.workspace AND x.operation = l.operation AND x.name = l.name AND x.ordinal = l.ordinal
  WHERE l.seen_at IS NULL
- ORDER BY l.operation, l.at, l.name, l.ordinal, l.epoch, l.state
+ ORDER BY l.operation, l.at, l.id

@@ -8,4 +8,4 @@ SELECT l.id, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, l.resu
    AND l.operation IN (SELECT DISTINCT o.operation FROM holdfast_late_call AS o
                         WHERE o.shard = ?1 AND o.workspace = ?2 AND o.seen_at IS NULL AND o.operation > ?4 AND (?3 = '' OR o.operation = ?3)
                         ORDER BY o.operation LIMIT +?5)
- ORDER BY l.operation, l.at, l.name, l.ordinal, l.epoch, l.state
+ ORDER BY l.operation, l.at, l.id
