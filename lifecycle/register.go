@@ -172,22 +172,30 @@ func text(v any) string {
 	return string(list)
 }
 
-// change replaces a config. Where it takes statuses away, it is announced first.
+// first tells that the config is not yet in force: it is only announced.
+func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
+
+// change replaces a config. Where it takes statuses away, it is announced first. What
+// another node has announced already is not announced again, which would only make the
+// other begin anew: nodes that bring the same config at once finish it together.
 func (s *site) change(ctx context.Context, at store.Place, now, next inForce) error {
 	if now.revision > 0 && now.wanted == "" && !takesAway(now.statuses, next.statuses) {
 		_, err := s.put(ctx, at, now.revision, next)
 		return err
 	}
-	announced := now
-	announced.wanted = next.statuses
-	if now.revision == 0 {
-		announced.statuses, announced.config = next.statuses, next.config
+	revision := now.revision
+	if now.wanted != next.statuses {
+		announced := now
+		announced.wanted = next.statuses
+		if now.first() {
+			announced.statuses, announced.config = next.statuses, next.config
+		}
+		var err error
+		if revision, err = s.put(ctx, at, now.revision, announced); err != nil {
+			return err
+		}
 	}
-	revision, err := s.put(ctx, at, now.revision, announced)
-	if err != nil {
-		return err
-	}
-	err = s.settleDown(ctx, at)
+	err := s.settleDown(ctx, at)
 	if err == nil {
 		err = s.strands(ctx, at, now.statuses, next.statuses)
 	}
@@ -197,7 +205,6 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 	if err == nil || fault.CodeOf(err) == fault.Concurrency { // another goes on from here
 		return err
 	}
-	now.wanted = ""
 	return errors.Join(err, s.takeBack(ctx, at, revision, now))
 }
 
@@ -225,7 +232,8 @@ func (s *site) put(ctx context.Context, at store.Place, expected int64, c inForc
 func (s *site) takeBack(ctx context.Context, at store.Place, revision int64, was inForce) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
-	if was.revision > 0 {
+	if !was.first() {
+		was.wanted = ""
 		_, err := s.put(ctx, at, revision, was)
 		return err
 	}

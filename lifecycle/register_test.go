@@ -267,3 +267,28 @@ func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
 		}
 	})
 }
+
+// TestNodesBringOneConfigAtOnce verifies that nodes which bring the same new config at
+// the same moment all start: none of them makes another begin anew until it gives up.
+func TestNodesBringOneConfigAtOnce(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		hf, err := openWith(ctx, db) // the schema is there
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hf.Close()
+		const nodes = 8
+		won, lost := holdfasttest.Race(t, nodes, func(int) error {
+			hf, err := openWith(ctx, db, letters(true))
+			if err == nil {
+				err = hf.Close()
+			}
+			return err
+		})
+		if won != nodes {
+			t.Errorf("%d of %d nodes started: %v", won, nodes, lost)
+		}
+	})
+}
