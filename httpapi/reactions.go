@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -29,7 +31,7 @@ func (a *API) reactionRoutes() {
 	add(a, with(r(http.MethodGet, "reactions/{name}", "getReaction", "Show a reaction."), func(x *route) { x.roles = readers }), getReaction)
 	add(a, with(r(http.MethodDelete, "reactions/{name}", "deleteReaction", "Remove a reaction."), func(x *route) { x.roles, x.once = admins, underHold }), deleteReaction)
 	add(a, with(r(http.MethodGet, "reactions/{name}/streams", "listPositions", "Where a reaction (* for all) stands on its streams."), func(x *route) { x.roles = readers }), listPositions)
-	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, underHold }), claimLeases)
+	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, asHandOut }), claimLeases)
 	add(a, with(r(http.MethodPost, "reactions/{name}/ack", "ackLeases", "Acknowledge what was handled."), func(x *route) { x.roles, x.once = workers, inTx }), ackLeases)
 	add(a, with(r(http.MethodPost, "reactions/{name}/fail", "failLease", "Say that an event could not be handled."), func(x *route) { x.roles, x.once = workers, underHold }), failLease)
 	add(a, with(r(http.MethodPost, "reactions/{name}/renew", "renewLease", "Extend a lease."), func(x *route) { x.roles, x.once = workers, underHold }), renewLease)
@@ -217,7 +219,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
 			continue
 		}
-		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths, LostHandOuts: x.LostHandOuts,
 			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)})
 	}
 	return listed(c, all, next), nil
@@ -251,25 +253,25 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	var taken []*reactions.Lease
+	var out wire.Leases
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
 			return false, err
 		}
-		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
-		return len(taken) > 0, err
+		out, found, err = handOut(c, lease, []wake.Need{{Kind: wake.Reaction, Name: x.Name}}, func(d holdfast.Doer) (wire.Leases, bool, error) {
+			taken, err := reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
+			out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
+			for i, l := range taken {
+				out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
+				if err == nil {
+					out.Leases[i].Events, err = placed(c, l.Stream, l.Events)
+				}
+			}
+			return out, len(taken) > 0, err
+		})
+		return found, err
 	})
-	if err != nil {
-		return wire.Leases{}, err
-	}
-	out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
-	for i, l := range taken {
-		out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
-		if out.Leases[i].Events, err = placed(c, l.Stream, l.Events); err != nil {
-			return wire.Leases{}, err
-		}
-	}
-	return out, nil
+	return out, err
 }
 
 // byHand returns a reaction that is claimed by hand.

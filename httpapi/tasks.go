@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
@@ -17,13 +18,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) taskRoutes() {
 	add(a, route{method: http.MethodPost, path: "tasks/claim", id: "claimTasks", tag: "tasks", summary: "Take what there is to do for handlers, or wait for something to come.",
-		roles: workers, once: underHold}, claimTasks)
+		roles: workers, once: asHandOut}, claimTasks)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold}, completeTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/fail", id: "failTask", tag: "tasks", summary: "End a task that is not done.", roles: workers, once: underHold}, failTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/renew", id: "renewTask", tag: "tasks", summary: "Extend the hold of a task.", roles: workers, once: underHold}, renewTask)
@@ -62,33 +64,43 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if err != nil {
 		return out, err
 	}
+	needs := []wake.Need{{Kind: wake.HeldOperation}, {Kind: wake.HeldReaction}, {Kind: wake.HeldStep}}
 	for _, x := range served {
 		topics = append(topics, store.MarkTopic(x.Name))
+		needs = append(needs, wake.Need{Kind: wake.Reaction, Name: x.Name})
 	}
 	for _, name := range b.Handlers {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
+		needs = append(needs, wake.Need{Kind: wake.Operation, Name: entities.Workers(c.key.Workspace, name)}, wake.Need{Kind: wake.Batch, Name: name}, wake.Need{Kind: wake.Step, Name: name})
 	}
-	err = c.await(wait, topics, func() (bool, error) {
-		// Each kind is first in its turn, so that none starves behind the others.
-		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
-		first := int(c.api.turns.Add(1) % int64(len(takes)))
-		var err error
-		for i := range takes {
-			if err == nil && len(out.Tasks) < b.Limit {
-				err = takes[(first+i)%len(takes)](&out, b, lease)
-			}
-		}
-		if len(out.Tasks) > 0 { // they are held: who asked is to know
-			err = nil
-		}
-		return len(out.Tasks) > 0, err
+	err = c.await(wait, topics, func() (found bool, err error) {
+		out, found, err = handOut(c, lease, needs, func(d holdfast.Doer) (wire.Tasks, bool, error) { return c.takeTasks(d, b, lease) })
+		return found, err
 	})
 	return out, err
 }
 
+// takeTasks takes tasks of all kinds; in a transaction of the first kind that there are any of.
+func (c *call) takeTasks(d holdfast.Doer, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, found bool, err error) {
+	out.Tasks = []wire.Task{}
+	// Each kind is first in its turn, so that none starves behind the others.
+	takes := []func(holdfast.Doer, *wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
+	first := int(c.api.turns.Add(1) % int64(len(takes)))
+	_, whole := d.(holdfast.Tx)
+	for i := range takes {
+		if err == nil && len(out.Tasks) < b.Limit && !(whole && len(out.Tasks) > 0) {
+			err = takes[(first+i)%len(takes)](d, &out, b, lease)
+		}
+	}
+	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
+		err = nil
+	}
+	return out, len(out.Tasks) > 0, err
+}
+
 // takeOperations takes steps that the handlers do.
-func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
+func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, d, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
 	for _, t := range taken {
 		out.Tasks = append(out.Tasks, taskOf(t))
 	}
@@ -96,7 +108,7 @@ func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Dur
 }
 
 // takeEvents takes events of reactions, and after-effects, that the handlers serve.
-func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
 	served, err := c.servedBy(b.Handlers)
 	if err != nil {
 		return err
@@ -105,7 +117,7 @@ func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duratio
 	for _, x := range served {
 		names[x.Name] = x
 	}
-	taken, err := reactions.TakeTasks(c.ctx(), c.api.engine, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
+	taken, err := reactions.TakeTasks(c.ctx(), d, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
 		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
 			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
 				return lifecycle.WantsAfter(x.Options.Handler, e)
@@ -128,8 +140,8 @@ func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duratio
 }
 
 // takeItems takes items of batches that the handlers do.
-func (c *call) takeItems(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := batches.Take(c.ctx(), c.api.engine, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
+func (c *call) takeItems(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	taken, err := batches.Take(c.ctx(), d, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Elsewhere: true, Limit: b.Limit - len(out.Tasks), Lease: lease})
 	for _, t := range taken {
 		x := wire.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: wire.At(t.Until),
 			IdempotencyKey: t.Operation(), Context: wire.TaskContext{Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)}}

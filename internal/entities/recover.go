@@ -77,7 +77,7 @@ var (
 		}, scanClaim).
 		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a freeArgs) store.Emission {
-			return emits(a.Lifecycle, a.ID, EventRecovered, EventInterrupted, EventParked)
+			return emits(a.Lifecycle, a.ID, EventRecovered, EventInterrupted, EventLost, EventParked)
 		}).
 		Waking(func(a freeArgs) []string { return []string{Topic(a.Lifecycle)} })
 	adoptVerb = store.NewVerb(store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
@@ -124,6 +124,7 @@ var (
 			args.Text(text(list))
 			args.Text(a.Holder)
 			args.Int(int64(a.Limit))
+			args.Int(flag(a.Elsewhere))
 		},
 		func(all *[]Resumed, row store.Row) error {
 			var r Resumed
@@ -153,6 +154,8 @@ type ResumeArgs struct {
 	Leases map[string]time.Duration
 	Holder string
 	Limit  int
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
 }
 
 // Resumed is an entity that was taken to be resumed.

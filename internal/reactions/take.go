@@ -76,6 +76,8 @@ type TakeArgs struct {
 	Holder    string
 	Limit     int // of streams on which nobody has died
 	Suspects  int // of the others
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
 	All       bool
 	Shard     int16
 }
@@ -100,6 +102,8 @@ type End struct {
 	// Now says that it must be recorded now, with what else its transaction
 	// writes: that it was recorded before will not do.
 	Now bool
+	// Unheard says that it is not the holder who says so.
+	Unheard bool
 }
 
 // Ended is what became of an [End]: nothing, if the hold was lost, or if the end
@@ -127,6 +131,7 @@ type item struct {
 	Lease     int64  `json:"l,omitempty"`
 	Now       bool   `json:"o,omitempty"`
 	Longest   int64  `json:"t,omitempty"`
+	Unheard   bool   `json:"q,omitempty"`
 }
 
 func (l *Lease) item() item {
@@ -190,6 +195,11 @@ var (
 			args.Text(a.Holder)
 			args.Int(int64(a.Limit))
 			args.Int(int64(a.Suspects))
+			elsewhere := int64(0)
+			if a.Elsewhere {
+				elsewhere = 1
+			}
+			args.Int(elsewhere)
 		},
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
@@ -369,7 +379,7 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 	for i, e := range ends {
 		items[i] = e.Lease.item()
 		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
-		items[i].Delay, items[i].Now, items[i].Lease = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds()
+		items[i].Delay, items[i].Now, items[i].Lease, items[i].Unheard = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds(), e.Unheard
 		if e.Error != "" {
 			failing := e.Failing
 			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing

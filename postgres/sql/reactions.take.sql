@@ -8,7 +8,8 @@
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
 -- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
--- $4 holder, $5 limit, $6 limit of streams on which somebody died
+-- $4 holder, $5 limit, $6 limit of streams on which somebody died,
+-- $7 whether the holder is elsewhere, and quiet until it is heard of
 WITH due AS MATERIALIZED (
     SELECT c.shard, c.workspace, c.place, c.lease
       FROM (SELECT d.shard, d.workspace, d.place, d.lease, part.room, row_number() OVER (PARTITION BY part.suspect ORDER BY d.rank) AS nth
@@ -37,7 +38,7 @@ WITH due AS MATERIALIZED (
 )
 UPDATE {schema}.follow f
    SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms', updated_at = {now},
-       delivered = f.due, delivered_epoch = f.epoch + 1
+       delivered = f.due, delivered_epoch = f.epoch + 1, quiet = $7::bigint = 1
   FROM due
  WHERE f.ctid = due.place AND f.shard = due.shard AND f.workspace = due.workspace
    AND f.holder IS NULL

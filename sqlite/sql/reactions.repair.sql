@@ -9,7 +9,7 @@
 UPDATE holdfast_follow AS f
    SET watermark = CASE ?6 WHEN 'reset' THEN -1 WHEN 'skip' THEN max(f.watermark, f.failing) ELSE f.watermark END,
        generation = f.generation + (?6 = 'reset'),
-       failures = 0, deaths = 0, blocked = 0, failing = NULL, error = NULL,
+       failures = 0, deaths = 0, lost = 0, blocked = 0, failing = NULL, error = NULL,
        epoch = f.epoch + 1, holder = NULL, until = NULL,
        version = 1 + max(f.version, coalesce((SELECT max(h.version) FROM holdfast_history AS h
                    WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)), due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
