@@ -143,3 +143,18 @@ func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 	}
 	wantFault(t, openError(t, postgres.URL(url, postgres.CallTimeout(-time.Second)), quiet), fault.Validation, "CallTimeout")
 }
+
+// Verifies that a check has a limit of its own: it ends well where its statements take longer than a
+// call or a statement of the session may.
+func TestACheckMayTakeLongerThanACall(t *testing.T) {
+	t.Parallel()
+	url := prepared(t)
+	hf := openEngine(t, postgres.URL(as(t, url, "", "", "call_timeout=400ms", "statement_timeout=400ms")))
+	mustAppend(t, hf, "s", stream.Any)
+	execute(t, connect(t, url), "ALTER TABLE holdfast.stream RENAME TO stream_rows",
+		"CREATE VIEW holdfast.stream AS SELECT s.* FROM holdfast.stream_rows AS s, pg_sleep(0.6)")
+	report, err := hf.Check(t.Context())
+	if err != nil || report.Checked["streams"] != 1 || !report.Clean() {
+		t.Errorf("%+v: %v", report, err)
+	}
+}

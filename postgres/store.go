@@ -5,6 +5,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -285,11 +286,24 @@ func (s *Store) doOnce(ctx context.Context, c store.Command) error {
 		return err
 	}
 	defer link.Release()
+	if c.Decl().Slow {
+		return s.fault(s.callFor(ctx, store.SlowLimit, link.Conn(), func(ctx context.Context) error { return s.runSlow(ctx, link, c) }))
+	}
 	err = s.call(ctx, link.Conn(), func(ctx context.Context) error { return s.run(ctx, link, c) })
 	if c.Decl().Lane == store.Write {
 		return lost(err)
 	}
 	return s.fault(err)
+}
+
+// runSlow runs a read with a limit of its own for the server too.
+func (s *Store) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
+	return pgx.BeginTxFunc(ctx, link, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", store.SlowLimit.Milliseconds())); err != nil {
+			return err
+		}
+		return s.run(ctx, tx, c)
+	})
 }
 
 // Update runs f in one transaction, and runs it again if the transaction had to

@@ -229,7 +229,11 @@ var errNothing = errors.New("no row")
 // gives its rows to the one that wants them, if any does.
 func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Command) error {
 	if !s.owned { // of a pool of one, an update may have the only connection
-		wait, cancel := context.WithTimeout(ctx, longTurn)
+		limit := longTurn
+		if c.Decl().Slow {
+			limit = store.SlowLimit
+		}
+		wait, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		ctx = wait
 	}

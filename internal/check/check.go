@@ -100,7 +100,7 @@ type kind struct {
 func newVerb(name string, parts int) *store.Verb[row, []row] { return newVerbOf(name, parts, scan) }
 
 func newVerbOf(name string, parts int, scan func(*[]row, store.Row) error) *store.Verb[row, []row] {
-	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
+	return store.NewVerb(store.Decl{Name: name, Lane: store.Read, Slow: true}, nil,
 		func(after row, a *store.Args) {
 			a.Text(after.first)
 			if parts == 2 {
@@ -141,7 +141,7 @@ var kinds = []kind{
 // overdue is how long after its end a hold is overdue, beyond any sweep's turn.
 const overdue = time.Minute
 
-var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read}, nil,
+var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
 	func(ago time.Duration, a *store.Args) { a.Int(ago.Milliseconds()) },
 	func(n *int64, r store.Row) error { return r.Scan(n) })
 

@@ -32,7 +32,9 @@ type Janitor struct {
 	// all. Most rounds find nothing, and ask no more than this.
 	Glance func(context.Context, []wake.Need) (map[wake.Need]bool, error)
 
-	last atomic.Int64 // when a round was last finished without an error
+	// last is when a round was last finished without an error, by the machine's
+	// monotonic clock: the wall clock may be set.
+	last atomic.Pointer[time.Time]
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -40,7 +42,7 @@ type Janitor struct {
 // Start begins to sweep. Stop must be called.
 func (j *Janitor) Start(ctx context.Context) {
 	ctx, j.stop = context.WithCancel(ctx)
-	j.last.Store(clock.Now().UnixNano())
+	j.good()
 	j.done.Go(func() {
 		for clock.Wait(ctx, clock.Jitter(j.Every)) == nil {
 			j.Round(ctx)
@@ -72,8 +74,13 @@ func (j *Janitor) Round(ctx context.Context) {
 		}
 	}
 	if healthy {
-		j.last.Store(clock.Now().UnixNano())
+		j.good()
 	}
+}
+
+func (j *Janitor) good() {
+	now := clock.OfMachine()
+	j.last.Store(&now)
 }
 
 // glance says which sweeps there is something for: all, where it is not known.
@@ -95,13 +102,18 @@ func (j *Janitor) glance(ctx context.Context) func(Sweep) bool {
 	}
 }
 
+// stalledAfter is how long a janitor may take for a round, however short its turns
+// are: a call of the database alone may take some seconds.
+const stalledAfter = 30 * time.Second
+
 // Stalled returns how long ago the last good round was, if that is longer than
-// three turns: then nobody on this node frees what crashes leave held.
+// three turns and than 30 seconds: then nobody on this node frees what crashes
+// leave held.
 func (j *Janitor) Stalled() (time.Duration, bool) {
 	last := j.last.Load()
-	if last == 0 { // it has not begun
+	if last == nil { // it has not begun
 		return 0, false
 	}
-	ago := clock.Since(time.Unix(0, last))
-	return ago, ago > 3*j.Every
+	ago := clock.OfMachine().Sub(*last)
+	return ago, ago > max(3*j.Every, stalledAfter)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -57,7 +58,13 @@ type Decl struct {
 	// Repeat says that the verb may be repeated without harm, where its
 	// outcome is unknown.
 	Repeat bool
+	// Slow says of a read that it may look at much of the database: it has
+	// [SlowLimit] instead of the limit of a call.
+	Slow bool
 }
+
+// SlowLimit is how long a slow read may take.
+const SlowLimit = 5 * time.Minute
 
 // Marks names a table of events.
 type Marks string
