@@ -106,7 +106,7 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 			return err
 		}
 		b.hangAll()
-		cancel()
+		time.AfterFunc(100*time.Millisecond, cancel) // while the statement waits
 		_, err := postgres.Raw(tx).Exec(ctx, "SELECT 1")
 		return err
 	})
