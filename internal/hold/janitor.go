@@ -34,7 +34,8 @@ type Janitor struct {
 
 	// last is when a round was last finished without an error, by the machine's
 	// monotonic clock: the wall clock may be set.
-	last atomic.Pointer[time.Time]
+	last   atomic.Pointer[time.Time]
+	failed atomic.Int32 // rounds since then
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -73,14 +74,17 @@ func (j *Janitor) Round(ctx context.Context) {
 			j.Log.Info("freed what nobody held any more", "sweep", s.Name, "freed", freed)
 		}
 	}
-	if healthy {
-		j.good()
+	if !healthy {
+		j.failed.Add(1)
+		return
 	}
+	j.good()
 }
 
 func (j *Janitor) good() {
 	now := clock.OfMachine()
 	j.last.Store(&now)
+	j.failed.Store(0)
 }
 
 // glance says which sweeps there is something for: all, where it is not known.
@@ -107,13 +111,13 @@ func (j *Janitor) glance(ctx context.Context) func(Sweep) bool {
 const stalledAfter = 30 * time.Second
 
 // Stalled returns how long ago the last good round was, if that is longer than
-// three turns and than 30 seconds: then nobody on this node frees what crashes
-// leave held.
+// three turns, and three rounds have failed since or 30 seconds have passed: then
+// nobody on this node frees what crashes leave held.
 func (j *Janitor) Stalled() (time.Duration, bool) {
 	last := j.last.Load()
 	if last == nil { // it has not begun
 		return 0, false
 	}
 	ago := clock.OfMachine().Sub(*last)
-	return ago, ago > max(3*j.Every, stalledAfter)
+	return ago, ago > 3*j.Every && (j.failed.Load() >= 3 || ago > stalledAfter)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/hold"
 )
 
-// Verifies that a janitor is said to have stalled when its rounds fail for three turns and for 30
-// seconds at the least, however short its turns are, and not any more when one is good; and that the
-// wall clock has no say in it, set forth or back.
+// Verifies that a janitor is said to have stalled when three turns have passed without a good round,
+// and three rounds have failed or 30 seconds have passed, and not any more when one is good; and that
+// the wall clock has no say in it, set forth or back.
 func TestAJanitorThatStalls(t *testing.T) {
 	for _, every := range []time.Duration{time.Nanosecond, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,6 +53,14 @@ func TestAJanitorThatStalls(t *testing.T) {
 			fails = false
 			j.Round(t.Context())
 			stalled(false, "after a good round")
+			fails = true
+			time.Sleep(3*every + 1)
+			for range 2 {
+				j.Round(t.Context())
+			}
+			stalled(every >= 10*time.Second, "after two bad rounds")
+			j.Round(t.Context())
+			stalled(true, "after three bad rounds")
 		})
 	}
 }
