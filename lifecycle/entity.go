@@ -43,6 +43,9 @@ type Operation struct {
 	Deaths    int
 	Error     string
 	Manual    bool // taken by hand: nobody resumes it
+
+	plan   *entities.Plan
+	revert string
 }
 
 func operationOf(e entities.Entity) *Operation {
@@ -52,7 +55,7 @@ func operationOf(e entities.Entity) *Operation {
 	}
 	o := &Operation{ID: c.Operation, Lifecycle: e.Lifecycle, Entity: e.ID, Status: e.Status, Step: c.Step, Requester: c.Requester,
 		Phase: string(c.Phase), Holder: c.Holder, Epoch: c.Epoch, Since: c.ClaimedAt, Failures: c.Failures, Deaths: c.Deaths,
-		Error: c.Error, Manual: c.Manual}
+		Error: c.Error, Manual: c.Manual, plan: c.Plan, revert: c.Revert}
 	if c.Phase == entities.Held {
 		o.Until = c.Until
 	}

@@ -1,0 +1,295 @@
+package lifecycle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// shipments is a lifecycle in which "moving" is a claim status or, if plain, one like any
+// other; steps are added to those that both have.
+func shipments(plain bool, steps ...string) string {
+	move := `{"step_id": 1, "step_key": "move", "status": "here", "successful_claim_state": ["moving", "here"], "successful_state": "there", "failed_state": "lost", "action": "Do", "success_after_effect": "Tell"},
+		{"step_id": 2, "step_key": "find", "status": "lost", "successful_state": "here"}`
+	if plain {
+		move = `{"step_id": 1, "step_key": "leave", "status": "here", "successful_state": "moving"}, {"step_id": 2, "step_key": "arrive", "status": "moving", "successful_state": "there"},
+		{"step_id": 3, "step_key": "lose", "status": "moving", "successful_state": "lost"}, {"step_id": 4, "step_key": "find", "status": "lost", "successful_state": "here"}`
+	}
+	return fmt.Sprintf(`{"workflow": "shipment", "owning_module": "post", "initial_status": "here", "status_types": ["here", "moving", "there", "lost"], "janitor": {"stuck_after": "5m"},
+		"steps": [%s]}`, strings.Join(append([]string{move}, steps...), ",\n"))
+}
+
+// depot is a lifecycle that is put anew while its entities are at work.
+type depot struct {
+	*yard
+}
+
+// eachDepot runs a test with the claimed config in force, on both databases; "Do" is a
+// worker's, and journals.
+func eachDepot(t *testing.T, f func(*depot)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, db string) {
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
+		d.workers("journaled", "Do")
+		d.workers("transactional", "Tell")
+		if err := d.put(shipments(false)); err != nil {
+			t.Fatal(err)
+		}
+		d.l = d.now()
+		f(d)
+	})
+}
+
+func (d *depot) put(config string) error {
+	_, err := lifecycle.PutConfig(d.ctx, d.e, "shipment", []byte(config), false)
+	return err
+}
+
+// now is the lifecycle as it is in force.
+func (d *depot) now() *lifecycle.Lifecycle[json.RawMessage] {
+	d.t.Helper()
+	l, err := lifecycle.Named(d.ctx, d.e, "shipment")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return l
+}
+
+func (d *depot) create(ids ...string) {
+	d.t.Helper()
+	for _, id := range ids {
+		if _, err := d.now().CreateAt(d.ctx, d.e, id, "", []byte(`{}`), "me"); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// at fails unless an entity is at a status, and free.
+func (d *depot) at(id, status string) {
+	d.t.Helper()
+	e, err := d.now().Get(d.ctx, d.e, id)
+	if err != nil || e.Status != status || e.Claimed != nil {
+		d.t.Errorf("%s is %q, claimed by %+v (%v): it should be %q, and free", id, e.Status, e.Claimed, err, status)
+	}
+}
+
+// held is a claim as a request over HTTP finds it again.
+func (d *depot) held(id string) *lifecycle.Claim[json.RawMessage] {
+	d.t.Helper()
+	e, err := d.now().Get(d.ctx, d.e, id)
+	if err == nil && e.Claimed == nil {
+		d.t.Fatalf("%s is not claimed", id)
+	}
+	var c *lifecycle.Claim[json.RawMessage]
+	if err == nil {
+		c, err = d.now().Held(d.ctx, d.e, id, e.Claimed.ID, e.Claimed.Epoch)
+	}
+	if err != nil {
+		d.t.Fatalf("held %s: %v", id, err)
+	}
+	return c
+}
+
+// wantStranded fails unless a config was refused because it would strand so many.
+func wantStranded(t testing.TB, err error, count int64, words ...string) {
+	t.Helper()
+	f, _ := errors.AsType[*fault.Error](err)
+	if fault.CodeOf(err) != fault.Validation || f == nil || f.Fields["count"] != count {
+		t.Errorf("a config that strands %d: %v", count, err)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(f.Message, w) {
+			t.Errorf("it is refused without %q: %s", w, f.Message)
+		}
+	}
+}
+
+// TestAClaimOutlivesItsConfig verifies that an operation keeps the claim and the targets that
+// it was taken with: under a config in which its claim status is none any more it settles,
+// fails, runs out and is refused as if nothing had changed, and its after-effect follows.
+func TestAClaimOutlivesItsConfig(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("success", "failure", "invalid", "expired", "late")
+		for _, id := range []string{"success", "failure", "invalid", "expired", "late"} {
+			if _, err := d.l.Claim(d.ctx, d.e, id, "move", "admin", lifecycle.Lease(time.Minute)); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		if err := d.put(shipments(true)); err != nil {
+			d.t.Fatal(err)
+		}
+		for id, o := range map[string]lifecycle.Outcome{"success": lifecycle.Success, "failure": lifecycle.Failure, "invalid": lifecycle.Rejected} {
+			if _, err := d.held(id).Settle(d.ctx, o, nil, nil); err != nil {
+				d.t.Errorf("%s: %v", id, err)
+			}
+		}
+		late := d.held("late")
+		holdfasttest.Advance(d.t, d.e, 2*time.Minute)
+		d.e.Round(d.ctx)
+		for id, status := range map[string]string{"success": "there", "failure": "lost", "invalid": "here", "expired": "here", "late": "here"} {
+			d.at(id, status)
+		}
+		if _, err := late.Settle(d.ctx, lifecycle.Success, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+			d.t.Errorf("a late success: %v", err)
+		}
+	})
+}
+
+// TestAStepIsRemovedUnderItsWorker verifies that a worker which holds a step with a recorded
+// effect, while the step and its handler are taken out of the config, ends it with success;
+// so does a person where the worker has died, and one that waits for its worker is given out.
+func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("held", "died", "waiting")
+		fire := func(id string) {
+			if _, err := d.l.Fire(d.ctx, d.e, id, "move", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+				d.t.Fatalf("fire: %v", err)
+			}
+		}
+		take := func(id string) lifecycle.Task {
+			x := d.one("Do")
+			if x.Entity.ID != id {
+				d.t.Fatalf("took %s, not %s", x.Entity.ID, id)
+			}
+			return x
+		}
+		charge := func(x lifecycle.Task, result string) {
+			if _, err := lifecycle.TaskEffect(d.ctx, d.e, x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		fire("died")
+		died := take("died")
+		charge(died, "")
+		charge(died, `"c1"`)
+		holdfasttest.Advance(d.t, d.e, 2*time.Minute)
+		fire("held")
+		held := take("held")
+		charge(held, "")
+		fire("waiting")
+		if err := d.put(shipments(true)); err != nil {
+			d.t.Fatal(err)
+		}
+		charge(held, `"c2"`)
+		if _, err := lifecycle.RenewTask(d.ctx, d.e, held.ID, held.Epoch, time.Minute); err != nil {
+			d.t.Errorf("renew: %v", err)
+		}
+		if _, err := lifecycle.CompleteTask(d.ctx, d.e, held.ID, held.Epoch, nil, nil); err != nil {
+			d.t.Errorf("complete: %v", err)
+		}
+		d.at("held", "there")
+		waiting := take("waiting")
+		if _, err := lifecycle.CompleteTask(d.ctx, d.e, waiting.ID, waiting.Epoch, nil, nil); err != nil {
+			d.t.Errorf("complete: %v", err)
+		}
+		d.at("waiting", "there")
+
+		d.e.Round(d.ctx) // it is due, and taken by a worker that fails for good
+		died = take("died")
+		if _, err := lifecycle.FailTask(d.ctx, d.e, died.ID, died.Epoch, "no", false, false); err != nil {
+			d.t.Fatal(err)
+		}
+		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
+			d.t.Errorf("resolve: %v", err)
+		}
+		d.at("died", "there")
+	})
+}
+
+// TestAStatusBecomesAClaim verifies that a config which makes a claim status of one that
+// entities stand in, or will come to, is refused with their count; and that it comes into
+// force once they are gone, and then nothing but a claim leads into it.
+func TestAStatusBecomesAClaim(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		if err := d.put(shipments(true)); err != nil {
+			d.t.Fatal(err)
+		}
+		d.create("a", "b", "c")
+		plain := d.now()
+		for _, id := range []string{"a", "b"} {
+			if _, err := plain.Fire(d.ctx, d.e, id, "leave", "admin"); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		wantStranded(d.t, d.put(shipments(false)), 2, `2 in "moving"`, "claim status")
+		for id, step := range map[string]string{"a": "arrive", "b": "lose"} {
+			if _, err := plain.Fire(d.ctx, d.e, id, step, "admin"); err != nil {
+				d.t.Fatalf("after the refusal: %v", err)
+			}
+		}
+		if err := d.put(shipments(false)); err != nil {
+			d.t.Fatal(err)
+		}
+		if _, err := plain.Fire(d.ctx, d.e, "c", "leave", "admin"); fault.CodeOf(err) != fault.Concurrency {
+			d.t.Errorf("by the old config into what is a claim status now: %v", err)
+		}
+		d.at("c", "here")
+	})
+}
+
+// TestATargetIsTakenAway verifies that a config without a status that an operation under way
+// leads to, or in which that is a claim status, is refused, with what to do; and that the
+// operation is not disturbed by the attempt.
+func TestATargetIsTakenAway(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("a")
+		if _, err := d.l.Claim(d.ctx, d.e, "a", "move", "admin"); err != nil {
+			d.t.Fatal(err)
+		}
+		gone := strings.ReplaceAll(shipments(false), `"there"`, `"elsewhere"`)
+		wantStranded(d.t, d.put(gone), 1, `"there"`, "operation")
+		claims := strings.Replace(gone, `"lost"]`, `"lost", "there"]`, 1)
+		claims = strings.Replace(claims, `"steps": [`, `"steps": [{"step_id": 9, "step_key": "seek", "status": "here", "successful_claim_state": ["there", "here"], "successful_state": "lost"},`, 1)
+		wantStranded(d.t, d.put(claims), 1, `"there"`, "operation")
+		if _, err := d.held("a").Settle(d.ctx, lifecycle.Success, nil, nil); err != nil {
+			d.t.Fatal(err)
+		}
+		d.at("a", "there")
+	})
+}
+
+// TestRowsEditedIntoAClaimAreAdopted verifies that a row which somebody has edited into a
+// claim status is held and put back also for a lifecycle that was put over HTTP, by the
+// config of its own workspace.
+func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		for _, space := range []string{"acme", "other"} {
+			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
+			d.workers("journaled", "Do")
+			d.workers("transactional", "Tell")
+			if err := d.put(shipments(space == "other")); err != nil {
+				t.Fatal(err)
+			}
+			d.create("a")
+		}
+		err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "entity")+` SET status = 'moving'`)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		round := func() { e.Round(t.Context()) }
+		round()
+		acme := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
+		if got, err := acme.now().Get(acme.ctx, e, "a"); err != nil || got.Claimed == nil {
+			t.Errorf("it is not held: %+v, %v", got, err)
+		}
+		holdfasttest.Advance(t, e, 6*time.Minute)
+		round()
+		acme.at("a", "here")
+		other := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "other"), e: e}}
+		other.at("a", "moving") // there it is a status like any other
+	})
+}
