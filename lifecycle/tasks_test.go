@@ -64,15 +64,19 @@ func (y *yard) workers(safety string, names ...string) {
 
 func (y *yard) declare(unknown, safety string, names ...string) {
 	y.t.Helper()
-	for _, name := range names {
-		err := y.e.Update(y.ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
-			return err
-		})
-		if err != nil {
-			y.t.Fatal(err)
-		}
+	if err := declareWorkers(y.ctx, y.e, unknown, safety, names...); err != nil {
+		y.t.Fatal(err)
 	}
+}
+
+func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety string, names ...string) error {
+	return e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
+		for _, name := range names {
+			_, failed := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
+			err = errors.Join(err, failed)
+		}
+		return err
+	})
 }
 
 // fire fires a step, which then waits for a worker, and returns its operation.
