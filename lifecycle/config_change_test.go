@@ -293,3 +293,50 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 		other.at("a", "moving") // there it is a status like any other
 	})
 }
+
+// TestCheckTellsWhoIsStranded verifies that a check names an entity in a status that the config
+// does not have, one that is free in a claim status, an operation that leads to where nobody
+// may stand, and one that an earlier program took and no end would move.
+func TestCheckTellsWhoIsStranded(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("free", "held")
+		if _, err := d.l.Claim(d.ctx, d.e, "held", "move", "admin"); err != nil {
+			d.t.Fatal(err)
+		}
+		check := func() string {
+			r, err := d.e.Check(d.ctx)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			return r.String()
+		}
+		exec := func(text string) {
+			err := d.e.Update(d.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				return execIn(ctx, tx, strings.NewReplacer("ENTITY", tableOf(tx, "entity"), "LIFECYCLE", tableOf(tx, "lifecycle")).Replace(text))
+			})
+			if err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		const statuses, claims = `["here","moving","there","lost"]`, `["moving"]`
+		for _, x := range []struct{ damage, repair, want string }{
+			{`UPDATE ENTITY SET status = 'nowhere' WHERE id = 'free'`, `UPDATE ENTITY SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a status that its lifecycle's config does not have"},
+			{`UPDATE ENTITY SET status = 'moving' WHERE id = 'free'`, `UPDATE ENTITY SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a claim status, and nobody has claimed it"},
+			{`UPDATE LIFECYCLE SET statuses = '["here","moving","lost"]'`, `UPDATE LIFECYCLE SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
+			{`UPDATE LIFECYCLE SET claims = '["moving","lost"]'`, `UPDATE LIFECYCLE SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
+			{`UPDATE ENTITY SET plan = NULL; UPDATE LIFECYCLE SET claims = '[]'`, `UPDATE LIFECYCLE SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation is held in a status that is no claim status any more"},
+		} {
+			if found := check(); found != "" {
+				d.t.Errorf("before %s: %s", x.damage, found)
+			}
+			for _, text := range strings.Split(x.damage, "; ") {
+				exec(text)
+			}
+			if found := check(); !strings.Contains(found, x.want) || strings.Count(found, "\n") != 1 {
+				d.t.Errorf("%s is reported as %q", x.damage, found)
+			}
+			exec(x.repair)
+		}
+		wantStranded(d.t, d.put(shipments(true)), 1, "operation") // its plan is not known
+	})
+}
