@@ -308,6 +308,9 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 // handlerOf names the handler of an operation, and looks it up once for those that are
 // alike.
 func (c *call) handlerOf(o lifecycle.Operation) string {
+	if o.Handler != "" {
+		return o.Handler
+	}
 	key := [4]string{o.Lifecycle, o.Step, o.Requester, o.Status}
 	name, known := c.handlers[key]
 	if !known {

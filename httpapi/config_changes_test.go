@@ -34,7 +34,8 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 		}
 		m.now = m.invent(thing{})
 		d.want(d.ask("PUT", "lifecycles/thing", m.now.text(), nil), 201, "")
-		for i := range testlevel.Pick(40, 600, 600) {
+		changes := testlevel.Pick(25, 600, 600)
+		for i := range changes {
 			for range 1 + m.r.IntN(5) {
 				m.act(true)
 			}
@@ -45,7 +46,7 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 		}
 		m.drain()
 		t.Logf("%d changes came into force, %d were refused; %d entities, %d after-effects; phases met: %v", m.came, m.refused, m.entities, len(m.told), m.met)
-		if m.came == 0 || m.refused == 0 {
+		if changes >= 600 && (m.came < 100 || m.refused < 20) {
 			t.Errorf("of the changes %d came into force and %d were refused: the test shows nothing", m.came, m.refused)
 		}
 	}, httpapi.Handlers(elsewhere))

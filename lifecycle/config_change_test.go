@@ -340,3 +340,187 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 		wantStranded(d.t, d.put(shipments(true)), 1, "operation") // its plan is not known
 	})
 }
+
+// cratesOf is a lifecycle of a program in which "packing" is a claim status or, if plain, one
+// like any other. Its action journals, unless it is gone.
+func cratesOf(plain bool, pack func(context.Context, *lifecycle.Act[bill]) error) *lifecycle.Lifecycle[bill] {
+	config := `
+workflow: crate
+owning_module: post
+status_types: [open, packing, sent]
+initial_status: open
+janitor: {stuck_after: 5m}
+steps:
+`
+	if plain {
+		return lifecycle.MustParse[bill]([]byte(config + `
+- {step_id: 1, step_key: pack, status: open, successful_state: packing}
+- {step_id: 2, step_key: send, status: packing, successful_state: sent}
+`))
+	}
+	return lifecycle.MustParse[bill]([]byte(config+`
+- {step_id: 1, step_key: pack, status: open, successful_claim_state: [packing, open], successful_state: sent, action: Pack}
+`)).Action("Pack", pack, lifecycle.Journaled())
+}
+
+// TestAProgramsClaimOutlivesItsConfig verifies that a body which runs while a program with
+// another config starts is settled as it was taken; that an operation whose step and handler
+// are gone, and that has an effect, is parked, and ended by a person as a success; and that
+// one without is put back.
+func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		goOn, packed := make(chan struct{}), make(chan struct{})
+		died := errors.New("it dies")
+		old := cratesOf(false, func(ctx context.Context, a *lifecycle.Act[bill]) error {
+			if a.Entity.ID == "running" {
+				close(packed)
+				<-goOn
+				return nil
+			}
+			if _, err := holdfast.Effect(ctx, "label", func(context.Context, string) (int, error) { return 7, nil }); err != nil {
+				return err
+			}
+			return died
+		})
+		one := w.engine(old)
+		for _, id := range []string{"running", "charged", "claimed"} {
+			if _, err := old.Create(ctx, one, id, bill{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := old.Fire(ctx, one, "charged", "pack", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+			t.Fatal(err)
+		}
+		if _, err := old.Claim(ctx, one, "claimed", "pack", "admin", lifecycle.Lease(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() {
+			_, err := old.Fire(ctx, one, "running", "pack", "admin")
+			ended <- err
+		}()
+		<-packed
+		now := cratesOf(true, nil)
+		two := w.engine(now)
+		close(goOn)
+		if err := <-ended; err != nil {
+			t.Errorf("the body that ran: %v", err)
+		}
+		at := func(id, want string) {
+			t.Helper()
+			e, err := now.Get(ctx, two, id)
+			got := e.Status
+			if e.Claimed != nil {
+				got += " " + e.Claimed.Phase
+			}
+			if err != nil || got != want {
+				t.Errorf("%s is %s, %v, not %s", id, got, err, want)
+			}
+		}
+		at("running", "sent")
+		at("charged", "packing due")
+		holdfasttest.Advance(t, two, 2*time.Minute)
+		two.Round(ctx)
+		at("claimed", "open")
+		stop := w.run(two)
+		comesAbout(t, "it is parked", func() bool {
+			e, err := now.Get(ctx, two, "charged")
+			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
+		})
+		stop()
+		all, err := lifecycle.Operations(ctx, two, "uncertain", "", 10)
+		if err != nil || len(all) != 1 || all[0].Error != `there is no handler "Pack" any more` {
+			t.Fatalf("uncertain are %+v, %v", all, err)
+		}
+		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.Success, "mia"); err != nil {
+			t.Error(err)
+		}
+		at("charged", "sent")
+	})
+}
+
+// TestAStatusBecomesAClaimDuringSteps verifies that against steps under way on a node that knows
+// the old config, a change that makes a claim status of one where they lead either is refused, or
+// comes into force and nobody stands there free.
+func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		old := cratesOf(true, nil)
+		one := w.engine(old)
+		came := 0
+		for round := range 8 {
+			ids := ids(fmt.Sprint("r", round, "-"), 3)
+			for _, id := range ids {
+				if _, err := old.Create(ctx, one, id, bill{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, lost := holdfasttest.Race(t, len(ids)+1, func(i int) error {
+				if i < len(ids) {
+					_, err := old.Fire(ctx, one, ids[i], "pack", "admin")
+					return err
+				}
+				two, err := openWith(ctx, databaseAt(db), cratesOf(false, func(context.Context, *lifecycle.Act[bill]) error { return nil }))
+				if err == nil {
+					came++
+					err = two.Close()
+				}
+				return err
+			})
+			for _, err := range lost {
+				if code := fault.CodeOf(err); code != fault.Validation && code != fault.Concurrency {
+					t.Errorf("round %d: %v", round, err)
+				}
+			}
+			for _, id := range ids {
+				e, err := old.Get(ctx, one, id)
+				if err != nil || came > 0 && e.Status == "packing" {
+					t.Errorf("%s is %q, %v, and the claim is in force", id, e.Status, err)
+				}
+				if e.Status == "packing" {
+					if _, err := old.Fire(ctx, one, id, "send", "admin"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if came > 0 { // back to the old one
+				came = 0
+				again, err := openWith(ctx, databaseAt(db), cratesOf(true, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := again.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// TestARowOfTheUsersOwnStandsWhereAClaimComes verifies that a config which makes a claim status of one
+// where rows of the user's own table stand free is refused, with their count.
+func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		w.prepare(ownTable, `INSERT INTO bills (nr, state) VALUES ('b1', 'packing'), ('b2', 'open')`)
+		ofRows := func(plain bool) *lifecycle.Lifecycle[bill] {
+			l := lifecycle.MustParse[bill]([]byte(inOwn(string(cratesOf(plain, nil).Source()))))
+			if !plain {
+				l.Action("Pack", func(context.Context, *lifecycle.Act[bill]) error { return nil }, lifecycle.Journaled())
+			}
+			return l
+		}
+		old := ofRows(true)
+		one := w.engine(old)
+		_, err := openWith(ctx, databaseAt(db), ofRows(false))
+		wantStranded(t, err, 1, `1 in "packing"`, "claim status")
+		if _, err := old.Fire(ctx, one, "b1", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		w.engine(ofRows(false))
+	})
+}

@@ -43,6 +43,9 @@ type Operation struct {
 	Deaths    int
 	Error     string
 	Manual    bool // taken by hand: nobody resumes it
+	// Handler is that of its action, as it was taken; "" for one that has none, and for one that was taken by
+	// an earlier program: see [HandlerOf].
+	Handler string
 
 	plan   *entities.Plan
 	revert string
@@ -58,6 +61,9 @@ func operationOf(e entities.Entity) *Operation {
 		Error: c.Error, Manual: c.Manual, plan: c.Plan, revert: c.Revert}
 	if c.Phase == entities.Held {
 		o.Until = c.Until
+	}
+	if c.Plan != nil {
+		o.Handler = c.Plan.Action
 	}
 	return o
 }

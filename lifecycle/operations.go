@@ -109,6 +109,9 @@ func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, e
 // HandlerOf names the handler of an operation's action, or "" where it has none, or the
 // lifecycle is not part of this engine.
 func HandlerOf(ctx context.Context, e *holdfast.Engine, o Operation) string {
+	if o.plan != nil {
+		return o.Handler
+	}
 	s, err := boardOf(e).find(ctx, o.Lifecycle)
 	if err != nil {
 		return ""

@@ -27,8 +27,8 @@ import (
 // worker's too has two stages, and is handed on twice.
 //
 // Between the two there is no moment in which nobody has it and nobody takes it up: it
-// is held, and the janitor puts it back; or it is due, and waits for a worker as long
-// as it takes; or a worker holds it.
+// is held, and the janitor puts it back; or it is due, and waits for a worker, until the
+// janitor withdraws it when the step's timeout is over; or a worker holds it.
 
 // The stages of an operation that workers take up.
 const (
