@@ -438,9 +438,6 @@ func (g *gatehouse) judge(what, v, w string, got outcome, orders [][]string) {
 
 // again makes V and W once more, if they are such as come again, or were told to.
 func (g *gatehouse) again(v, w string, o outcome) outcome {
-	if g.last != nil && (comesAgain(v) || comesAgain(w)) { // there may be something for them by then
-		g.b.do(g.ctx, g.last)
-	}
 	if comesAgain(w) {
 		g.b.do(g.ctx, g.calls[w])
 		o.w = ""
@@ -468,6 +465,12 @@ func (g *gatehouse) known(v, w string) string {
 	}
 	if strings.HasPrefix(w, "end charge") && slices.Contains([]string{"fail for good", "cancel"}, v) {
 		return "decision 022, open: it waits for a person although all is known by now"
+	}
+	if v == "prune" && (strings.HasPrefix(w, "fail") || strings.HasPrefix(w, "complete")) {
+		return "an end that is told again looks twice; where the run is removed between, it is told to be late"
+	}
+	if v == "finish" && w == "take" || v == "take" && w == "free" {
+		return "a stream that a registration finds, or a sweep frees, a moment later is left for the next take"
 	}
 	if v == "rebuild" && w == "remove" {
 		return "it looked whether there is such a reaction, and found no stream of it afterwards"

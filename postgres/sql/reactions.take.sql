@@ -3,7 +3,7 @@
 -- counts as delivered, unless reactions.deliver says less. What others
 -- are taking is skipped. Streams on which somebody has died are taken apart from
 -- the others: whoever they kill then has nothing else in hand that could be
--- blamed. Rows are found again by their place, as in tasks.take. Who knows another
+-- blamed. Rows are found again by their place, as in entities.resume. Who knows another
 -- definition of a reaction than the one registered takes nothing of it.
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,

@@ -19,10 +19,6 @@ SELECT DISTINCT q.n - 1
                        WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND (f.deaths > 0) = true
                          AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
                        ORDER BY f.rank LIMIT 1))
-       WHEN 'task' THEN
-            (SELECT true FROM {schema}.task k
-              WHERE k.shard = t.shard::smallint AND k.queue = q.item ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= c.now
-              ORDER BY k.due_at LIMIT 1)
        WHEN 'operation' THEN
             (SELECT true FROM {schema}.entity e
               WHERE e.shard = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
@@ -40,8 +36,6 @@ SELECT DISTINCT q.n - 1
             (SELECT true FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.due_at <= c.now ORDER BY b.due_at LIMIT 1)
        WHEN 'cleaning' THEN
             (SELECT true FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
-       WHEN 'held task' THEN
-            (SELECT true FROM {schema}.task k WHERE k.shard = t.shard::smallint AND k.holder IS NOT NULL AND k.until <= c.now ORDER BY k.until LIMIT 1)
        WHEN 'held reaction' THEN
             (SELECT true FROM {schema}.follow f WHERE f.shard = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.now ORDER BY f.until LIMIT 1)
        WHEN 'held stream' THEN

@@ -9,9 +9,6 @@ SELECT DISTINCT q.key
        WHEN 'reaction' THEN EXISTS (
             SELECT 1 FROM holdfast_follow AS f INDEXED BY holdfast_follow_ready
              WHERE f.shard = t.value AND f.reaction = q.value ->> 1 AND f.holder IS NULL AND f.blocked = 0 AND f.due > f.watermark AND f.due_at <= {now})
-       WHEN 'task' THEN EXISTS (
-            SELECT 1 FROM holdfast_task AS k INDEXED BY holdfast_task_due
-             WHERE k.shard = t.value AND k.queue = q.value ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= {now})
        WHEN 'operation' THEN EXISTS (
             SELECT 1 FROM holdfast_entity AS e INDEXED BY holdfast_entity_due
              WHERE e.shard = t.value AND coalesce(e.queue, 'l:' || e.lifecycle) = q.value ->> 1 AND e.phase = 'due' AND e.due_at <= {now})
@@ -26,8 +23,6 @@ SELECT DISTINCT q.key
             SELECT 1 FROM holdfast_batch AS b INDEXED BY holdfast_batch_due WHERE b.shard = t.value AND b.due_at IS NOT NULL AND b.due_at <= {now})
        WHEN 'cleaning' THEN EXISTS (
             SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_sweep WHERE i.shard = t.value AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now})
-       WHEN 'held task' THEN EXISTS (
-            SELECT 1 FROM holdfast_task AS k INDEXED BY holdfast_task_held WHERE k.shard = t.value AND k.holder IS NOT NULL AND k.until <= {now})
        WHEN 'held reaction' THEN EXISTS (
             SELECT 1 FROM holdfast_follow AS f INDEXED BY holdfast_follow_held WHERE f.shard = t.value AND f.holder IS NOT NULL AND f.until <= {now})
        WHEN 'held stream' THEN EXISTS (
