@@ -524,3 +524,30 @@ func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
 		w.engine(ofRows(false))
 	})
 }
+
+// TestAnAfterEffectOutlivesItsConfig verifies that an after-effect which is a URL, and is due when the
+// config does not name it any more, is delivered by a node that starts later.
+func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+		ctx := holdfast.InWorkspace(t.Context(), "acme")
+		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
+		put(t, ctx, e, parcels)
+		l := parcelsOf(t, ctx, e)
+		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Fire(ctx, e, "p1", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))
+		running(t, other())
+		select {
+		case id := <-far.told:
+			if id != "p1" {
+				t.Errorf("told of %s", id)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("it is not delivered")
+		}
+	})
+}
