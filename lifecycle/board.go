@@ -150,7 +150,7 @@ func (b *board) leases() map[string]time.Duration {
 	for _, name := range b.names() {
 		leases[entities.Own(name)] = b.site(name).lease(new(asked))
 	}
-	for _, name := range b.putThrough() {
+	for name := range b.putThrough() {
 		leases[entities.Own(name)] = hold.Lease
 	}
 	return leases
@@ -170,18 +170,23 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since
 		log.Warn("an operation could not be resumed", "error", err)
 		return
 	}
-	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked)), since: since, resumed: true}
-	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
-		t.step = stepAt(steps, r.Claim.Revert)
-	}
-	if t.step != nil {
-		t.opaque = s.opaque(t.step, r.Claim.Requester)
-	} else {
-		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed",
-			Message: "the config has no such step any more"}, r.Status, nil)
-		log.Error("an operation cannot be resumed: the config has no such step any more", "error", err)
+	s, step, err := s.planned(ctx, r.Claim.Plan, r.Claim.Step, r.Claim.Requester, r.Claim.Revert)
+	if err != nil {
+		log.Warn("an operation could not be resumed", "error", err)
 		return
 	}
+	why := "the config has no such step any more"
+	if step != nil {
+		if name := s.lacks(step, r.Claim.Requester); name != "" {
+			step, why = nil, "there is no handler "+strconv.Quote(name)+" any more"
+		}
+	}
+	if step == nil {
+		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
+		log.Error("an operation cannot be resumed: "+why, "error", err)
+		return
+	}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(new(asked)), since: since, resumed: true}
 	e, err := t.refreshed(ctx)
 	if err == nil {
 		err = s.ready(ctx)
@@ -242,7 +247,7 @@ func (b *board) sweep(ctx context.Context) (freed int, err error) {
 			b.mu.Unlock()
 		}
 	}
-	n, failed := b.sweepDoor(ctx, lapsed)
+	n, failed := b.sweepDoor(ctx, shards, lapsed)
 	freed, err = freed+n, errors.Join(err, failed)
 	for _, shard := range shards {
 		err = errors.Join(err, b.strays(ctx, shard))
@@ -290,7 +295,7 @@ func (b *board) dueNow() (due []string) {
 // status although nobody claimed them: somebody has edited the row. They are held,
 // and put back when that has run out.
 func (b *board) strays(ctx context.Context, shard int16) error {
-	claims := make(map[string][]string)
+	claims := b.putThrough() // looked at closer in the workspace of each
 	for _, name := range b.names() {
 		s := b.site(name)
 		for _, c := range s.config.Claims() {
@@ -316,7 +321,18 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 	b.behind[shard] = next
 	b.mu.Unlock()
 	for _, f := range found {
-		err = errors.Join(err, b.site(f.Lifecycle).adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status))
+		ctx := holdfast.InWorkspace(ctx, f.Workspace)
+		s, failed := b.site(f.Lifecycle), error(nil)
+		if s == nil {
+			s, failed = b.find(ctx, f.Lifecycle)
+		}
+		if fault.CodeOf(failed) == fault.NotFound { // it is another workspace's
+			continue
+		}
+		if failed == nil {
+			failed = s.adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
@@ -167,6 +168,9 @@ func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
 	if h := s.handler(step.Action, as); h != nil {
 		return h.Safety
 	}
+	if name, _ := step.Action.For(as); name != "" { // it is gone
+		return lifecycles.Undeclared
+	}
 	return lifecycles.Transactional // it has no body
 }
 
@@ -197,6 +201,11 @@ func (s *site) handsOn(step *lifecycles.Step, as string) bool {
 // take takes the claim of one of some steps; an opaque body is an effect begun from
 // the start.
 func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifecycles.Step, a *asked) (*attempt, entities.Entity, error) {
+	args.Choices = maps.Clone(args.Choices)
+	for status, c := range args.Choices {
+		c.Plan = planOf(stepAt(steps, status), args.Requester, args.Operation, c.Into)
+		args.Choices[status] = c
+	}
 	at, err := s.engine.Place(ctx, store.Write)
 	if err != nil {
 		return nil, entities.Entity{}, err

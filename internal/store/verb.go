@@ -144,7 +144,7 @@ type Verb[A, R any] struct {
 	told func(A, Mark) R
 	wake func(A) []string
 	emit func(A) Emission
-	rule func(A) (lifecycle string, statuses []string)
+	rule func(A) Move
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -175,9 +175,9 @@ func (v *Verb[A, R]) Emitting(f func(A) Emission) *Verb[A, R] {
 	return v
 }
 
-// Governed sets which lifecycle's entity a command moves to which statuses, and
-// returns the verb: a status that the lifecycle has not is refused.
-func (v *Verb[A, R]) Governed(f func(A) (lifecycle string, statuses []string)) *Verb[A, R] {
+// Governed sets how a command moves an entity, and returns the verb: a status that the
+// lifecycle does not have is refused, and so is a claim status that is not claimed.
+func (v *Verb[A, R]) Governed(f func(A) Move) *Verb[A, R] {
 	v.rule = f
 	return v
 }

@@ -1,6 +1,6 @@
 -- Takes an entity that nobody has into a claim: the status that it is in says into
 -- which. Taking adds one to the epoch, and begins an operation.
--- $4 lifecycle, $5 entity, $6 claims by status, a JSON object of [into, revert], $7 want, $8 operation, $9 step,
+-- $4 lifecycle, $5 entity, $6 claims by status, a JSON object of [into, revert, plan], $7 want, $8 operation, $9 step,
 -- $10 requester, $11 input, $12 holder, $13 lease in ms, $14 whether nobody resumes it, $15 effects begun with it,
 -- $16 correlation, $17 causation, $18 actor
 -- $19 revision, $20 marks
@@ -24,7 +24,7 @@ WITH m AS (
        FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
-       SET status = cur.a_choices::jsonb -> cur.status ->> 0, revert = cur.a_choices::jsonb -> cur.status ->> 1, version = cur.version + 1,
+       SET status = cur.a_choices::jsonb -> cur.status ->> 0, revert = cur.a_choices::jsonb -> cur.status ->> 1, plan = cur.a_choices::jsonb -> cur.status -> 2, version = cur.version + 1,
            phase = 'held', operation = cur.a_operation, step = cur.a_step, requester = cur.a_requester, input = cur.a_input::json,
            manual = cur.a_manual = 1, holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms',
            claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL, begun = cur.a_begun, failures = 0, deaths = 0, error = NULL, outcome = NULL, updated_at = {now}

@@ -1,6 +1,6 @@
 -- Takes an entity that nobody has into a claim: the status that it is in says into
 -- which. Taking adds one to the epoch, and begins an operation.
--- ?1 shard, ?2 workspace, ?3 command, ?4 lifecycle, ?5 entity, ?6 claims by status, a JSON object of [into, revert], ?7 want, ?8 operation, ?9 step,
+-- ?1 shard, ?2 workspace, ?3 command, ?4 lifecycle, ?5 entity, ?6 claims by status, a JSON object of [into, revert, plan], ?7 want, ?8 operation, ?9 step,
 -- ?10 requester, ?11 input, ?12 holder, ?13 lease in ms, ?14 whether nobody resumes it, ?15 effects begun with it,
 -- ?16 correlation, ?17 causation, ?18 actor
 -- do
@@ -16,7 +16,8 @@ SELECT ?1, ?3, 0, ?2, '$entity/' || ?4 || '/' || ?5, e.version + 1,
 -- then
 UPDATE holdfast_entity AS e
    SET status = (SELECT c.value ->> 0 FROM json_each(?6) AS c WHERE c.key = e.status),
-       revert = (SELECT c.value ->> 1 FROM json_each(?6) AS c WHERE c.key = e.status), version = e.version + 1,
+       revert = (SELECT c.value ->> 1 FROM json_each(?6) AS c WHERE c.key = e.status),
+       plan = (SELECT c.value -> 2 FROM json_each(?6) AS c WHERE c.key = e.status), version = e.version + 1,
        phase = 'held', operation = ?8, step = ?9, requester = ?10, input = ?11, manual = ?14, holder = ?12, epoch = e.epoch + 1,
        until = {now} + ?13, claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL, begun = ?15, failures = 0, deaths = 0, error = NULL, outcome = NULL,
        updated_at = {now}
