@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -254,6 +255,9 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	var taken []*reactions.Lease
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
+			return false, err
+		}
+		if _, err = c.api.engine.Due(c.ctx(), wake.Need{Kind: wake.HeldReaction}); err != nil {
 			return false, err
 		}
 		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/batch"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -68,14 +70,28 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	for _, name := range b.Handlers {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
 	}
+	takes := []struct {
+		take func(*wire.Tasks, wire.ClaimTasks, time.Duration) error
+		held string
+		due  []wake.Need // nil: it looks itself
+	}{
+		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, b.Handlers)...)},
+		{c.takeEvents, wake.HeldReaction, nil},
+		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, b.Handlers...)},
+		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, b.Handlers...)},
+	}
+	var needs []wake.Need
+	for _, t := range takes {
+		needs = append(append(needs, wake.Need{Kind: t.held}), t.due...)
+	}
 	err = c.await(wait, topics, func() (bool, error) {
+		due, err := c.api.engine.Due(c.ctx(), needs...)
 		// Each kind is first in its turn, so that none starves behind the others.
-		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
 		first := int(c.api.turns.Add(1) % int64(len(takes)))
-		var err error
 		for i := range takes {
-			if err == nil && len(out.Tasks) < b.Limit {
-				err = takes[(first+i)%len(takes)](&out, b, lease)
+			t := takes[(first+i)%len(takes)]
+			if err == nil && len(out.Tasks) < b.Limit && (t.due == nil || slices.ContainsFunc(t.due, func(n wake.Need) bool { return due[n] })) {
+				err = t.take(&out, b, lease)
 			}
 		}
 		if len(out.Tasks) > 0 { // they are held: who asked is to know

@@ -452,31 +452,6 @@ func (b *board) putThrough() (all []string) {
 	return all
 }
 
-// sweepDoor frees what crashes left of lifecycles that were put.
-func (b *board) sweepDoor(ctx context.Context, shards []int16) (freed int, err error) {
-	names := b.putThrough()
-	if len(names) == 0 {
-		return 0, nil
-	}
-	for _, shard := range shards {
-		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
-		err = errors.Join(err, failed)
-		for _, l := range lapsed {
-			s, failed := b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle)
-			if failed != nil {
-				err = errors.Join(err, failed)
-				continue
-			}
-			yes, failed := s.free(ctx, l)
-			if yes {
-				freed++
-			}
-			err = errors.Join(err, failed)
-		}
-	}
-	return freed, err
-}
-
 // RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.
 func RevisionOf(ctx context.Context, e *holdfast.Engine, name string) (int64, error) {
 	at, err := e.Place(ctx, store.Read)

@@ -19,8 +19,12 @@ type Sweep struct {
 	// Needs are what it looks for: it is left out while there is nothing of
 	// that. With none it is always run.
 	Needs []wake.Need
-	Run   func(context.Context) (freed int, err error)
+	// Run sweeps. asked says that somebody is about to take what is freed; else it is the turn of the janitor.
+	Run func(ctx context.Context, asked bool) (freed int, err error)
 }
+
+// leases are the needs of sweeps that end expired leases.
+var leases = []string{wake.HeldTask, wake.HeldReaction, wake.HeldStream, wake.HeldOperation, wake.HeldStep, wake.HeldItem}
 
 // Janitor sweeps again and again. A sweep that fails is tried again at the next
 // turn; a janitor that does not get round any more shows in [Janitor.Stalled].
@@ -32,9 +36,11 @@ type Janitor struct {
 	// all. Most rounds find nothing, and ask no more than this.
 	Glance func(context.Context, []wake.Need) (map[wake.Need]bool, error)
 
-	last atomic.Int64 // when a round was last finished without an error
-	stop context.CancelFunc
-	done sync.WaitGroup
+	expiring sync.Mutex   // one at a time ends expired leases
+	begun    atomic.Int64 // how often that was begun
+	last     atomic.Int64 // when a round was last finished without an error
+	stop     context.CancelFunc
+	done     sync.WaitGroup
 }
 
 // Start begins to sweep. Stop must be called.
@@ -59,21 +65,66 @@ func (j *Janitor) Round(ctx context.Context) {
 	healthy := true
 	there := j.glance(ctx)
 	for _, s := range j.Sweeps {
-		if !there(s) {
-			continue
-		}
-		freed, err := s.Run(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			healthy = false
-			j.Log.Warn("a sweep failed", "sweep", s.Name, "error", err)
-		case freed > 0:
-			j.Log.Info("freed what nobody held any more", "sweep", s.Name, "freed", freed)
+		if there(s) {
+			healthy = j.sweep(ctx, s, false) && healthy
 		}
 	}
 	if healthy {
 		j.last.Store(clock.Now().UnixNano())
 	}
+}
+
+func (j *Janitor) sweep(ctx context.Context, s Sweep, asked bool) (healthy bool) {
+	freed, err := s.Run(ctx, asked)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		j.Log.Warn("a sweep failed", "sweep", s.Name, "error", err)
+		return false
+	case freed > 0:
+		j.Log.Info("freed what nobody held any more", "sweep", s.Name, "freed", freed)
+	}
+	return true
+}
+
+// Leases are the needs of the sweeps that end expired leases.
+func (j *Janitor) Leases() (all []wake.Need) {
+	for _, s := range j.Sweeps {
+		for _, n := range s.Needs {
+			if slices.Contains(leases, n.Kind) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// Expire runs the sweeps of leases for which there is something, as a glance said.
+func (j *Janitor) Expire(ctx context.Context, due map[wake.Need]bool, asked bool) {
+	for _, s := range j.Sweeps {
+		if slices.ContainsFunc(s.Needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
+			j.sweep(ctx, s, asked)
+		}
+	}
+}
+
+// Due says for which needs there is something, and ends the expired leases among them first: whoever takes
+// something asks this, so that what a dead holder had can be taken. Where leases were ended, all of needs
+// counts as due. Many may ask at once: one sweeps for all.
+func (j *Janitor) Due(ctx context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+	begun := j.begun.Load()
+	due, err := j.Glance(ctx, needs)
+	if err != nil || !slices.ContainsFunc(needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
+		return due, err
+	}
+	j.expiring.Lock()
+	defer j.expiring.Unlock()
+	if j.begun.CompareAndSwap(begun, begun+1) { // else another has swept since
+		j.Expire(ctx, due, true)
+	}
+	for _, n := range needs {
+		due[n] = true
+	}
+	return due, nil
 }
 
 // glance says which sweeps there is something for: all, where it is not known.

@@ -40,8 +40,8 @@ var glimpses = []struct {
 	{wake.Need{Kind: wake.HeldStream}, "stream", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldOperation}, "entity", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldStep}, "step", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.LiveBatch}, "batch", "status='RUNNING' running=1", "status='RUNNING'"},
-	{wake.Need{Kind: wake.LiveBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
+	{wake.Need{Kind: wake.HeldItem}, "item", "workspace='w' batch='b' holder='h' until=PAST", "workspace='w' batch='b' holder='h' until=FUTURE"},
+	{wake.Need{Kind: wake.PausedBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
 	{wake.Need{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
 	{wake.Need{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
 	{wake.Need{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
@@ -91,6 +91,7 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		}
 		return due
 	}
+	r.insert(t, "batch", "shard=1 workspace='w' id='b' status='RUNNING' running=1 parallel=1") // of the items; it has no more
 	if due := see(0, 1); len(due) > 0 {
 		t.Errorf("in an empty database there is %v", due)
 	}
