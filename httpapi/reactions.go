@@ -219,7 +219,8 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 			continue
 		}
 		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
-			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)})
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
+			ResetRequested: x.ResetRequested})
 	}
 	return listed(c, all, next), nil
 }
@@ -410,8 +411,8 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	until, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
-	return wire.Renewed{Until: wire.At(until)}, err
+	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
+	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 }
 
 type repairIn struct {
@@ -446,7 +447,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	}
 	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
-	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held)}, err
+	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held), Pending: streamsOf(done.Pending)}, err
 }
 
 func streamsOf(all []stream.Position) []string {

@@ -309,14 +309,14 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 		if err := entities.CheckLease(lease); err != nil {
 			return wire.Renewed{}, err
 		}
-		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
+		r, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
 			h, err := handlers.Get(c.ctx(), c.api.engine, handler)
 			if fault.CodeOf(err) == fault.NotFound {
 				err = nil // it was taken away meanwhile
 			}
 			return cmp.Or(h.Timeout, hold.Timeout), err
 		})
-		return wire.Renewed{Until: wire.At(until)}, err
+		return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 	}
 	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
 	return wire.Renewed{Until: wire.At(until)}, err

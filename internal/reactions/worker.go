@@ -91,8 +91,9 @@ type Crumb struct {
 // A fetcher takes many streams at a time and reads what comes next on them in
 // one statement; their events are handled in order, several streams at once;
 // what is done is acknowledged for as many streams as are ready, in one
-// statement. A stream on which somebody died is taken one at a time, and each of
-// its events acknowledged by itself, so that what kills its worker shows.
+// statement. What a worker had in hand that crashed is taken as one group, and one
+// group at a time, which is halved after each further crash; each of its events is
+// acknowledged by itself, so that what kills its worker shows.
 //
 // Reactions may be added and dropped while it runs. A lease stays with the handler
 // that it was taken for, until it ends.
@@ -113,7 +114,7 @@ type Worker struct {
 	tuned    chan struct{} // tells who renews that they are others
 	held     map[*Lease]*grip
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
-	suspects int              // streams in hand on which somebody has died
+	suspects int              // streams in hand on which a holder has crashed
 
 	ends    chan ending
 	batch   int // streams of one take
@@ -313,7 +314,10 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		return false, err
 	}
 	w.mu.Lock()
-	suspects := 1 - min(1, w.suspects)
+	suspects := w.batch
+	if w.suspects > 0 { // a crash is to tell of one group
+		suspects = 0
+	}
 	w.mu.Unlock()
 	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
@@ -417,7 +421,7 @@ func (w *Worker) grip(leases []*Lease) []*Lease {
 			return true
 		}
 		w.held[l] = &grip{since: clock.Now()}
-		if l.Deaths > 0 {
+		if l.Group > 0 {
 			w.suspects++
 		}
 		w.trace("claimed", l, l.Watermark, nil)
@@ -471,7 +475,7 @@ func (w *Worker) letGo(l *Lease) {
 		return
 	}
 	delete(w.held, l)
-	if l.Deaths > 0 {
+	if l.Group > 0 {
 		w.suspects--
 	}
 }

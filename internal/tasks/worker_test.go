@@ -96,7 +96,7 @@ func TestWorkerRenewsALongBody(t *testing.T) {
 			return []byte(`1`), clock.Wait(ctx, 3*lease)
 		}})
 		janitor := &hold.Janitor{Every: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Sweeps: []hold.Sweep{{
-			Name: "tasks", Run: func(ctx context.Context) (int, error) { return tasks.Sweep(ctx, hf, 0, 5) },
+			Name: "tasks", Run: func(ctx context.Context, _ bool) (int, error) { return tasks.Sweep(ctx, hf, 0, 5) },
 		}}}
 		janitor.Start(context.Background())
 		defer janitor.Stop()

@@ -13,13 +13,13 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'reaction' THEN
             coalesce((SELECT 0 FROM {schema}.due d WHERE d.shard = t.shard::smallint AND d.reaction = q.item ->> 1 LIMIT 1),
                      (SELECT 0 FROM {schema}.follow f
-                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND (f.deaths > 0) = false
+                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND f.crash_group = 0
                          AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
                        ORDER BY f.rank LIMIT 1),
                      (SELECT 0 FROM {schema}.follow f
-                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND (f.deaths > 0) = true
+                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND f.crash_group > 0
                          AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
-                       ORDER BY f.rank LIMIT 1))
+                       LIMIT 1))
        WHEN 'task' THEN
             (SELECT 0 FROM {schema}.task k
               WHERE k.shard = t.shard::smallint AND k.queue = q.item ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= c.now
@@ -52,12 +52,13 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'held step' THEN
             (SELECT greatest(ceil(extract(epoch FROM s.until - c.now) * 1000), 0) FROM {schema}.step s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
        WHEN 'held item' THEN -- in the batches that have items in hand
-            (SELECT greatest(ceil(extract(epoch FROM min(x.until) - c.now) * 1000), 0)
+            (SELECT greatest(ceil(extract(epoch FROM x.until - c.now) * 1000), 0)
                FROM {schema}.batch b
               CROSS JOIN LATERAL (SELECT i.until FROM {schema}.item i
                                    WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= c.soon
                                    ORDER BY i.until LIMIT 1) AS x
-              WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0)
+              WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0
+              ORDER BY x.until LIMIT 1)
        WHEN 'paused batch' THEN
             (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status = 'PAUSED' LIMIT 1)
        WHEN 'unfinished reaction' THEN
