@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -243,5 +244,20 @@ func TestAResetStopsAWorker(t *testing.T) {
 		if p := standsSo(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Deaths != 0 || p.Failures != 0 || p.ResetRequested {
 			t.Errorf("it stands at %+v", p)
 		}
+	})
+}
+
+// TestAnExpiredLeaseIsEndedByANodeThatRuns verifies that a node learns when a lease of another expires, and does the work
+// then, although its janitor does not come round.
+func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
+	testlevel.Long(t)
+	onBoth(t, func(t *testing.T, db string) {
+		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Streams: "^s$"},
+			func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}))
+		emit(t, hf, "s", "a")
+		one(t, hf, "r")
+		hf.start(t)
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		standsSo(t, hf, "r", "s", "is done", handled(0))
 	})
 }
