@@ -99,3 +99,53 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 		is("c", "new")
 	}, httpapi.Handlers(elsewhere))
 }
+
+// TestAResetOfABusyStream verifies that a reset of a stream that workers have in hand all the time is accepted at the
+// first request, by hand and as a task: it is pending, renew tells the holder and does not extend the lease, and the
+// holder's own end of the lease resets the stream.
+func TestAResetOfABusyStream(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/hand", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/task", wire.PutReaction{Events: []string{"n"}, Handler: "Do"}, nil), 201, "")
+		d.append("s", 2)
+		none := wire.Millis(0)
+		next := func() wire.Task {
+			t.Helper()
+			var got wire.Tasks
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do"}, WaitMs: &none}, &got), 200, "")
+			if len(got.Tasks) != 1 {
+				t.Fatalf("took %+v", got.Tasks)
+			}
+			return got.Tasks[0]
+		}
+		l, x := d.lease("hand", 1)[0], next()
+		for _, reaction := range []string{"hand", "task"} {
+			for range 2 {
+				var done wire.Repaired
+				d.want(d.ask("POST", "reactions/"+reaction+"/reset", wire.Repair{Streams: []string{"s"}}, &done), 200, "")
+				if !slices.Equal(done.Pending, []string{"s"}) || len(done.Streams)+len(done.Held) != 0 {
+					t.Fatalf("reset of %s: %+v", reaction, done)
+				}
+			}
+			if p := d.position(reaction, "s"); !p.ResetRequested || p.LeasedBy == "" {
+				t.Errorf("%s stands at %+v", reaction, p)
+			}
+		}
+		var r wire.Renewed
+		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, LeaseMs: 3_600_000}, &r), 200, "")
+		if !r.CancelRequested || !r.Until.Equal(l.Until.Time) {
+			t.Errorf("renewed by hand: %+v, want until %v", r, l.Until)
+		}
+		d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch, LeaseMs: 3_600_000}, &r), 200, "")
+		if !r.CancelRequested || !r.Until.Equal(x.Until.Time) {
+			t.Errorf("renewed as a task: %+v, want until %v", r, x.Until)
+		}
+		wantTold(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 1}), "s acked")
+		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
+		d.wantShown("hand", "s", 0, 1)
+		if again := next(); again.Context.Event.Version != 0 || again.IdempotencyKey == x.IdempotencyKey {
+			t.Errorf("after the reset comes %+v", again)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
