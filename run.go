@@ -43,8 +43,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
 	var loops sync.WaitGroup
-	pulse := &wake.Pulse{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(),
-		Expire: func(ctx context.Context, due map[wake.Need]bool) { e.janitor.Expire(ctx, due, false) }}
+	pulse := &wake.Pulse{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
 	loops.Go(func() { pulse.Run(ctx) })
 	for _, f := range e.loops {
 		loops.Go(func() { f(ctx) })

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -48,6 +49,12 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	lease := hold.Lease
 	if b.LeaseMs != 0 {
 		lease = span(b.LeaseMs)
+	}
+	if err := strict.Text("worker", b.Worker, events.MaxName); err != nil {
+		return wire.Tasks{}, err
+	}
+	if err := entities.CheckLease(lease); err != nil {
+		return wire.Tasks{}, err
 	}
 	wait := 20 * time.Second
 	if b.WaitMs != nil {

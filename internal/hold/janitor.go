@@ -36,9 +36,10 @@ type Janitor struct {
 	// all. Most rounds find nothing, and ask no more than this.
 	Glance func(context.Context, []wake.Need) (map[wake.Need]bool, error)
 
-	expiring sync.Mutex   // one at a time ends expired leases
-	begun    atomic.Int64 // how often that was begun
-	last     atomic.Int64 // when a round was last finished without an error
+	expiring sync.Mutex       // one at a time ends expired leases
+	begun    atomic.Int64     // how often that was begun
+	stuck    map[string]stuck // by the name of the sweep; the pulse's
+	last     atomic.Int64     // when a round was last finished without an error
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 }
@@ -66,7 +67,8 @@ func (j *Janitor) Round(ctx context.Context) {
 	there := j.glance(ctx)
 	for _, s := range j.Sweeps {
 		if there(s) {
-			healthy = j.sweep(ctx, s, false) && healthy
+			_, ok := j.sweep(ctx, s, false)
+			healthy = healthy && ok
 		}
 	}
 	if healthy {
@@ -74,16 +76,16 @@ func (j *Janitor) Round(ctx context.Context) {
 	}
 }
 
-func (j *Janitor) sweep(ctx context.Context, s Sweep, asked bool) (healthy bool) {
+func (j *Janitor) sweep(ctx context.Context, s Sweep, asked bool) (freed int, healthy bool) {
 	freed, err := s.Run(ctx, asked)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		j.Log.Warn("a sweep failed", "sweep", s.Name, "error", err)
-		return false
+		return freed, false
 	case freed > 0:
 		j.Log.Info("freed what nobody held any more", "sweep", s.Name, "freed", freed)
 	}
-	return true
+	return freed, true
 }
 
 // Leases are the needs of the sweeps that end expired leases.
@@ -98,13 +100,37 @@ func (j *Janitor) Leases() (all []wake.Need) {
 	return all
 }
 
-// Expire runs the sweeps of leases for which there is something, as a glance said.
-func (j *Janitor) Expire(ctx context.Context, due map[wake.Need]bool, asked bool) {
+// Expire runs the sweeps of leases for which there is something, as a glance said. A pulse calls it after each of its
+// glances. What is there again after a sweep that freed nothing, such as the leases of a lifecycle that this node does not
+// have, is looked at less and less often.
+func (j *Janitor) Expire(ctx context.Context, due map[wake.Need]bool) {
+	if j.stuck == nil {
+		j.stuck = make(map[string]stuck)
+	}
 	for _, s := range j.Sweeps {
-		if slices.ContainsFunc(s.Needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
-			j.sweep(ctx, s, asked)
+		was := j.stuck[s.Name]
+		switch {
+		case !s.expired(due):
+			delete(j.stuck, s.Name)
+		case clock.Since(was.since) >= was.pause:
+			next := stuck{clock.Now(), min(max(2*was.pause, time.Millisecond), j.Every)}
+			if freed, _ := j.sweep(ctx, s, false); freed > 0 {
+				next = stuck{}
+			}
+			j.stuck[s.Name] = next
 		}
 	}
+}
+
+// expired says whether leases that a sweep ends have expired, as a glance said.
+func (s Sweep) expired(due map[wake.Need]bool) bool {
+	return slices.ContainsFunc(s.Needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) })
+}
+
+// stuck is a sweep that freed nothing: when, and how long it is left alone.
+type stuck struct {
+	since time.Time
+	pause time.Duration
 }
 
 // Due says for which needs there is something, and ends the expired leases among them first: whoever takes
@@ -119,7 +145,11 @@ func (j *Janitor) Due(ctx context.Context, needs []wake.Need) (map[wake.Need]boo
 	j.expiring.Lock()
 	defer j.expiring.Unlock()
 	if j.begun.CompareAndSwap(begun, begun+1) { // else another has swept since
-		j.Expire(ctx, due, true)
+		for _, s := range j.Sweeps {
+			if s.expired(due) {
+				j.sweep(ctx, s, true)
+			}
+		}
 	}
 	for _, n := range needs {
 		due[n] = true

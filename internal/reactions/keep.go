@@ -178,7 +178,7 @@ func (w *Worker) lose(l *Lease) (untouched bool) {
 	if g != nil {
 		delete(w.held, l)
 		if l.Group > 0 {
-			w.suspects--
+			w.suspects[l.Shard]--
 		}
 		if g.begun {
 			w.stuck[l.stream()] = false

@@ -114,7 +114,7 @@ type Worker struct {
 	tuned    chan struct{} // tells who renews that they are others
 	held     map[*Lease]*grip
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
-	suspects int              // streams in hand on which a holder has crashed
+	suspects map[int16]int    // streams in hand on which a holder has crashed, by shard
 
 	ends    chan ending
 	batch   int // streams of one take
@@ -240,6 +240,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.rounds = make(map[int16]*round)
 	w.mu.Lock()
 	w.held, w.stuck, w.ends, w.tuned = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
+	w.suspects = make(map[int16]int)
 	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
 	var recording, renewing, bodies sync.WaitGroup
@@ -315,8 +316,10 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 	}
 	w.mu.Lock()
 	suspects := w.batch
-	if w.suspects > 0 { // a crash is to tell of one group
-		suspects = 0
+	for other, n := range w.suspects {
+		if other != shard && n > 0 { // a crash is to tell of one group, and the statement knows one shard
+			suspects = 0
+		}
 	}
 	w.mu.Unlock()
 	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
@@ -422,7 +425,7 @@ func (w *Worker) grip(leases []*Lease) []*Lease {
 		}
 		w.held[l] = &grip{since: clock.Now()}
 		if l.Group > 0 {
-			w.suspects++
+			w.suspects[l.Shard]++
 		}
 		w.trace("claimed", l, l.Watermark, nil)
 		return false
@@ -476,7 +479,7 @@ func (w *Worker) letGo(l *Lease) {
 	}
 	delete(w.held, l)
 	if l.Group > 0 {
-		w.suspects--
+		w.suspects[l.Shard]--
 	}
 }
 
