@@ -13,7 +13,7 @@ type Report = check.Report
 type Violation = check.Violation
 
 // Check holds the database to the invariants that its rows can show: that every
-// stream, entity, scope and task is at the version of its last event, with no version
+// stream, entity and scope is at the version of its last event, with no version
 // missing, and that no event is without what it belongs to. It looks at all
 // workspaces, changes nothing, and may run while others write. The error is of
 // the check itself; what it found is in the report.

@@ -46,7 +46,7 @@ type Config struct {
 	// StuckAfter is how long a claim is held that nobody renews, of a lifecycle
 	// whose config does not say; the default is 5 minutes.
 	StuckAfter time.Duration
-	// KeepHistory is how long the histories of entities, scopes, tasks and
+	// KeepHistory is how long the histories of entities, scopes and
 	// reactions are kept at the least; 0 is for ever, an hour is the shortest.
 	// The last event of each thing stays, and so does what a reaction has
 	// still to handle. Users' streams are not touched.

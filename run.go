@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -138,8 +137,6 @@ func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
 		every = sweepEvery
 	}
 	j := &hold.Janitor{Every: every, Log: e.log, Glance: e.glance, Sweeps: []hold.Sweep{{
-		Name: "tasks", Needs: []wake.Need{{Kind: wake.HeldTask}}, Run: func(ctx context.Context, _ bool) (int, error) { return tasks.SweepAll(ctx, e, hold.MaxDeaths) },
-	}, {
 		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context, _ bool) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
 	}, {
 		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopes.SweepAll(ctx, e) },

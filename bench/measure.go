@@ -47,9 +47,7 @@ type place struct {
 	account func(context.Context, named, func() (int, error)) (counters, int, error)
 	// settle is called when the rows of a workload are made.
 	settle func(context.Context) error
-	// again makes the tasks of a system due that are done or held.
-	again func(context.Context, named) error
-	close func()
+	close  func()
 }
 
 type named struct {
@@ -58,7 +56,6 @@ type named struct {
 	// seeder does the same writes fast.
 	seeder system
 	file   string
-	tasks  string // the table of its tasks
 	only   string // the one workload that it is for, if there is one
 }
 
@@ -227,11 +224,7 @@ func (c *cell) ready(ctx context.Context, at int) error {
 	if c.workload.fill != nil {
 		return c.workload.fill(ctx, c.systems[at].seeder, c.items)
 	}
-	if !c.workload.again {
-		return nil
-	}
-	c.units[at] = c.workload.start(c.systems[at].system)
-	return c.place.again(ctx, c.systems[at])
+	return nil
 }
 
 // turn is one slice of one system.

@@ -81,11 +81,11 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 	lockedSeeder := three.Coalesced(c.writers)
 	p.finally(lockedSeeder.Close)
 	p.systems = []named{
-		{name: ours, system: engine{hf}, seeder: engine{hf}, tasks: "holdfast.task"},
-		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, tasks: "baseline.task"},
-		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, tasks: "baseline_best.task"},
-		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, tasks: "baseline_locked.task", only: "append"},
-		{name: oursLocked, system: locked{engine{hf}}, seeder: locked{engine{hf}}, tasks: "holdfast.task", only: "append"},
+		{name: ours, system: engine{hf}, seeder: engine{hf}},
+		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},
+		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}},
+		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, only: "append"},
+		{name: oursLocked, system: locked{engine{hf}}, seeder: locked{engine{hf}}, only: "append"},
 	}
 	return p.openProbe(ctx, url)
 }
@@ -104,15 +104,6 @@ func (p *place) openProbe(ctx context.Context, url string) error {
 	// another.
 	p.settle = func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "VACUUM ANALYZE")
-		return err
-	}
-	p.again = func(ctx context.Context, s named) error {
-		_, err := conn.Exec(ctx, "UPDATE "+s.tasks+` SET state = 'due', due_at = clock_timestamp(), output = NULL, holder = NULL, until = NULL
-			WHERE state <> 'due' OR holder IS NOT NULL`)
-		if err != nil {
-			return err
-		}
-		_, err = conn.Exec(ctx, "VACUUM ANALYZE "+s.tasks)
 		return err
 	}
 	p.count = func(ctx context.Context) (counters, error) {

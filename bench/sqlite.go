@@ -25,7 +25,7 @@ func openSQLite(ctx context.Context, c config) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{store: "sqlite", account: accountSQLite, again: againSQLite, close: func() { _ = os.RemoveAll(dir) }}
+	p := &place{store: "sqlite", account: accountSQLite, close: func() { _ = os.RemoveAll(dir) }}
 	if err := p.openSQLite(ctx, dir); err != nil {
 		p.close()
 		return nil, err
@@ -67,9 +67,9 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 	}
 	p.finally(seeder.Close)
 	p.systems = []named{
-		{name: ours, system: engine{hf}, seeder: engine{hf}, file: file(ours), tasks: "holdfast_task"},
-		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne), tasks: "baseline_task"},
-		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, file: file(sqlBest), tasks: "baseline_task"},
+		{name: ours, system: engine{hf}, seeder: engine{hf}, file: file(ours)},
+		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},
+		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, file: file(sqlBest)},
 	}
 	return nil
 }
@@ -104,18 +104,6 @@ func accountSQLite(ctx context.Context, s named, work func() (int, error)) (n co
 	}
 	n, err = readLog(s.file + "-wal")
 	return n, units, err
-}
-
-// againSQLite changes the file beside the system that has it open.
-func againSQLite(ctx context.Context, s named) error {
-	db, err := openFile(s)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, "UPDATE "+s.tasks+` SET state = 'due', due_at = updated_at, output = NULL, holder = NULL, until = NULL
-		WHERE state <> 'due' OR holder IS NOT NULL`)
-	return err
 }
 
 // openFile opens the file of a system once more.

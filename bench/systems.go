@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -35,19 +34,17 @@ type system interface {
 	append(ctx context.Context, stream string, want int64) error
 	inc(ctx context.Context, id string) error
 	put(ctx context.Context, id string) error
-	add(ctx context.Context, id string) error
-	// lease takes up to [baseline.LeaseSize] due tasks, and none if none is due.
-	// What it returns acknowledges one of them each.
-	lease(ctx context.Context) ([]ack, error)
 }
 
-// ack acknowledges one leased task.
+// ack settles one item that was taken.
 type ack func(context.Context) error
 
-// allAtOnce is a system that acknowledges what it leases in one call.
-type allAtOnce interface {
-	// leaseAll leases and acknowledges, and returns how many.
-	leaseAll(ctx context.Context) (int, error)
+func each[T any](all []T, f func(context.Context, T) error) []ack {
+	acks := make([]ack, len(all))
+	for i, t := range all {
+		acks[i] = func(ctx context.Context) error { return f(ctx, t) }
+	}
+	return acks
 }
 
 const (
@@ -105,27 +102,6 @@ func (e engine) put(ctx context.Context, id string) error {
 	return err
 }
 
-func (e engine) add(ctx context.Context, id string) error {
-	_, _, err := tasks.Add(ctx, e.hf, tasks.AddArgs{Queue: queue, ID: id, Input: []byte(payload)})
-	return err
-}
-
-func (e engine) lease(ctx context.Context) ([]ack, error) {
-	all, err := tasks.Take(ctx, e.hf, tasks.TakeArgs{Queues: []string{queue}, Holder: holder, Lease: time.Minute, Limit: baseline.LeaseSize})
-	return each(all, func(ctx context.Context, t tasks.Taken) error {
-		_, err := tasks.Settle(ctx, e.hf, t, []byte(output))
-		return err
-	}), err
-}
-
-func each[T any](all []T, f func(context.Context, T) error) []ack {
-	acks := make([]ack, len(all))
-	for i, t := range all {
-		acks[i] = func(ctx context.Context) error { return f(ctx, t) }
-	}
-	return acks
-}
-
 // hand is one of the systems written by hand.
 type hand struct{ baseline.System }
 
@@ -155,14 +131,6 @@ func (h hand) put(ctx context.Context, id string) error {
 
 func (h hand) add(ctx context.Context, id string) error {
 	return h.AddTask(ctx, baseline.Task{Queue: queue, ID: id, Input: payload})
-}
-
-func (h hand) lease(ctx context.Context) ([]ack, error) {
-	all, err := h.Lease(ctx, queue, holder, time.Minute)
-	return each(all, func(ctx context.Context, t baseline.Leased) error {
-		_, err := h.Ack(ctx, t, output)
-		return err
-	}), err
 }
 
 // best is the system by hand that does many at once wherever it can.

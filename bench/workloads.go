@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -23,9 +22,6 @@ type workload struct {
 	// sharing is what the workload is about.
 	// A system that has no such call has no unit.
 	start func(system) unit
-	// again says that the tasks that are done are made due again before every
-	// slice, and that the unit is started anew.
-	again bool
 }
 
 // unit returns how many units it has done, which for most is one.
@@ -52,10 +48,6 @@ var workloads = []workload{
 	// The state of one row, which all callers change by a function of their own: it is
 	// read, decided on, and written if nobody was faster.
 	{name: "hot-swap", seed: func(ctx context.Context, s system) error { return s.put(ctx, "swapped") }, start: startHotSwap},
-	// A task that is leased, with up to 99 others, and acknowledged. The clients
-	// share what is leased and acknowledge one each, or, where a system can, each
-	// leases its own and acknowledges all at once.
-	{name: "lease-ack", seed: seedTasks, start: startLeaseAck, again: true},
 	// Five guarded transitions of a row, one after the other, each with its event.
 	{name: "run-5", seed: seedRuns, start: startRun},
 	// An item that is taken while its cost is reserved from one of many wallets,
@@ -147,50 +139,6 @@ func startCreate(s system) unit {
 
 func startHotRow(s system) unit {
 	return single(func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") })
-}
-
-// seedTasks makes enough of them for a slice.
-func seedTasks(ctx context.Context, s system) error {
-	return seedAll(ctx, func(ctx context.Context, i int) error {
-		return errors.Join(s.add(ctx, "a"+rowName(i)), s.add(ctx, "b"+rowName(i)))
-	})
-}
-
-func startLeaseAck(s system) unit {
-	if s, ok := s.(allAtOnce); ok {
-		return func(ctx context.Context, _, _ int) (int, error) {
-			n, err := s.leaseAll(ctx)
-			if err == nil && n == 0 {
-				err = errNoMore
-			}
-			return n, err
-		}
-	}
-	var mu sync.Mutex
-	var leased []ack
-	next := func(ctx context.Context) (ack, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(leased) == 0 {
-			var err error
-			if leased, err = s.lease(ctx); err != nil {
-				return nil, err
-			}
-			if len(leased) == 0 {
-				return nil, errNoMore
-			}
-		}
-		first := leased[0]
-		leased = leased[1:]
-		return first, nil
-	}
-	return single(func(ctx context.Context, _, _ int) error {
-		ack, err := next(ctx)
-		if err != nil {
-			return err
-		}
-		return ack(ctx)
-	})
 }
 
 const wallets = 1000

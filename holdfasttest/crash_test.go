@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,8 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -77,54 +74,6 @@ func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
 		return fmt.Errorf("got %s, want %s", got, want)
 	}
 	return nil
-}
-
-// TestCrashOfATask verifies that a task which is taken, worked on and settled is
-// settled once, with what its worker wrote beside it, whoever dies meanwhile: the
-// hold of a dead worker runs out, and a sweep frees it.
-func TestCrashOfATask(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{
-		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			_, _, err := tasks.Add(ctx, hf, tasks.AddArgs{Queue: "mail", ID: "m"})
-			return err
-		},
-		Recover: workOnce,
-		Check:   mailedOnce,
-		Pairs:   true,
-	})
-}
-
-// workOnce is one round of a janitor and a worker, when all holds have run out.
-func workOnce(ctx context.Context, hf *holdfast.Engine) error {
-	if err := store.Shift(ctx, hf, 2*time.Minute); err != nil {
-		return err
-	}
-	if _, err := tasks.Sweep(ctx, hf, 0, 100); err != nil {
-		return err
-	}
-	taken, err := tasks.Take(ctx, hf, tasks.TakeArgs{Queues: []string{"mail"}, Holder: "me", Limit: 1, Lease: time.Minute})
-	if err != nil || len(taken) == 0 {
-		return err
-	}
-	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if _, err := stream.Append(ctx, tx, "mails", stream.Any, stream.Event{Name: "sent"}); err != nil {
-			return err
-		}
-		_, err := tasks.Settle(ctx, tx, taken[0], nil)
-		return err
-	})
-}
-
-func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	task, err := tasks.Get(ctx, hf, "mail", "m")
-	if err != nil {
-		return err
-	}
-	all, err := stream.Read(ctx, hf, "mails", 0, 0)
-	if err == nil && (task.State != "done" || len(all) != 1) {
-		err = fmt.Errorf("the task is %s, with %d mails", task.State, len(all))
-	}
-	return err
 }
 
 // planted are scenarios with a bug each, and what the driver says of it.

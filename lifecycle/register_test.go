@@ -240,11 +240,7 @@ func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
 			if _, err := store.Raise(ctx, tx); err != nil {
 				return err
 			}
-			table := "holdfast_lifecycle"
-			if strings.Contains(fmt.Sprintf("%T", tx.Conn()), "postgres") {
-				table = "holdfast.lifecycle"
-			}
-			return execIn(ctx, tx, `UPDATE `+table+` SET wanted = '["draft","sent"]'`)
+			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "lifecycle")+` SET wanted = '["draft","sent"]'`)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -291,4 +287,39 @@ func TestNodesBringOneConfigAtOnce(t *testing.T) {
 			t.Errorf("%d of %d nodes started: %v", won, nodes, lost)
 		}
 	})
+}
+
+// TestARegistryThatWentBack verifies that a node goes on when the database has lost its last
+// registrations, as in a failover to a standby that was behind: what the node remembers is then of a
+// later revision than there is.
+func TestARegistryThatWentBack(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		l := letters(true)
+		hf, err := openWith(ctx, db, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hf.Close()
+		if _, err := l.Create(ctx, hf, "a", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "registry")+` SET revision = revision - 1`)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Create(ctx, hf, "b", struct{}{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func tableOf(tx holdfast.Tx, name string) string {
+	if strings.Contains(fmt.Sprintf("%T", tx.Conn()), "postgres") {
+		return "holdfast." + name
+	}
+	return "holdfast_" + name
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
@@ -199,47 +198,6 @@ func (s *batchStage) calls() map[string]call {
 		}
 	}
 	return all
-}
-
-// taskScene is a task, held or not.
-func taskScene(held bool) scene {
-	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
-		s := newStage(t, ctx, e)
-		add := func(id string) call {
-			return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				task, fresh, err := tasks.Add(ctx, e, tasks.AddArgs{Queue: "q", ID: id})
-				return []any{task, fresh}, err
-			}
-		}
-		take := func(ctx context.Context, e *holdfast.Engine) ([]tasks.Taken, error) {
-			return tasks.Take(ctx, e, tasks.TakeArgs{Queues: []string{"q"}, Holder: "me", Lease: lease, Limit: 10})
-		}
-		all := map[string]call{
-			"add":         add("t"),
-			"add another": add("u"),
-			"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				all, err := take(ctx, e)
-				return len(all), err
-			},
-			"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.SweepAll(ctx, e, 2) },
-		}
-		s.must(all["add"])
-		if !held {
-			return all
-		}
-		taken, err := take(ctx, e)
-		if err != nil || len(taken) != 1 {
-			t.Fatal(taken, err)
-		}
-		one := taken[0]
-		all["settle"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return tasks.Settle(ctx, e, one, []byte(`1`))
-		}
-		all["fail"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.Fail(ctx, e, one, "no", 0, 2) }
-		all["release"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.Release(ctx, e, one, 0) }
-		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return tasks.Renew(ctx, e, one, 3*lease) }
-		return all
-	}
 }
 
 // requestScene is an idempotency key, taken or not.

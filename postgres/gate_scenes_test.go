@@ -66,9 +66,6 @@ var scenes = map[string]scene{
 	"batch cancelled": batchScene((*batchStage).cancelled),
 	"batch cleaning":  batchScene((*batchStage).cleaning),
 
-	"task":          taskScene(false),
-	"task held":     taskScene(true),
-	"task late":     late(taskScene(true)),
 	"request":       requestScene(false),
 	"request taken": requestScene(true),
 	"request late":  late(requestScene(true)),

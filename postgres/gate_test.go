@@ -308,6 +308,7 @@ var (
 	ids   = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|\b[0-9a-v]{26}\b`)
 	turns = regexp.MustCompile(`"(revision|retryInMs|RetryAfter)": ?\d+`)
 	ready = regexp.MustCompile(`"state": "(?:waiting|live)", "waits": (?:null|\[[^\]]*\])`) // whoever is under way, is waited for
+	going = regexp.MustCompile(`^reaction .*"state": "removed", "waits": \[`)
 	large = regexp.MustCompile(`\b\d{10,}\b`)
 )
 
@@ -337,6 +338,7 @@ func (g *gatehouse) plain(o outcome) outcome {
 		})
 		return ready.ReplaceAllString(turns.ReplaceAllString(s, "$1"), "ready")
 	}
+	all = slices.DeleteFunc(all, going.MatchString)
 	for i := range all {
 		all[i] = tell(all[i])
 	}
@@ -464,11 +466,26 @@ func (g *gatehouse) known(v, w string) string {
 	if strings.HasPrefix(w, "end charge") && slices.Contains([]string{"fail for good", "cancel"}, v) {
 		return "decision 022, open: it waits for a person although all is known by now"
 	}
+	if v == "prune" && (strings.HasPrefix(w, "fail") || strings.HasPrefix(w, "complete")) {
+		return "an end that is told again looks twice; where the run is removed between, it is told to be late"
+	}
+	if v == "finish" && w == "take" || v == "take" && w == "free" {
+		return "a stream that a registration finds, or a sweep frees, a moment later is left for the next take"
+	}
 	if v == "rebuild" && w == "remove" {
 		return "it looked whether there is such a reaction, and found no stream of it afterwards"
 	}
 	if v == "remove" && strings.HasPrefix(w, "enlist") {
 		return "to register it anew waits for the removal, which waits at the gate"
+	}
+	if v == "renew" && slices.Contains([]string{"skip", "reset", "ack some"}, w) {
+		return "a hold that somebody has locked at this moment is not extended, and told to be held as long as it is"
+	}
+	if v == "ack some" && w == "block" {
+		return "what was busy is recorded again, and here what was recorded with it"
+	}
+	if v == "take otherwise" && strings.HasPrefix(w, "take") {
+		return "a request that came in a moment ago is under way: the other is told to try again, also where the first began long ago"
 	}
 	others := func(name string) bool { return strings.HasPrefix(name, "append") || name == "finish" || name == "free" }
 	if v == "enlist others" && others(w) || w == "enlist others" && others(v) {

@@ -15,7 +15,6 @@ import (
 // planned are the statements that work on a few rows of what may be many, with
 // arguments that concern a hundred.
 var planned = []struct{ name, types, args string }{
-	{"tasks.take", "smallint, text, text, text, bigint, bigint", `0, '', '["q0","q1"]', 'h', 30000, 100`},
 	{"reactions.look", "smallint, text, text", `0, '', '["r"]'`},
 	{"reactions.gather", "smallint, text, text, bigint", `0, '', '[["r", "", "", -1]]', 100`},
 	{"reactions.take", "smallint, text, text, text, bigint, bigint", `0, '', '[["r", 10000, null, ""]]', 'h', 100, 1`},
@@ -75,7 +74,7 @@ var planned = []struct{ name, types, args string }{
 	{"scopes.old", "smallint, text, bigint", `0, '', 100`},
 	{"scopes.expire", "smallint[], text[], uuid[], text[], text[], bigint[], bigint[], text[]", one + `, '{user}', '{u7}', '{3}', '{0}', '{NULL}'`},
 	{"scopes.forget", "smallint[], text[], uuid[], text[], text[]", one + `, '{user}', '{u57}'`},
-	{"wake.glance", "smallint, text, text, text, bigint", `0, '', '[0]', '[["reaction", "r"], ["task", "q"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held task", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"]]', 2000`},
+	{"wake.glance", "smallint, text, text, text, bigint", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"]]', 2000`},
 	{"batches.cleaned", "smallint[], text[], uuid[], text[], text[]", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
 }
 
@@ -104,9 +103,6 @@ func list(format string) string {
 }
 
 var many = []string{
-	`INSERT INTO holdfast.task (shard, workspace, queue, id, version, state, due_at, input, failures, epoch, deaths, created_at, updated_at)
-	 SELECT 0, 'w', 'q' || n % 3, n::text, 0, 'due', clock_timestamp() - n * interval '1 ms', '{}', 0, 0, 0, clock_timestamp(), clock_timestamp()
-	   FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.wallet VALUES (0, 'w', 'w', 1000000, false, 0, clock_timestamp(), clock_timestamp())`,
 	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
 	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
@@ -169,7 +165,7 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 			url := prepared(t)
 			openEngine(t, postgres.URL(url))
 			conn := connect(t, url)
-			for _, table := range []string{"task", "due", "event", "stream", "follow", "sequence", "feed", "reaction", "wallet", "batch", "item", "run", "step", "approval", "signal", "effect", "scope", "scope_floor"} { // what is known of them is this test's to say
+			for _, table := range []string{"due", "event", "stream", "follow", "sequence", "feed", "reaction", "wallet", "batch", "item", "run", "step", "approval", "signal", "effect", "scope", "scope_floor"} { // what is known of them is this test's to say
 				execute(t, conn, `ALTER TABLE holdfast.`+table+` SET (autovacuum_enabled = false)`)
 			}
 			if first != "" {

@@ -70,7 +70,7 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 var apart = map[string]string{
 	"attempts.note":     "it is only ever inserted",
 	"attempts.prune":    "it deletes what nobody changes",
-	"books.renew":       "an export must last long for it; one row, as tasks.renew",
+	"books.renew":       "an export must last long for it; one row, as entities.renew",
 	"effects.late":      "it is only ever inserted",
 	"effects.seen":      "what it changes, nothing else reads or changes",
 	"feed.open":         "it is only ever inserted",

@@ -382,6 +382,50 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 	})
 }
 
+// Verifies that steps of workspaces on all shards are done, and that holds left on a shard are
+// freed also by a node that would give no new workspace a place there.
+func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
+	path, ctx := holdfasttest.SQLite(t), t.Context()
+	def := run.Define("one", "1", run.Task("t", func(context.Context, order) (int, error) { return 1, nil }, run.Idempotent()))
+	many, err := holdfast.Open(ctx, sqlite.File(path), holdfast.Config{Shards: 8}, run.Serve(def))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*bench
+	for i := range 16 {
+		b := &bench{t: t, ctx: holdfast.InWorkspace(ctx, fmt.Sprint("w", i)), e: many, def: def}
+		all = append(all, b.start())
+		taken, err := b.desk().TakeDue(b.ctx, many, runs.Ask{Handlers: map[string]runs.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
+		if err != nil || len(taken) != 1 {
+			t.Fatal(taken, err)
+		}
+	}
+	if shards, err := store.Shards(ctx, many); err != nil || len(shards) < 2 {
+		t.Fatalf("the workspaces are on shards %v, %v", shards, err)
+	}
+	if err := many.Close(); err != nil {
+		t.Fatal(err)
+	}
+	one := holdfasttest.OpenOn(t, sqlite.File(path), run.Serve(def))
+	holdfasttest.Advance(t, one, 2*time.Minute)
+	one.Round(ctx)
+	for _, b := range all {
+		b.e = one
+		if s := b.live().Step; s.Holder != "" || s.Deaths != 1 {
+			t.Errorf("it was not freed: %+v", s)
+		}
+	}
+	holdfasttest.Advance(t, one, time.Minute) // the pause after a death
+	running(t, one)
+	limit, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for i, b := range all {
+		if r, err := run.Await(holdfast.InWorkspace(limit, fmt.Sprint("w", i)), one, b.id); err != nil || r.Status != "COMPLETED" {
+			t.Fatalf("the run is %s (%s): %v", r.Status, r.Error, err)
+		}
+	}
+}
+
 // Verifies that a starter that is killed at any operation leaves the key usable, is in the
 // crash test of a whole run; and that a key of 256 characters, or of none, is refused.
 func TestKeysThatAreNone(t *testing.T) {

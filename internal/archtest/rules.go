@@ -21,7 +21,7 @@ var (
 	// kind is added here.
 	inner = []string{
 		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
-		"internal/entities", "internal/scopes", "internal/tasks", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
+		"internal/entities", "internal/scopes", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
 		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs",
 		"internal/check", "internal/crash",
 	}

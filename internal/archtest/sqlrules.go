@@ -48,7 +48,6 @@ var Excepted = map[string]string{
 // In each of their queries one table may stand without a shard and a workspace;
 // what is joined to it must be tied to it.
 var Wide = map[string]string{
-	"tasks.take":           "one poll serves the workers of all workspaces on a shard",
 	"reactions.take":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.look":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
@@ -59,8 +58,6 @@ var Wide = map[string]string{
 
 	"wake.glance":    "one look serves all pollers and the janitor of a node, in all workspaces on its shards",
 	"registry.total": "a node notices what is declared in any workspace",
-
-	"tasks.expired": "one janitor frees what was left held in all workspaces on a shard",
 
 	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
 	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
@@ -104,7 +101,6 @@ var Wide = map[string]string{
 	"check.batches":   "a check looks at the whole database",
 	"check.runs":      "a check looks at the whole database",
 	"check.wallets":   "a check looks at the whole database",
-	"check.tasks":     "a check looks at the whole database",
 	"check.histories": "a check looks at the whole database",
 	"check.follows":   "a check looks at the whole database",
 	"check.holds":     "a check looks at the whole database",

@@ -1,6 +1,6 @@
 // Package batches keeps items of work that are paid for, one by one, from a wallet.
 //
-// An item is held while somebody works on it, as a task is. The first take of an item
+// An item is held while somebody works on it. The first take of an item
 // reserves its cost, in the same transaction; success keeps it, giving up returns it, and
 // a cancel refunds exactly what was charged for what it marks as cancelled. The row of the
 // batch has the counts, and decides every race: nothing is taken of a batch once a cancel

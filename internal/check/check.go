@@ -31,7 +31,7 @@ const (
 
 // Report says what was looked at and what is wrong with it.
 type Report struct {
-	// Checked counts what was looked at: streams, entities, claims, scopes, tasks,
+	// Checked counts what was looked at: streams, entities, claims, scopes,
 	// positions of reactions.
 	Checked map[string]int64 `json:"checked"`
 	// Violations are those found, at most [MostListed] of each kind.
@@ -134,7 +134,6 @@ var kinds = []kind{
 	{newVerb("check.wallets", 1), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerbOf("check.batches", 1, scanStream), "batches", "I9-I11", named("batch "), unevenBatch},
 	{newVerbOf("check.runs", 1, scanStream), "runs", "I42", named("run "), unevenRun},
-	{newVerb("check.tasks", 2), "tasks", "I42", named("task "), uneven},
 	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
 	{newVerb("check.follows", 2), "positions", "I20", named("reaction "), astray},
 }

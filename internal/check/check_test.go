@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/tasks"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -150,21 +149,6 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 	if _, err := scopes.Delete(ctx, tx, scopes.DeleteArgs{Kind: "user", ID: "gone"}); err != nil {
 		return err
 	}
-	return settled(ctx, tx)
-}
-
-// settled adds a task, takes it and settles it.
-func settled(ctx context.Context, tx holdfast.Tx) error {
-	if _, _, err := tasks.Add(ctx, tx, tasks.AddArgs{Queue: "mail", ID: "m/1"}); err != nil {
-		return err
-	}
-	taken, err := tasks.Take(ctx, tx, tasks.TakeArgs{Queues: []string{"mail"}, Holder: "me", Limit: 1})
-	if err != nil || len(taken) != 1 {
-		return fmt.Errorf("took %d tasks: %w", len(taken), err)
-	}
-	if _, err = tasks.Settle(ctx, tx, taken[0], nil); err != nil {
-		return err
-	}
 	return paid(ctx, tx)
 }
 
@@ -206,7 +190,7 @@ func TestPlantedViolations(t *testing.T) {
 func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
-		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[batches:0 claims:0 entities:3 positions:1 runs:0 scopes:6 streams:3 tasks:3 wallets:3]" {
+		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[batches:0 claims:0 entities:3 positions:1 runs:0 scopes:6 streams:3 wallets:3]" {
 			s.Errorf("got %v\n%s", r.Checked, r)
 		}
 	})
@@ -279,12 +263,6 @@ var plantedViolations = []struct{ name, damage, want string }{
 	{"a scope is gone",
 		`DELETE FROM holdfast_scope WHERE workspace = 'w2' AND id = 'u/v'`,
 		`I42: history $scope/user/u/v in workspace w2: it has 3 events, the last at version 2, and no row that they belong to`},
-	{"a task's version was changed",
-		`UPDATE holdfast_task SET version = 4 WHERE workspace = 'w1'`,
-		`I42: task mail/m/1 in workspace w1: it is at version 4, but its last event is at 1`},
-	{"a task is gone",
-		`DELETE FROM holdfast_task WHERE workspace = 'w1'`,
-		`I42: history $task/mail/m/1 in workspace w1: it has 2 events, the last at version 1, and no row that they belong to`},
 }
 
 // TestOverdueHolds verifies that a hold which nobody has freed long after its end
@@ -292,12 +270,12 @@ var plantedViolations = []struct{ name, damage, want string }{
 func TestOverdueHolds(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		ctx := context.Background()
-		if _, _, err := tasks.Add(ctx, s.hf, tasks.AddArgs{Queue: "mail", ID: "m"}); err != nil {
+		if _, err := entities.Create(ctx, s.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"}); err != nil {
 			s.Fatal(err)
 		}
-		taken, err := tasks.Take(ctx, s.hf, tasks.TakeArgs{Queues: []string{"mail"}, Holder: "me", Limit: 1, Lease: time.Minute})
-		if err != nil || len(taken) != 1 {
-			s.Fatalf("took %d tasks: %v", len(taken), err)
+		if _, err := entities.Take(ctx, s.hf, entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
+			Operation: "op", Step: "close", Requester: "api", Holder: "me", Lease: time.Minute}); err != nil {
+			s.Fatal(err)
 		}
 		for _, want := range []int64{0, 0, 1} {
 			if r := s.check(); r.OverdueHolds != want || !r.Clean() {

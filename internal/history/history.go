@@ -1,5 +1,5 @@
 // Package history removes what is older than it has to be from the histories of
-// entities, scopes, tasks and reactions, the streams that begin with "$".
+// entities, scopes and reactions, the streams that begin with "$".
 //
 // What is removed: events that are older than the program wants to keep them,
 // except the last one of each thing, and except what a reaction has still to

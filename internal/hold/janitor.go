@@ -24,7 +24,7 @@ type Sweep struct {
 }
 
 // leases are the needs of sweeps that end expired leases.
-var leases = []string{wake.HeldTask, wake.HeldReaction, wake.HeldStream, wake.HeldOperation, wake.HeldStep, wake.HeldItem}
+var leases = []string{wake.HeldReaction, wake.HeldStream, wake.HeldOperation, wake.HeldStep, wake.HeldItem}
 
 // Janitor sweeps again and again. A sweep that fails is tried again at the next
 // turn; a janitor that does not get round any more shows in [Janitor.Stalled].

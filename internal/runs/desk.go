@@ -375,6 +375,9 @@ func (e Ended) results(s *Step, how effects.State) []Result {
 // again says of an end that was lost whether it is this very one that was written.
 func (k *Desk) again(ctx context.Context, d store.Doer, l *Live, lost error, same func(Step) bool) (Live, error) {
 	now, err := load(ctx, d, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
+	if fault.CodeOf(err) == fault.NotFound {
+		return *l, lost
+	}
 	if err != nil {
 		return *l, errors.Join(lost, err)
 	}

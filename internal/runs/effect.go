@@ -304,11 +304,7 @@ func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, err
 	if err != nil {
 		return Live{}, err
 	}
-	l, err := load(ctx, d, at, loadArgs{run, step, visit})
-	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.NotFound, "there is no operation %q", operation)
-	}
-	return l, err
+	return load(ctx, d, at, loadArgs{run, step, visit})
 }
 
 // following is where a run goes on behind a step.

@@ -262,7 +262,7 @@ func load(ctx context.Context, d store.Doer, at store.Place, a loadArgs) (Live, 
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "there is no run %q", a.run)
 		if a.step != "" {
-			err = fault.New(fault.NotFound, "there is no run %q with a step %q that it visited %d times", a.run, a.step, a.visit)
+			err = fault.New(fault.NotFound, "there is no operation %q", Operation(a.run, a.step, a.visit))
 		}
 	}
 	if err != nil {

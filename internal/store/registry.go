@@ -77,8 +77,9 @@ func (r *Registries) known(at Place) *Registry {
 
 // Resolve returns a workspace's registry: the one remembered, or a fresh one.
 func (r *Registries) Resolve(ctx context.Context, d Doer, at Place, fresh bool) (*Registry, error) {
-	if g := r.known(at); g != nil && !fresh {
-		return g, nil
+	before := r.known(at)
+	if before != nil && !fresh {
+		return before, nil
 	}
 	g, err := loadRegistry(ctx, d, at)
 	if err != nil {
@@ -86,8 +87,10 @@ func (r *Registries) Resolve(ctx context.Context, d Doer, at Place, fresh bool) 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.cache[at]; old != nil && old.Revision > g.Revision {
-		return old, nil // somebody read later, and was here first
+	// Another may have read later and been here first. What was there before is no
+	// measure: a database that lost its last writes in a failover has a lower revision.
+	if other := r.cache[at]; other != before && other.Revision > g.Revision {
+		return other, nil
 	}
 	if r.cache == nil {
 		r.cache = make(map[Place]*Registry)

@@ -26,7 +26,6 @@ var glimpses = []struct {
 }{
 	{wake.Need{Kind: wake.Reaction, Name: "n"}, "follow", "reaction='n' due=1 watermark=0 due_at=PAST", "reaction='n' due=1 watermark=0 due_at=FUTURE"},
 	{wake.Need{Kind: wake.Reaction, Name: "n"}, "follow", "reaction='n' due=1 watermark=0 due_at=PAST deaths=1", "reaction='m' due=1 watermark=0 due_at=PAST"},
-	{wake.Need{Kind: wake.Task, Name: "n"}, "task", "queue='n' state='due' due_at=PAST", "queue='n' state='due' due_at=FUTURE"},
 	{wake.Need{Kind: wake.Operation, Name: "l:n"}, "entity", "lifecycle='n' phase='due' due_at=PAST", "lifecycle='n' phase='due' due_at=FUTURE"},
 	{wake.Need{Kind: wake.Operation, Name: "h:n"}, "entity", "lifecycle='n' queue='h:n' phase='due' due_at=PAST", "lifecycle='n' phase='due' due_at=PAST"},
 	{wake.Need{Kind: wake.Step}, "step", "handler='' due_at=PAST", "handler='' due_at=FUTURE"},
@@ -35,7 +34,6 @@ var glimpses = []struct {
 	{wake.Need{Kind: wake.Batch, Name: "n"}, "batch", "handler='n' status='RUNNING' items=1 next=1 waiting=1 parallel=1", "handler='n' status='RUNNING' items=1 parallel=1 running=1"},
 	{wake.Need{Kind: wake.Keeping}, "batch", "due_at=PAST", "due_at=FUTURE"},
 	{wake.Need{Kind: wake.Cleaning}, "item", "sweep_at=PAST", "sweep_at=FUTURE"},
-	{wake.Need{Kind: wake.HeldTask}, "task", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldReaction}, "follow", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldStream}, "stream", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldOperation}, "entity", "holder='h' until=PAST", "holder='h' until=FUTURE"},

@@ -33,7 +33,6 @@ const (
 var roles = map[string]func(ctx context.Context, db holdfast.Database, name string) error{
 	"writer": work,
 	"racer":  raceForHolds,
-	"holder": holdOnCommand,
 }
 
 func TestMain(m *testing.M) {

@@ -63,7 +63,7 @@ type Case struct {
 // Cases returns every case.
 func Cases() []Case {
 	var all []Case
-	for _, group := range [][]Case{streamCases, entityCases, scopeCases, scopeEditCases, taskCases, updateCases, joinCases, workspaceCases} {
+	for _, group := range [][]Case{streamCases, entityCases, scopeCases, scopeEditCases, updateCases, joinCases, workspaceCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -16,7 +16,6 @@ type Need struct{ Kind, Name string }
 // none is said, there is none.
 const (
 	Reaction  = "reaction"
-	Task      = "task"
 	Operation = "operation" // of a lifecycle
 	Step      = "step"      // of a run
 	Batch     = "batch"
@@ -27,8 +26,7 @@ const (
 
 // What a janitor looks for. None has a name, but for OldAttempt: that is an age in ms.
 const (
-	HeldTask           = "held task" // the hold has run out, as with the others
-	HeldReaction       = "held reaction"
+	HeldReaction       = "held reaction" // the hold has run out, as with the others
 	HeldStream         = "held stream"
 	HeldOperation      = "held operation"
 	HeldStep           = "held step"

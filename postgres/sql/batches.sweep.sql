@@ -1,6 +1,6 @@
 -- Takes items to clean up after, the longest due first: who takes one holds it for a
 -- while. Those whose batches want something that this node does not have are left. Rows are
--- found again by their place, as in tasks.take.
+-- found again by their place, as in entities.resume.
 -- $1 shard, $2 workspace ('' for all), $3 lease in ms, $4 limit, $5 handlers as a JSON list whose batches this node can undo,
 -- $6 whether it has the artifacts
 WITH due AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- Finds the history of an entity, a scope, a task or a batch that is not there, a page of
+-- Finds the history of an entity, a scope or a batch that is not there, a page of
 -- histories at a time, and answers the last of the page too. A deleted scope is
 -- there for a day, as a tombstone; then its history may be all there is. A history's name is a kind of thing, a name without
 -- a slash, and the rest.
@@ -9,11 +9,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.eve
                    SELECT 1 FROM {schema}.entity x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace
                       AND x.lifecycle = split_part(c.rest, '/', 1)
-                      AND x.id = substr(c.rest, strpos(c.rest, '/') + 1))
-               WHEN '$task' THEN NOT EXISTS (
-                   SELECT 1 FROM {schema}.task x
-                    WHERE x.shard = c.shard AND x.workspace = c.workspace
-                      AND x.queue = split_part(c.rest, '/', 1)
                       AND x.id = substr(c.rest, strpos(c.rest, '/') + 1))
                WHEN '$batch' THEN NOT EXISTS (
                    SELECT 1 FROM {schema}.batch x
@@ -28,7 +23,7 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.eve
                        substr(h.stream, strpos(h.stream, '/') + 1) AS rest
                   FROM {schema}.history h
                  WHERE (h.shard, h.workspace, h.stream) > ($1::smallint, $2::text, $3::text)
-                   AND (left(h.stream, 8) = '$entity/' OR left(h.stream, 7) = '$scope/' OR left(h.stream, 6) = '$task/'
+                   AND (left(h.stream, 8) = '$entity/' OR left(h.stream, 7) = '$scope/'
                         OR left(h.stream, 7) = '$batch/')
                  GROUP BY h.shard, h.workspace, h.stream
                  ORDER BY h.shard, h.workspace, h.stream

@@ -1,10 +1,7 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces: of tasks, of entities, of reactions, of items, of steps, and of streams that were being closed.
+-- workspaces: of entities, of reactions, of items, of steps, and of streams that were being closed.
 -- $3 how long ago, in ms
 SELECT (SELECT count(*)
-          FROM {schema}.task k
-         WHERE k.holder IS NOT NULL AND k.until <= {now} - $3::bigint * interval '1 ms')
-     + (SELECT count(*)
           FROM {schema}.entity e
          WHERE e.holder IS NOT NULL AND e.until <= {now} - $3::bigint * interval '1 ms')
      + (SELECT count(*)

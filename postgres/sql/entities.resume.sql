@@ -1,7 +1,11 @@
 -- Takes operations that are due, each queue's the longest due first.
 -- Taking adds one to the epoch; due_at is then when it was taken. What others are
--- taking is skipped. Rows are found
--- again by their place, as in tasks.take.
+-- taking is skipped. Each queue is read in the order of its index, as far as the limit;
+-- and the rows that were locked are found again by their place. The planner, who does
+-- not know how small the limit is, nor how much the table will have grown when the plan
+-- is used, would join the whole table; so it is told conditions that always hold, which
+-- it takes for rare. A row that was changed a moment ago is not found that way, and
+-- stays for the next take.
 -- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms], $4 holder, $5 limit
 WITH due AS MATERIALIZED (
     SELECT d.shard, d.workspace, d.place, d.lease

@@ -10,7 +10,7 @@
 -- was locked may be newer, and its due name an event that is not seen. The order
 -- is that of time, but in a stream that of versions, also if the clock went back.
 --
--- A follow row is found again by its place, as in tasks.take. One that was changed
+-- A follow row is found again by its place, as in entities.resume. One that was changed
 -- a moment ago is not found, and keeps its watermark; what the feed has of the
 -- stream counts.
 -- $1 shard, $2 workspace, $3 limit of streams, $4 limit of events

@@ -3,7 +3,7 @@
 -- counts as delivered, unless reactions.deliver says less. What others
 -- are taking is skipped. Streams on which a holder has crashed come first, the largest groups
 -- before the others; a holder gets so many of them that it has no more in hand than the
--- group of any of them allows. Rows are found again by their place. Who knows another
+-- group of any of them allows. Rows are found again by their place, as in entities.resume. Who knows another
 -- definition of a reaction than the one registered takes nothing of it.
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,

@@ -20,10 +20,6 @@ SELECT q.n - 1, min(w.wait)::bigint
                        WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND f.crash_group > 0
                          AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
                        LIMIT 1))
-       WHEN 'task' THEN
-            (SELECT 0 FROM {schema}.task k
-              WHERE k.shard = t.shard::smallint AND k.queue = q.item ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= c.now
-              ORDER BY k.due_at LIMIT 1)
        WHEN 'operation' THEN
             (SELECT 0 FROM {schema}.entity e
               WHERE e.shard = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
@@ -41,8 +37,6 @@ SELECT q.n - 1, min(w.wait)::bigint
             (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.due_at <= c.now ORDER BY b.due_at LIMIT 1)
        WHEN 'cleaning' THEN
             (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
-       WHEN 'held task' THEN
-            (SELECT greatest(ceil(extract(epoch FROM k.until - c.now) * 1000), 0) FROM {schema}.task k WHERE k.shard = t.shard::smallint AND k.holder IS NOT NULL AND k.until <= c.soon ORDER BY k.until LIMIT 1)
        WHEN 'held reaction' THEN
             (SELECT greatest(ceil(extract(epoch FROM f.until - c.now) * 1000), 0) FROM {schema}.follow f WHERE f.shard = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
        WHEN 'held stream' THEN

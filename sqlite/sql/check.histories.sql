@@ -1,4 +1,4 @@
--- Finds the history of an entity, a scope, a task or a batch that is not there, a page of
+-- Finds the history of an entity, a scope or a batch that is not there, a page of
 -- histories at a time, and answers the last of the page too. A deleted scope is
 -- there for a day, as a tombstone; then its history may be all there is. A history's name is a kind of thing, a name without
 -- a slash, and the rest.
@@ -10,11 +10,6 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, '', -1, j.events, j.last
                    SELECT 1 FROM holdfast_entity AS x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace
                       AND x.lifecycle = substr(c.rest, 1, instr(c.rest, '/') - 1)
-                      AND x.id = substr(c.rest, instr(c.rest, '/') + 1))
-               WHEN '$task' THEN NOT EXISTS (
-                   SELECT 1 FROM holdfast_task AS x
-                    WHERE x.shard = c.shard AND x.workspace = c.workspace
-                      AND x.queue = substr(c.rest, 1, instr(c.rest, '/') - 1)
                       AND x.id = substr(c.rest, instr(c.rest, '/') + 1))
                WHEN '$batch' THEN NOT EXISTS (
                    SELECT 1 FROM holdfast_batch AS x
@@ -29,7 +24,7 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, '', -1, j.events, j.last
                        substr(h.stream, instr(h.stream, '/') + 1) AS rest
                   FROM holdfast_history AS h
                  WHERE (h.shard, h.workspace, h.stream) > (?1, ?2, ?3)
-                   AND (substr(h.stream, 1, 8) = '$entity/' OR substr(h.stream, 1, 7) = '$scope/' OR substr(h.stream, 1, 6) = '$task/'
+                   AND (substr(h.stream, 1, 8) = '$entity/' OR substr(h.stream, 1, 7) = '$scope/'
                         OR substr(h.stream, 1, 7) = '$batch/')
                  GROUP BY h.shard, h.workspace, h.stream
                  ORDER BY h.shard, h.workspace, h.stream

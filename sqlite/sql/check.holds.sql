@@ -1,11 +1,8 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces: of tasks, of entities, of reactions, of items, of steps, and of streams that were being closed.
+-- workspaces: of entities, of reactions, of items, of steps, and of streams that were being closed.
 -- ?3 how long ago, in ms
 -- do
 SELECT (SELECT count(*)
-          FROM holdfast_task AS k
-         WHERE k.holder IS NOT NULL AND k.until <= {now} - ?3)
-     + (SELECT count(*)
           FROM holdfast_entity AS e
          WHERE e.holder IS NOT NULL AND e.until <= {now} - ?3)
      + (SELECT count(*)

@@ -6,9 +6,6 @@
 -- do
 SELECT w.need, min(w.wait)
   FROM (SELECT q.key AS need, CASE q.value ->> 0
-           WHEN 'held task' THEN (
-                SELECT max(k.until - {now}, 0) FROM holdfast_task AS k INDEXED BY holdfast_task_held
-                 WHERE k.shard = t.value AND k.holder IS NOT NULL AND k.until <= {now} + ?5 ORDER BY k.until LIMIT 1)
            WHEN 'held reaction' THEN (
                 SELECT max(f.until - {now}, 0) FROM holdfast_follow AS f INDEXED BY holdfast_follow_held
                  WHERE f.shard = t.value AND f.holder IS NOT NULL AND f.until <= {now} + ?5 ORDER BY f.until LIMIT 1)
@@ -31,9 +28,6 @@ SELECT w.need, min(w.wait)
        WHEN 'reaction' THEN EXISTS (
             SELECT 1 FROM holdfast_follow AS f INDEXED BY holdfast_follow_ready
              WHERE f.shard = t.value AND f.reaction = q.value ->> 1 AND f.holder IS NULL AND f.blocked = 0 AND f.due > f.watermark AND f.due_at <= {now})
-       WHEN 'task' THEN EXISTS (
-            SELECT 1 FROM holdfast_task AS k INDEXED BY holdfast_task_due
-             WHERE k.shard = t.value AND k.queue = q.value ->> 1 AND k.state = 'due' AND k.holder IS NULL AND k.due_at <= {now})
        WHEN 'operation' THEN EXISTS (
             SELECT 1 FROM holdfast_entity AS e INDEXED BY holdfast_entity_due
              WHERE e.shard = t.value AND coalesce(e.queue, 'l:' || e.lifecycle) = q.value ->> 1 AND e.phase = 'due' AND e.due_at <= {now})

@@ -1,5 +1,5 @@
 -- Streams of a worker that crashed are retaken as a group; a reset waits for the end of a lease.
--- min_reader: 12
+-- min_reader: 14
 
 -- crash_group is how many streams with one, this one included, one holder may have in hand at once after a crash: as many
 -- as the holder had that crashed, and half after each further crash. 0: nobody has crashed.
