@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -218,7 +219,8 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 			continue
 		}
 		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
-			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)})
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
+			ResetRequested: x.ResetRequested})
 	}
 	return listed(c, all, next), nil
 }
@@ -254,6 +256,9 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	var taken []*reactions.Lease
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
+			return false, err
+		}
+		if _, err = c.api.engine.Due(c.ctx(), wake.Need{Kind: wake.HeldReaction}); err != nil {
 			return false, err
 		}
 		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
@@ -406,8 +411,8 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	until, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
-	return wire.Renewed{Until: wire.At(until)}, err
+	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
+	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 }
 
 type repairIn struct {
@@ -442,7 +447,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	}
 	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
-	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held)}, err
+	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held), Pending: streamsOf(done.Pending)}, err
 }
 
 func streamsOf(all []stream.Position) []string {

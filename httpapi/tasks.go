@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/batch"
@@ -17,6 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -47,6 +50,12 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if b.LeaseMs != 0 {
 		lease = span(b.LeaseMs)
 	}
+	if err := strict.Text("worker", b.Worker, events.MaxName); err != nil {
+		return wire.Tasks{}, err
+	}
+	if err := entities.CheckLease(lease); err != nil {
+		return wire.Tasks{}, err
+	}
 	wait := 20 * time.Second
 	if b.WaitMs != nil {
 		wait = span(*b.WaitMs)
@@ -68,14 +77,28 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	for _, name := range b.Handlers {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
 	}
+	takes := []struct {
+		take func(*wire.Tasks, wire.ClaimTasks, time.Duration) error
+		held string
+		due  []wake.Need // nil: it looks itself
+	}{
+		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, b.Handlers)...)},
+		{c.takeEvents, wake.HeldReaction, nil},
+		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, b.Handlers...)},
+		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, b.Handlers...)},
+	}
+	var needs []wake.Need
+	for _, t := range takes {
+		needs = append(append(needs, wake.Need{Kind: t.held}), t.due...)
+	}
 	err = c.await(wait, topics, func() (bool, error) {
+		due, err := c.api.engine.Due(c.ctx(), needs...)
 		// Each kind is first in its turn, so that none starves behind the others.
-		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
 		first := int(c.api.turns.Add(1) % int64(len(takes)))
-		var err error
 		for i := range takes {
-			if err == nil && len(out.Tasks) < b.Limit {
-				err = takes[(first+i)%len(takes)](&out, b, lease)
+			t := takes[(first+i)%len(takes)]
+			if err == nil && len(out.Tasks) < b.Limit && (t.due == nil || slices.ContainsFunc(t.due, func(n wake.Need) bool { return due[n] })) {
+				err = t.take(&out, b, lease)
 			}
 		}
 		if len(out.Tasks) > 0 { // they are held: who asked is to know
@@ -293,14 +316,14 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 		if err := entities.CheckLease(lease); err != nil {
 			return wire.Renewed{}, err
 		}
-		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
+		r, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
 			h, err := handlers.Get(c.ctx(), c.api.engine, handler)
 			if fault.CodeOf(err) == fault.NotFound {
 				err = nil // it was taken away meanwhile
 			}
 			return cmp.Or(h.Timeout, hold.Timeout), err
 		})
-		return wire.Renewed{Until: wire.At(until)}, err
+		return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 	}
 	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
 	return wire.Renewed{Until: wire.At(until)}, err

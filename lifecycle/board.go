@@ -64,7 +64,8 @@ func (b *board) start() {
 	b.once.Do(func() {
 		runs.SocketOf(b.engine).Plug(firer{b})
 		b.engine.Background(b.resume)
-		b.engine.Sweep("lifecycles", b.sweep)
+		b.engine.Leases("operations", b.expire, wake.Need{Kind: wake.HeldOperation})
+		b.engine.Sweep("lifecycles", b.adopt)
 		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) },
 			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(attempts.Kept.Milliseconds(), 10)})
 	})
@@ -223,72 +224,74 @@ func outcomeOf(err error) any {
 	return nil
 }
 
-// sweep frees what crashes left held, and holds what is in a claim status by
-// mistake.
-func (b *board) sweep(ctx context.Context) (freed int, err error) {
+// expire ends the leases of operations that have expired: of all lifecycles where somebody is about to take
+// them, and else of those whose own time to sweep has come.
+func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return 0, err
 	}
-	held := wake.Need{Kind: wake.HeldOperation}
-	there, err := wake.Glance(ctx, b.engine, shards, []wake.Need{held})
-	if err != nil {
-		return 0, err
-	}
-	lapsed := shards
-	if !there[held] { // one question for all lifecycles
-		lapsed = nil
-	}
-	for _, name := range b.dueNow() {
-		n, failed := b.site(name).sweep(ctx, lapsed)
-		if freed, err = freed+n, errors.Join(err, failed); failed == nil {
-			b.mu.Lock()
-			b.swept[name] = clock.Now()
-			b.mu.Unlock()
-		}
-	}
-	n, failed := b.sweepDoor(ctx, shards, lapsed)
-	freed, err = freed+n, errors.Join(err, failed)
+	names := slices.AppendSeq(b.names(), maps.Keys(b.putThrough()))
+	now, swept := clock.Now(), make(map[string]bool)
 	for _, shard := range shards {
-		err = errors.Join(err, b.strays(ctx, shard))
-	}
-	return freed, err
-}
-
-// sweep frees what crashes left of one lifecycle on some shards: one that fails keeps no other from
-// being freed.
-func (s *site) sweep(ctx context.Context, shards []int16) (freed int, err error) {
-	for _, shard := range shards {
-		lapsed, failed := entities.Expired(ctx, s.engine, shard, []string{s.config.Workflow})
+		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
+			s := b.site(l.Lifecycle)
+			if s == nil {
+				if s, failed = b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
+					err = errors.Join(err, failed)
+					continue
+				}
+			}
+			key := l.Workspace + "/" + l.Lifecycle // no workspace has a slash
+			if !asked && !b.isDue(key, s, now) {
+				continue
+			}
+			swept[key] = true
 			yes, failed := s.free(ctx, l)
 			if yes {
 				freed++
 			}
-			err = errors.Join(err, failed)
+			err = errors.Join(err, failed) // one that fails keeps no other from being freed
 		}
 	}
-	_, failed := s.ground.adopt(ctx)
-	return freed, errors.Join(err, failed)
+	b.mu.Lock()
+	for key := range swept {
+		b.swept[key] = now
+	}
+	b.mu.Unlock()
+	return freed, err
 }
 
-// dueNow returns the lifecycles whose own time to sweep has come; those that name
-// none are swept each time.
-func (b *board) dueNow() (due []string) {
+// isDue says whether the time has come to sweep a lifecycle in a workspace, as its config says; one that says
+// nothing is swept each time.
+func (b *board) isDue(key string, s *site, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, ok := b.swept[key]
+	return !ok || s.config.Janitor == nil || now.Sub(last) >= s.config.Janitor.Every
+}
+
+// adopt holds what is in a claim status by mistake, and gives up what no worker came for.
+func (b *board) adopt(ctx context.Context) (adopted int, err error) {
 	for _, name := range b.names() {
-		every := time.Duration(0)
 		s := b.site(name)
-		if j := s.config.Janitor; j != nil {
-			every = j.Every
+		if now := clock.Now(); b.isDue(name, s, now) {
+			n, failed := s.ground.adopt(ctx)
+			adopted, err = adopted+n, errors.Join(err, failed)
+			b.mu.Lock()
+			b.swept[name] = now
+			b.mu.Unlock()
 		}
-		b.mu.Lock()
-		if last, ok := b.swept[name]; !ok || clock.Since(last) >= every {
-			due = append(due, name)
-		}
-		b.mu.Unlock()
 	}
-	return due
+	shards, failed := store.Shards(ctx, b.engine)
+	err = errors.Join(err, failed)
+	for _, shard := range shards {
+		err = errors.Join(err, b.strays(ctx, shard))
+	}
+	given, failed := b.overdue(ctx, shards)
+	return adopted + given, errors.Join(err, failed)
 }
 
 // strays looks through a page of a shard's entities for those that are in a claim

@@ -472,32 +472,27 @@ func (b *board) putThrough() map[string][]string {
 	return all
 }
 
-// sweepDoor frees what crashes left of lifecycles that were put, on the shards where something has
-// lapsed, and what no worker came for, on all.
-func (b *board) sweepDoor(ctx context.Context, shards, lapsed []int16) (freed int, err error) {
+// overdue gives up what no worker came for, of lifecycles that were put.
+func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err error) {
 	names := slices.Sorted(maps.Keys(b.putThrough()))
 	if len(names) == 0 {
 		return 0, nil
 	}
-	each := func(list func(context.Context, store.Doer, int16, []string) ([]entities.Lapsed, error), end func(*site, context.Context, entities.Lapsed) (bool, error), shards []int16) {
-		for _, shard := range shards {
-			found, failed := list(ctx, b.engine, shard, names)
-			err = errors.Join(err, failed)
-			for _, l := range found {
-				ended := false
-				s, failed := b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle)
-				if failed == nil {
-					ended, failed = end(s, ctx, l)
-				}
-				if err = errors.Join(err, failed); ended {
-					freed++
-				}
+	for _, shard := range shards {
+		found, failed := entities.Overdue(ctx, b.engine, shard, names)
+		err = errors.Join(err, failed)
+		for _, l := range found {
+			yes := false
+			s, failed := b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle)
+			if failed == nil {
+				yes, failed = s.giveUp(ctx, l)
+			}
+			if err = errors.Join(err, failed); yes {
+				ended++
 			}
 		}
 	}
-	each(entities.Expired, (*site).free, lapsed)
-	each(entities.Overdue, (*site).giveUp, shards)
-	return freed, err
+	return ended, err
 }
 
 // RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.

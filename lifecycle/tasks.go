@@ -155,10 +155,18 @@ func AfterTask(ctx context.Context, e *holdfast.Engine, x reactions.Task) (Task,
 
 // TaskTopics are what is woken when there is something to do for handlers.
 func TaskTopics(workspace string, names []string) (topics []string) {
-	for _, name := range names {
-		topics = append(topics, entities.QueueTopic(entities.Workers(workspace, name)))
+	for _, queue := range TaskQueues(workspace, names) {
+		topics = append(topics, entities.QueueTopic(queue))
 	}
 	return topics
+}
+
+// TaskQueues are the queues of operations for handlers.
+func TaskQueues(workspace string, names []string) (queues []string) {
+	for _, name := range names {
+		queues = append(queues, entities.Workers(workspace, name))
+	}
+	return queues
 }
 
 // task makes a task of an operation that was taken. An opaque body is an effect begun

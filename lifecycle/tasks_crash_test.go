@@ -106,7 +106,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 			if err := store.Shift(ctx, hf, time.Hour); err != nil {
 				return err
 			}
-			if _, err := b.sweep(ctx); err != nil {
+			if _, err := b.expire(ctx, true); err != nil {
 				return err
 			}
 		case entities.Due:

@@ -52,6 +52,7 @@ var Wide = map[string]string{
 	"reactions.look":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
 	"reactions.expired":    "one janitor frees what was left held in all workspaces on a shard",
+	"reactions.free":       "a holder crashes with what it had in hand in all workspaces on a shard",
 	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",
 	"feed.ready":           "one poll serves the feeds of all workspaces on a shard",
 

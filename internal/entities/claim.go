@@ -36,6 +36,7 @@ const (
 // very row. So no end can miss an effect, and no effect can begin after the end.
 type Claim struct {
 	Phase     Phase
+	Expired   bool // it is held, and the lease has expired; of who looked, or came second
 	Operation string
 	Step      string
 	Requester string
@@ -305,6 +306,9 @@ func scanRow(e *Entity, row store.Row, before ...any) error {
 	err := row.Scan(append(before, &e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt, &phase, &c.Operation, &c.Step, &c.Requester,
 		&c.Revert, &c.Input, &c.Holder, &c.Epoch, &c.Until, &c.ClaimedAt, &c.Begun, &c.Failures, &c.Deaths, &c.Error, &c.Outcome, &c.Manual)...)
 	c.Phase = Phase(phase)
+	if c.Expired = phase == "expired"; c.Expired {
+		c.Phase = Held
+	}
 	for _, t := range []*time.Time{&e.CreatedAt, &e.UpdatedAt, &c.Until, &c.ClaimedAt} {
 		*t = t.UTC()
 	}

@@ -20,7 +20,7 @@ func TestAJanitorThatStalls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			defer clock.Skew(0)
 			fails := true
-			j := &hold.Janitor{Every: every, Log: slog.New(slog.DiscardHandler), Sweeps: []hold.Sweep{{Name: "s", Run: func(context.Context) (int, error) {
+			j := &hold.Janitor{Every: every, Log: slog.New(slog.DiscardHandler), Sweeps: []hold.Sweep{{Name: "s", Run: func(context.Context, bool) (int, error) {
 				if fails {
 					return 0, errors.New("no")
 				}
