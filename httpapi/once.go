@@ -178,7 +178,8 @@ func (c *call) keptUnderHold() (any, error) {
 	return answer, nil
 }
 
-// handOut hands out leases that last so long, in a look that may be repeated until there are some. A
+// handOut hands out leases that last so long, in a look that may be repeated until there are some. Expired
+// leases end first, so that what a dead holder had is handed out, too. A
 // claim that has a key is one transaction with its answer, which is kept while the leases last: whoever
 // repeats it, at once or after a crash of either side, is given the same, under the same epochs; later
 // it is another claim. Where two look at once under one key, one of them takes, and the other is
@@ -187,18 +188,21 @@ func (c *call) keptUnderHold() (any, error) {
 // The leases come first in the transaction and the key last, so that it waits for nobody
 // with the key locked. What is read besides is read by the engine, on another connection:
 // few do that at once, or they would wait for connections that they have themselves.
-func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(holdfast.Doer) (answer T, found bool, err error)) (answer T, found bool, err error) {
-	if c.idempotency == "" {
-		return take(c.api.engine)
-	}
-	if q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency); fault.CodeOf(err) != fault.NotFound {
-		if err == nil {
-			answer, err = replayed[T](c, q)
+func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, found bool, err error)) (answer T, found bool, err error) {
+	if c.idempotency != "" {
+		if q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency); fault.CodeOf(err) != fault.NotFound {
+			if err == nil {
+				answer, err = replayed[T](c, q)
+			}
+			return answer, true, err
 		}
-		return answer, true, err
 	}
-	if some, err := c.due(needs); err != nil || !some { // most looks find nothing, and write nothing
+	due, err := c.api.engine.Due(c.ctx(), needs...)
+	if err != nil || len(due) == 0 { // most looks find nothing, and write nothing
 		return answer, false, err
+	}
+	if c.idempotency == "" {
+		return take(c.api.engine, due)
 	}
 	if err := c.api.claiming.One(c.ctx()); err != nil {
 		return answer, false, err
@@ -207,7 +211,7 @@ func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(h
 	var before *requests.Request
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) (err error) {
 		before = nil
-		if answer, found, err = take(tx); err != nil || !found {
+		if answer, found, err = take(tx, due); err != nil || !found {
 			return err
 		}
 		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: lease, TTL: lease})
@@ -224,16 +228,6 @@ func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(h
 		return answer, true, err
 	}
 	return answer, found && err == nil, err
-}
-
-// due says whether there may be something of some needs.
-func (c *call) due(needs []wake.Need) (bool, error) {
-	at, err := c.api.engine.Place(c.ctx(), store.Read)
-	if err != nil {
-		return false, err
-	}
-	some, err := wake.Glance(c.ctx(), c.api.engine, []int16{at.Shard}, needs)
-	return len(some) > 0, err
 }
 
 // errTwin rolls back what was handed out where a twin of the call was faster.

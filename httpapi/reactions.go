@@ -220,7 +220,8 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 			continue
 		}
 		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths, LostHandOuts: x.LostHandOuts,
-			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)})
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
+			ResetRequested: x.ResetRequested})
 	}
 	return listed(c, all, next), nil
 }
@@ -253,12 +254,13 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	var out wire.Leases
+	out := wire.Leases{Leases: []wire.Lease{}}
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
 			return false, err
 		}
-		out, found, err = handOut(c, lease, []wake.Need{{Kind: wake.Reaction, Name: x.Name}}, func(d holdfast.Doer) (wire.Leases, bool, error) {
+		needs := []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
+		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (wire.Leases, bool, error) {
 			taken, err := reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
 			out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
 			for i, l := range taken {
@@ -269,6 +271,9 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 			}
 			return out, len(taken) > 0, err
 		})
+		if found {
+			out = some
+		}
 		return found, err
 	})
 	return out, err
@@ -408,8 +413,8 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	until, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
-	return wire.Renewed{Until: wire.At(until)}, err
+	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
+	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 }
 
 type repairIn struct {
@@ -444,7 +449,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	}
 	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
-	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held)}, err
+	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held), Pending: streamsOf(done.Pending)}, err
 }
 
 func streamsOf(all []stream.Position) []string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -49,6 +51,12 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if b.LeaseMs != 0 {
 		lease = span(b.LeaseMs)
 	}
+	if err := strict.Text("worker", b.Worker, events.MaxName); err != nil {
+		return wire.Tasks{}, err
+	}
+	if err := entities.CheckLease(lease); err != nil {
+		return wire.Tasks{}, err
+	}
 	wait := 20 * time.Second
 	if b.WaitMs != nil {
 		wait = span(*b.WaitMs)
@@ -64,32 +72,63 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if err != nil {
 		return out, err
 	}
-	needs := []wake.Need{{Kind: wake.HeldOperation}, {Kind: wake.HeldReaction}, {Kind: wake.HeldStep}}
 	for _, x := range served {
 		topics = append(topics, store.MarkTopic(x.Name))
-		needs = append(needs, wake.Need{Kind: wake.Reaction, Name: x.Name})
 	}
 	for _, name := range b.Handlers {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
-		needs = append(needs, wake.Need{Kind: wake.Operation, Name: entities.Workers(c.key.Workspace, name)}, wake.Need{Kind: wake.Batch, Name: name}, wake.Need{Kind: wake.Step, Name: name})
 	}
-	err = c.await(wait, topics, func() (found bool, err error) {
-		out, found, err = handOut(c, lease, needs, func(d holdfast.Doer) (wire.Tasks, bool, error) { return c.takeTasks(d, b, lease) })
+	err = c.await(wait, topics, func() (bool, error) {
+		kinds, err := c.taskKinds(b.Handlers)
+		if err != nil {
+			return false, err
+		}
+		var needs []wake.Need
+		for _, k := range kinds {
+			needs = append(append(needs, wake.Need{Kind: k.held}), k.due...)
+		}
+		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, bool, error) {
+			return c.takeTasks(d, kinds, due, b, lease)
+		})
+		if found {
+			out = some
+		}
 		return found, err
 	})
 	return out, err
 }
 
-// takeTasks takes tasks of all kinds; in a transaction of the first kind that there are any of.
-func (c *call) takeTasks(d holdfast.Doer, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, found bool, err error) {
+// taskKind is a kind of tasks: how they are taken, whose expired leases end first, and what there must be.
+type taskKind struct {
+	take func(holdfast.Doer, *wire.Tasks, wire.ClaimTasks, time.Duration) error
+	held string
+	due  []wake.Need
+}
+
+func (c *call) taskKinds(handlers []string) ([]taskKind, error) {
+	served, err := c.servedBy(handlers)
+	names := make([]string, len(served))
+	for i, x := range served {
+		names[i] = x.Name
+	}
+	return []taskKind{
+		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, handlers)...)},
+		{c.takeEvents, wake.HeldReaction, wake.Needs(wake.Reaction, names...)},
+		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, handlers...)},
+		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, handlers...)},
+	}, err
+}
+
+// takeTasks takes tasks of the kinds of which something is due; in a transaction of the first of them that there are any of.
+func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, found bool, err error) {
 	out.Tasks = []wire.Task{}
 	// Each kind is first in its turn, so that none starves behind the others.
-	takes := []func(holdfast.Doer, *wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
-	first := int(c.api.turns.Add(1) % int64(len(takes)))
+	first := int(c.api.turns.Add(1) % int64(len(kinds)))
 	_, whole := d.(holdfast.Tx)
-	for i := range takes {
-		if err == nil && len(out.Tasks) < b.Limit && !(whole && len(out.Tasks) > 0) {
-			err = takes[(first+i)%len(takes)](d, &out, b, lease)
+	for i := range kinds {
+		k := kinds[(first+i)%len(kinds)]
+		if err == nil && len(out.Tasks) < b.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
+			err = k.take(d, &out, b, lease)
 		}
 	}
 	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
@@ -305,14 +344,14 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 		if err := entities.CheckLease(lease); err != nil {
 			return wire.Renewed{}, err
 		}
-		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
+		r, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
 			h, err := handlers.Get(c.ctx(), c.api.engine, handler)
 			if fault.CodeOf(err) == fault.NotFound {
 				err = nil // it was taken away meanwhile
 			}
 			return cmp.Or(h.Timeout, hold.Timeout), err
 		})
-		return wire.Renewed{Until: wire.At(until)}, err
+		return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 	}
 	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
 	return wire.Renewed{Until: wire.At(until)}, err

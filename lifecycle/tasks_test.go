@@ -38,15 +38,9 @@ func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 	onBoth(t, func(t *testing.T, db string) {
 		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
-		for name, s := range map[string]string{"Do": safety, "May": "transactional"} {
-			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: s, OnUnknown: unknown})
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		y := &yard{t: t, ctx: ctx, e: e}
+		y.declare(unknown, safety, "Do")
+		y.declare(unknown, "transactional", "May")
 		if _, err := lifecycle.PutConfig(ctx, e, "job", []byte(jobs), false); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +51,31 @@ func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 		if _, err := l.CreateAt(ctx, e, "j", "", []byte(`{"a":1,"b":2}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		f(&yard{t, ctx, e, l})
+		y.l = l
+		f(y)
+	})
+}
+
+// workers declares handlers of workers, which wait for a person where an outcome is unknown.
+func (y *yard) workers(safety string, names ...string) {
+	y.t.Helper()
+	y.declare("hold", safety, names...)
+}
+
+func (y *yard) declare(unknown, safety string, names ...string) {
+	y.t.Helper()
+	if err := declareWorkers(y.ctx, y.e, unknown, safety, names...); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety string, names ...string) error {
+	return e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
+		for _, name := range names {
+			_, failed := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
+			err = errors.Join(err, failed)
+		}
+		return err
 	})
 }
 

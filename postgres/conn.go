@@ -60,11 +60,13 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := c.store.run(ctx, c.tx, cmd)
-	if err == nil && c.joined {
-		err = c.store.notify(ctx, c.tx, cmd.Wakes())
-	}
-	return mapError(err)
+	return mapError(c.store.call(ctx, c.tx.Conn(), func(ctx context.Context) error {
+		err := c.store.run(ctx, c.tx, cmd)
+		if err == nil && c.joined {
+			err = c.store.notify(ctx, c.tx, cmd.Wakes())
+		}
+		return err
+	}))
 }
 
 // Exposed says whether the user has had the transaction in their own hands.

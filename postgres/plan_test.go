@@ -75,7 +75,7 @@ var planned = []struct{ name, types, args string }{
 	{"scopes.old", "smallint, text, bigint", `0, '', 100`},
 	{"scopes.expire", "smallint[], text[], uuid[], text[], text[], bigint[], bigint[], text[]", one + `, '{user}', '{u7}', '{3}', '{0}', '{NULL}'`},
 	{"scopes.forget", "smallint[], text[], uuid[], text[], text[]", one + `, '{user}', '{u57}'`},
-	{"wake.glance", "smallint, text, text, text", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["live batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"]]'`},
+	{"wake.glance", "smallint, text, text, text, bigint", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"]]', 2000`},
 	{"batches.cleaned", "smallint[], text[], uuid[], text[], text[]", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
 }
 

@@ -218,6 +218,11 @@ type Resolve struct {
 	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"How the operation ends; without one it is resumed."`
 }
 
+// Withdraw says why an operation is withdrawn.
+type Withdraw struct {
+	Reason string `json:"reason,omitempty"`
+}
+
 // KnownEffect is whether an effect happened.
 type KnownEffect struct {
 	Name     string          `json:"name"`

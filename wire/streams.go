@@ -177,6 +177,7 @@ type RepairFilter struct {
 type Repaired struct {
 	Streams []string `json:"streams"`
 	Held    []string `json:"held"`
+	Pending []string `json:"pending" doc:"Those that are reset when the lease of who works on them ends; renew then tells cancelRequested, and extends it no more."`
 }
 
 // Position is where a reaction stands on a stream.
@@ -193,4 +194,6 @@ type Position struct {
 	LeasedBy     string `json:"leasedBy"`
 	LeasedUntil  *Time  `json:"leasedUntil"`
 	NotBefore    *Time  `json:"notBefore"`
+	// ResetRequested says that it is reset when the lease ends.
+	ResetRequested bool `json:"resetRequested" doc:"It is reset when the lease ends."`
 }

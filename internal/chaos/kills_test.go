@@ -40,7 +40,7 @@ func TestTheServerIsKilledWhileWorkersClaim(t *testing.T) {
 }
 
 func kills(t *testing.T, binary, db string) {
-	r := newRig(t, binary, db, 1)
+	r := newRig(t, binary, db, 1, "500ms")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	admin, err := newCaller(r.urls, r.key)

@@ -38,8 +38,8 @@ var glimpses = []struct {
 	{wake.Need{Kind: wake.HeldStream}, "stream", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldOperation}, "entity", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldStep}, "step", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.LiveBatch}, "batch", "status='RUNNING' running=1", "status='RUNNING'"},
-	{wake.Need{Kind: wake.LiveBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
+	{wake.Need{Kind: wake.HeldItem}, "item", "workspace='w' batch='b' holder='h' until=PAST", "workspace='w' batch='b' holder='h' until=FUTURE"},
+	{wake.Need{Kind: wake.PausedBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
 	{wake.Need{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
 	{wake.Need{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
 	{wake.Need{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
@@ -95,6 +95,9 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		t.Errorf("in an empty database there is %v", due)
 	}
 	for _, g := range glimpses {
+		if g.need.Kind == wake.HeldItem { // it is looked for in its batch
+			r.insert(t, "batch", "shard=1 workspace='w' id='b' status='RUNNING' running=1 parallel=1")
+		}
 		r.insert(t, g.table, "shard=1 "+g.seen)
 		if due := see(0, 1); !due[g.need] {
 			t.Errorf("%v is not seen in %s: %s", g.need, g.table, g.seen)

@@ -3,6 +3,7 @@ package wake
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -18,6 +19,9 @@ const beat = 2 * time.Second
 // that nobody woke them for: of another process on SQLite, of a node that died, or
 // that has become due by the passing of time.
 //
+// It also has the leases ended that expire, at the moment when they do: those who could take what
+// was held are not told by anybody that its holder is dead.
+//
 // Without it each poller asks by itself, and a node with a dozen of them that has
 // nothing to do asks eight times a second. Longer pauses would make timers late.
 type Pulse struct {
@@ -25,21 +29,41 @@ type Pulse struct {
 	Doer   store.Doer
 	Shards func(context.Context) ([]int16, error)
 	Log    *slog.Logger
+	// Leases are the kinds of leases whose end it watches, and Expire ends those of a kind that have expired.
+	Leases []Need
+	Expire func(context.Context, map[Need]bool)
 }
 
 // Run glances until ctx ends.
 func (p *Pulse) Run(ctx context.Context) {
 	p.Hub.beats(true)
 	defer p.Hub.beats(false)
-	for clock.Wait(ctx, clock.Jitter(beat)) == nil {
-		p.glance(ctx)
+	for next := time.Duration(0); clock.Wait(ctx, pauseUntil(next)) == nil; {
+		next = p.glance(ctx)
 	}
 }
 
-func (p *Pulse) glance(ctx context.Context) {
+// pauseUntil is the pause before the next glance: when a lease expires, if that is sooner than the next beat.
+// Where many leases are short, and renewed, it does not ask for each.
+func pauseUntil(expiry time.Duration) time.Duration {
+	pause := clock.Jitter(beat)
+	if expiry > 0 {
+		pause = min(pause, max(expiry, soonest))
+	}
+	return pause
+}
+
+// soonest is the shortest pause between two glances.
+const soonest = 200 * time.Millisecond
+
+// glance returns after how long the next lease expires, if that is soon.
+func (p *Pulse) glance(ctx context.Context) (next time.Duration) {
 	resting := p.Hub.rests()
-	var needs []Need
+	needs := slices.Clone(p.Leases)
 	known := make(map[Need]bool)
+	for _, n := range needs {
+		known[n] = true
+	}
 	by := make(map[*rest][]Need)
 	for _, r := range resting {
 		by[r] = r.needs()
@@ -51,16 +75,19 @@ func (p *Pulse) glance(ctx context.Context) {
 		}
 	}
 	if len(needs) == 0 {
-		return
+		return 0
 	}
 	shards, err := p.Shards(ctx)
 	due := known
 	if err == nil {
-		due, err = Glance(ctx, p.Doer, shards, needs)
+		due, next, err = glance(ctx, p.Doer, shards, needs)
 	}
 	if err != nil { // whoever rests finds out, and tells
 		p.Log.Debug("a glance failed", "error", err)
 		due = known
+	}
+	if err == nil && p.Expire != nil {
+		p.Expire(ctx, due)
 	}
 	for r, needs := range by {
 		for _, n := range needs {
@@ -70,6 +97,7 @@ func (p *Pulse) glance(ctx context.Context) {
 			}
 		}
 	}
+	return next
 }
 
 // rest is a poller that has come to rest, and leaves the looking to the pulse.

@@ -26,7 +26,7 @@ UPDATE {schema}.entity e
    SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, quiet = $6::bigint = 1, due_at = {now}, until = {now} + due.lease * interval '1 ms'
   FROM due
  WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
-RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
+RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.plan::text, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
           coalesce(e.updated_at, 'epoch'), coalesce(e.phase, 'free'), coalesce(e.operation, ''),
           coalesce(e.step, ''), coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input::text, ''),
           coalesce(e.holder, ''), coalesce(e.epoch, 0), coalesce(e.until, 'epoch'), coalesce(e.claimed_at, 'epoch'),

@@ -29,7 +29,7 @@ UPDATE holdfast_entity AS e
        until = {now} + (SELECT q.value ->> 1 FROM json_each(?3) AS q WHERE q.value ->> 0 = coalesce(e.queue, 'l:' || e.lifecycle))
  WHERE e.shard = ?1 AND (e.workspace, e.lifecycle, e.id) IN (SELECT due.workspace, due.lifecycle, due.id FROM due)
    AND e.phase = 'due'
-RETURNING workspace, lifecycle, id, coalesce(stage, ''), coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),
+RETURNING workspace, lifecycle, id, coalesce(stage, ''), coalesce(plan, ''), coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),
           coalesce(updated_at, 0), coalesce(phase, 'free'), coalesce(operation, ''), coalesce(step, ''),
           coalesce(requester, ''), coalesce(revert, ''), coalesce(input, ''), coalesce(holder, ''),
           coalesce(epoch, 0), coalesce(until, 0), coalesce(claimed_at, 0), coalesce(begun, 0), coalesce(failures, 0),

@@ -1,5 +1,5 @@
 -- A hand-out that nobody was heard of again is no death.
--- min_reader: 14
+-- min_reader: 15
 
 -- quiet says that the lease was handed out to somebody elsewhere who was not heard of yet. lost counts the hand-outs
 -- in a row of which nobody was: what they were of is handed out again after a pause, and fails by none of them.
