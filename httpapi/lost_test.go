@@ -197,6 +197,23 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
+// Verifies that an operation that is withdrawn leaves no lost hand-outs to the next of its entity.
+func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.fourKinds()
+		task := d.claimFour(4)["action"]
+		d.lapse()
+		if n := d.lostHandOuts()["action"]; n != 1 {
+			t.Fatalf("%d hand-outs were lost, want 1", n)
+		}
+		d.want(d.ask("POST", "operations/"+task.IdempotencyKey+"/withdraw", wire.Withdraw{}, nil), 200, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
+		if n := d.lostHandOuts()["action"]; n != 0 {
+			t.Errorf("the next operation has %d lost hand-outs", n)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
 // keyed claims under a key, without waiting.
 func (d *door) keyed(key string) (all []wire.Task, again bool) {
 	d.t.Helper()
