@@ -33,7 +33,7 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do", "Item"}, WaitMs: &none}, &got), 200, "")
 			for _, x := range got.Tasks {
 				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
-				if x.Kind == "action" { // without an effect the entity goes back, and there is no task any more
+				if x.Kind == "action" {                                                                 // without an effect the entity goes back, and there is no task any more
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e"}, nil), 200, "")
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e", Result: []byte(`1`)}, nil), 200, "")
 				}
