@@ -32,7 +32,8 @@ import (
 // locks would stay until idle_in_transaction_session_timeout.
 //
 // A transaction as a whole has no deadline, nor have a user's own statements in
-// it: those have the context that the user gives them.
+// it: those have the context that the user gives them. Nor has what runs in a joined
+// transaction: the session is the user's, with a lock_timeout of theirs or none.
 //
 // Rejected: a deadline on each read of the socket (a statement of the user's may
 // take as long as it likes); asking pg_stat_activity whether the statement still
