@@ -75,3 +75,85 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 		t.Errorf("%d swept", runs)
 	}
 }
+
+var heldItem = wake.Need{Kind: wake.HeldItem}
+
+// TestWhoSweepsOneKindSweepsNoOther verifies that one who asks for leases of one kind sweeps those also where another has
+// begun to sweep leases of another kind since it looked.
+func TestWhoSweepsOneKindSweepsNoOther(t *testing.T) {
+	runs := make(map[string]int)
+	sweep := func(name string, n wake.Need) Sweep {
+		return Sweep{Name: name, Needs: []wake.Need{n}, Run: func(context.Context, bool) (int, error) { runs[name]++; return 1, nil }}
+	}
+	var glanced sync.WaitGroup
+	glanced.Add(2)
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{sweep("steps", heldStep), sweep("items", heldItem)},
+		Glance: func(_ context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+			glanced.Done()
+			glanced.Wait()
+			return map[wake.Need]bool{needs[0]: true}, nil
+		}}
+	var all sync.WaitGroup
+	for _, n := range []wake.Need{heldStep, heldItem} {
+		all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{n}) })
+	}
+	all.Wait()
+	if runs["steps"] != 1 || runs["items"] != 1 {
+		t.Errorf("swept %v", runs)
+	}
+}
+
+// TestASweepThatWasBrokenOffIsNone verifies that one who waits for the sweep of another sweeps itself where that failed.
+func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
+	runs := 0
+	var glanced, all sync.WaitGroup
+	glanced.Add(2)
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(context.Context, bool) (int, error) {
+		if runs++; runs == 1 {
+			return 0, context.Canceled
+		}
+		return 1, nil
+	}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+		glanced.Done()
+		glanced.Wait()
+		return map[wake.Need]bool{heldStep: true}, nil
+	}}
+	for range 2 {
+		all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{heldStep}) })
+	}
+	all.Wait()
+	if runs != 2 {
+		t.Errorf("%d swept", runs)
+	}
+}
+
+// TestASweepThatHangsHoldsNobodyUp verifies that one who asks while the sweep of another hangs waits no longer than its
+// context, and that a sweep whose own code asks does not wait for itself.
+func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
+	hangs, release := make(chan struct{}), make(chan struct{})
+	var j *Janitor
+	j = &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(ctx context.Context, _ bool) (int, error) {
+		if _, err := j.Due(ctx, []wake.Need{heldStep}); err != nil {
+			t.Error(err)
+		}
+		close(hangs)
+		<-release
+		return 1, nil
+	}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+		return map[wake.Need]bool{heldStep: true}, nil
+	}}
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{heldStep}) })
+	defer all.Wait()
+	defer close(release)
+	select {
+	case <-hangs:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for itself")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := j.Due(ctx, []wake.Need{heldStep}); err == nil {
+		t.Error("it did not wait")
+	}
+}
