@@ -10,9 +10,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -340,5 +342,33 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 		if p := positionOf(t, hf, "r", "s"); p.Watermark != -1 || p.Generation != 1 || p.ResetRequested {
 			t.Errorf("it stands at %+v", p)
 		}
+	})
+}
+
+// TestASweepThatHangsStopsNoPulse verifies that work which nobody tells of is found while a sweep of expired leases, of which
+// code of the user's is part, does not come back.
+func TestASweepThatHangsStopsNoPulse(t *testing.T) {
+	testlevel.Long(t)
+	onBoth(t, func(t *testing.T, db string) {
+		react := stream.React("r", stream.Select{Streams: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
+		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, react)
+		hangs, release := make(chan struct{}), make(chan struct{})
+		hf.Leases("hangs", func(context.Context, bool) (int, error) {
+			close(hangs)
+			<-release
+			return 0, nil
+		}, wake.Need{Kind: wake.HeldReaction})
+		emit(t, hf, "s", "a")
+		one(t, hf, "r")
+		other := openNode(t, databaseAt(db), holdfast.Config{})
+		hf.start(t)
+		t.Cleanup(func() { close(release) })       // before the stop, which waits for it
+		_ = clock.Wait(t.Context(), 5*time.Second) // until its poller rests
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		<-hangs
+		standsSo(t, hf, "r", "s", "is done", handled(0))
+		_ = clock.Wait(t.Context(), 6*time.Second) // until it rests again
+		emit(t, other, "s2", "a")
+		standsSo(t, hf, "r", "s2", "is done", handled(0))
 	})
 }
