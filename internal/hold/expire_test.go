@@ -2,9 +2,11 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -156,4 +158,34 @@ func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 	if _, err := j.Due(ctx, []wake.Need{heldStep}); err == nil {
 		t.Error("it did not wait")
 	}
+}
+
+// TestWhoAskLeaveASweepAloneThatFreesNothing verifies that a lease which cannot be ended is not tried by each who asks.
+func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		frees, runs := 0, 0
+		j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(context.Context, bool) (int, error) {
+			runs++
+			return frees, errors.New("no")
+		}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+			return map[wake.Need]bool{heldStep: true}, nil
+		}}
+		asked := func() int {
+			runs = 0
+			for range 1000 { // a hundred who look each second, for ten
+				if _, err := j.Due(t.Context(), []wake.Need{heldStep}); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			return runs
+		}
+		if n := asked(); n < 20 || n > 40 {
+			t.Errorf("what cannot be freed is swept %d times in 10 s", n)
+		}
+		frees = 1
+		if n := asked(); n < 950 {
+			t.Errorf("what is freed is swept %d times", n)
+		}
+	})
 }

@@ -179,7 +179,15 @@ func (j *Janitor) Due(ctx context.Context, needs []wake.Need) (map[wake.Need]boo
 type sweeping struct{}
 
 // turns are how often a sweep was begun because somebody asked, and which of these was the last that was finished.
-type turns struct{ begun, finished int }
+// barren is of those that freed nothing, one after the other.
+type turns struct {
+	begun, finished int
+	barren          stuck
+}
+
+// longestBarren is how long those who ask leave a sweep alone at the most that freed nothing again and again: else each of
+// many who wait for work would try to end a lease that cannot be ended whenever it looks.
+const longestBarren = 500 * time.Millisecond
 
 // turns are those of all sweeps, as they are now.
 func (j *Janitor) turns() map[string]turns {
@@ -195,19 +203,31 @@ func (j *Janitor) turns() map[string]turns {
 func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
 	j.mu.Lock()
 	now := j.begun[s.Name]
-	if now.finished > since.begun {
+	if now.finished > since.begun || clock.OfMachine().Sub(now.barren.since) < now.barren.pause {
 		j.mu.Unlock()
 		return
 	}
 	now.begun++
 	j.begun[s.Name] = now
 	j.mu.Unlock()
-	if _, healthy := j.sweep(ctx, s, true); healthy && ctx.Err() == nil {
-		now.finished = now.begun
-		j.mu.Lock()
-		j.begun[s.Name] = now
-		j.mu.Unlock()
+	freed, healthy := j.sweep(ctx, s, true)
+	if ctx.Err() != nil {
+		return
 	}
+	if healthy {
+		now.finished = now.begun
+	}
+	switch {
+	case freed > 0:
+		now.barren = stuck{}
+	case now.barren.since.IsZero(): // once tells nothing: another node has freed it, perhaps
+		now.barren.since = clock.OfMachine()
+	default:
+		now.barren = stuck{clock.OfMachine(), min(2*now.barren.pause+time.Millisecond, longestBarren)}
+	}
+	j.mu.Lock()
+	j.begun[s.Name] = now
+	j.mu.Unlock()
 }
 
 // glance says which sweeps there is something for: all, where it is not known.
