@@ -135,7 +135,8 @@ func (d *crashDriver) count(w *crashWorker) []crash.Point {
 func waitedOnce(points []crash.Point) []crash.Point {
 	points = slices.Clone(points)
 	for i := 0; i+4 <= len(points); {
-		if points[i].Name == "do reactions.await" && slices.Equal(points[i:i+2], points[i+2:i+4]) {
+		waits := points[i].Name == "do reactions.await" || points[i].Name == "do lifecycles.underway"
+		if waits && slices.Equal(points[i:i+2], points[i+2:i+4]) {
 			points = slices.Delete(points, i+2, i+4)
 		} else {
 			i++

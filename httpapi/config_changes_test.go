@@ -34,7 +34,7 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 		}
 		m.now = m.invent(thing{})
 		d.want(d.ask("PUT", "lifecycles/thing", m.now.text(), nil), 201, "")
-		changes := testlevel.Pick(25, 600, 600)
+		changes := testlevel.Pick(40, 600, 600)
 		for i := range changes {
 			for range 1 + m.r.IntN(5) {
 				m.act(true)
@@ -160,7 +160,7 @@ func (m *mill) change() {
 	for _, o := range l.Items {
 		m.met[o.State]++
 	}
-	answers := make(chan *http.Response)
+	answers := make(chan *http.Response, 1)
 	go func() { answers <- m.ask("PUT", "lifecycles/thing", next.text(), nil) }()
 	var answer *http.Response
 	if m.r.IntN(3) == 0 {
@@ -414,7 +414,7 @@ func (m *mill) drain() {
 	m.t.Helper()
 	m.check()
 	for tries := 0; len(m.open()) > 0; tries++ {
-		if tries > 1000 {
+		if tries > 500 {
 			m.t.Fatalf("these do not come to their end: %+v", m.open())
 		}
 		if !m.person() {

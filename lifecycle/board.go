@@ -340,7 +340,8 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 	return err
 }
 
-// adoptOne holds an entity that is in a claim status by mistake.
+// adoptOne holds an entity that is in a claim status by mistake, unless the config in force has it for
+// another: this node may be of before, and who stands there is where it should be.
 func (s *site) adoptOne(ctx context.Context, d holdfast.Doer, at store.Place, id, status string) error {
 	for _, c := range s.config.Claims() {
 		if c.Into != status {
@@ -350,6 +351,9 @@ func (s *site) adoptOne(ctx context.Context, d holdfast.Doer, at store.Place, id
 		if yes {
 			s.engine.Log().Warn("an entity is in a claim status although nobody claimed it: it is put back later", "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())
+		}
+		if fault.CodeOf(err) == fault.Concurrency {
+			return nil
 		}
 		return err
 	}

@@ -41,8 +41,13 @@ func (s *site) planned(ctx context.Context, p *entities.Plan, key, requester, re
 		now = new(lifecycles.Step)
 	}
 	s, err = s.knowing(ctx, map[string]string{"action": p.Action, "validation": p.Validation})
+	validation := s.standing(p.Validation, now.Validation, requester)
+	h := s.handlers[p.Validation]
+	if name, _ := now.Validation.For(requester); now.Key != "" && name == "" && (h == nil || h.missing) { // it is gone, and the step goes without
+		validation = lifecycles.Per[string]{}
+	}
 	step := &lifecycles.Step{Key: key, Status: []string{revert}, Timeout: time.Duration(p.Timeout) * time.Millisecond, Success: each(p.Success), Failed: each(p.Failed),
-		AfterEffect: each(p.After), Action: s.standing(p.Action, now.Action, requester), Validation: s.standing(p.Validation, now.Validation, requester)}
+		AfterEffect: each(p.After), Action: s.standing(p.Action, now.Action, requester), Validation: validation}
 	if p.Into != revert {
 		step.Claim = lifecycles.Per[lifecycles.Claim]{All: &lifecycles.Claim{Into: p.Into, Revert: revert}}
 	}

@@ -80,7 +80,7 @@ var (
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
 		func(a putArgs, args *store.Args) { args.Text(a.name); args.Int(a.expected) },
 		func(r *int64, row store.Row) error { return row.Scan(r) })
-	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read}, nil,
+	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read, Slow: true}, nil,
 		func(a strandArgs, args *store.Args) {
 			for _, t := range []string{a.lifecycle, a.statuses, a.claims, a.flipped} {
 				args.Text(t)

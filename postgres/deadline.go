@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // # A connection that dies silently
@@ -26,11 +28,12 @@ import (
 // A read is then asked again on another connection. A write, or COMMIT, has an
 // unknown outcome and is resolved like any other ([store.Port]). What the server
 // still has of a broken connection, a statement that runs or a transaction that
-// waits for its next one, is terminated through another connection: otherwise its
+// waits for its next one, is terminated through a new connection: otherwise its
 // locks would stay until idle_in_transaction_session_timeout.
 //
 // A transaction as a whole has no deadline, nor have a user's own statements in
-// it: those have the context that the user gives them.
+// it: those have the context that the user gives them. Nor has what runs in a joined
+// transaction: the session is the user's, with a lock_timeout of theirs or none.
 //
 // Rejected: a deadline on each read of the socket (a statement of the user's may
 // take as long as it likes); asking pg_stat_activity whether the statement still
@@ -90,14 +93,57 @@ func (s *Store) terminate(pid uint32, age time.Duration) {
 	if s.pooled {
 		return
 	}
-	s.endings.Go(func() {
-		err := s.bounded(context.Background(), s.callTimeout, func(ctx context.Context) error {
-			_, err := s.vital.Exec(ctx, `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a
-				WHERE a.pid = $1 AND a.usename = current_user AND a.backend_start < clock_timestamp() - $2::interval`, int32(pid), age)
-			return err
-		})
-		if err != nil {
-			s.log.Warn("the server's side of a dropped connection was not ended: its locks stay for up to idle_in_transaction_session_timeout", "error", err)
+	s.orphans.Lock()
+	defer s.orphans.Unlock()
+	s.orphans.all = append(s.orphans.all, orphan{int32(pid), clock.Now().Add(-age)})
+	if len(s.orphans.all) == 1 {
+		s.endings.Go(s.terminateAll)
+	}
+}
+
+// orphan is a session of the server's whose client is gone.
+type orphan struct {
+	pid   int32
+	since time.Time // it was there then
+}
+
+// terminateAll ends the orphans that there are, through a connection of its own:
+// those of the pools may be dead too.
+func (s *Store) terminateAll() {
+	for tries := 1; ; tries++ {
+		s.orphans.Lock()
+		all := slices.Clone(s.orphans.all)
+		s.orphans.Unlock()
+		err := s.bounded(context.Background(), s.callTimeout, func(ctx context.Context) error { return s.terminateThrough(ctx, all) })
+		if err != nil && tries < 3 {
+			continue
 		}
-	})
+		if err != nil {
+			s.log.Warn("dropped connections were not ended on the server: their locks stay for up to idle_in_transaction_session_timeout", "connections", len(all), "error", err)
+		}
+		s.orphans.Lock()
+		s.orphans.all = slices.Clone(s.orphans.all[len(all):])
+		done := len(s.orphans.all) == 0
+		s.orphans.Unlock()
+		if done {
+			return
+		}
+		tries = 0
+	}
+}
+
+func (s *Store) terminateThrough(ctx context.Context, all []orphan) error {
+	conn, err := pgx.ConnectConfig(ctx, s.vital.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, o := range all {
+		_, err := conn.Exec(ctx, `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a
+			WHERE a.pid = $1 AND a.usename = current_user AND a.backend_start < clock_timestamp() - $2::interval`, o.pid, clock.Since(o.since))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -39,6 +39,8 @@ type breaker struct {
 	// that either side sends is swallowed, and neither learns of the other's end.
 	hang   atomic.Bool
 	broken atomic.Int32
+	// listened counts the connections that began to listen.
+	listened atomic.Int32
 
 	mu    sync.Mutex
 	pairs []*pair
@@ -136,6 +138,9 @@ func (b *breaker) serve(p *pair) {
 		}
 		if p.hung.Load() {
 			continue
+		}
+		if bytes.Contains(buffer[:n], []byte("LISTEN ")) {
+			b.listened.Add(1)
 		}
 		if marker := b.marker.Load(); marker != nil && bytes.Contains(buffer[:n], *marker) {
 			b.marker.Store(nil)

@@ -37,6 +37,7 @@ var planned = []struct{ name, types, args string }{
 	{"batches.pause", "smallint[], text[], uuid[], text[], bigint[], text[]", one + `, '{b}', '{0}', '{NULL}'`},
 	{"batches.items", "smallint, text, text, bigint, text, bigint", `0, 'w', 'b', 5000, '', 100`},
 	{"batches.sweep", "smallint, text, bigint, bigint, text, bigint", `0, '', 1000, 100, '[]', 1`},
+	{"entities.overdue", "smallint, text, text, bigint, bigint", `0, '', '["n"]', 100, 900000`},
 	{"runs.ready", "smallint, text, text, bigint, text", `0, '', '["", "h"]', 100, ''`},
 	{"runs.load", "smallint, text, text, text, bigint", `0, 'w', 'run_10050', '', 0`},
 	{"runs.expired", "smallint, text, bigint", `0, '', 100`},
@@ -104,6 +105,9 @@ func list(format string) string {
 }
 
 var many = []string{
+	`INSERT INTO holdfast.entity (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at, phase, operation, revert, due_at, queue, claimed_at)
+	 SELECT 0, 'w', 'n', 'e' || i, 's', 0, '{}', clock_timestamp(), clock_timestamp(), CASE WHEN i > 100 THEN 'free' ELSE 'due' END, 'o' || i, 'r',
+	        clock_timestamp() - interval '1 hour', 'h:w:h', clock_timestamp() FROM generate_series(1, 20000) AS i`,
 	`INSERT INTO holdfast.wallet VALUES (0, 'w', 'w', 1000000, false, 0, clock_timestamp(), clock_timestamp())`,
 	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
 	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)

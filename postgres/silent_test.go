@@ -124,12 +124,12 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)
-	hf := openEngine(t, postgres.URL(as(t, url, "", "", "call_timeout=250ms")))
+	hf := openEngine(t, postgres.URL(as(t, url, "", "", "call_timeout=1s")))
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("a")); err != nil {
 			return err
 		}
-		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_sleep(0.6)"); err != nil {
+		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_sleep(1.5)"); err != nil {
 			return err
 		}
 		_, err := stream.Append(ctx, tx, "s", stream.Any, event("b"))
@@ -152,7 +152,7 @@ func TestACheckMayTakeLongerThanACall(t *testing.T) {
 	hf := openEngine(t, postgres.URL(as(t, url, "", "", "call_timeout=400ms", "statement_timeout=400ms")))
 	mustAppend(t, hf, "s", stream.Any)
 	execute(t, connect(t, url), "ALTER TABLE holdfast.stream RENAME TO stream_rows",
-		"CREATE VIEW holdfast.stream AS SELECT s.* FROM holdfast.stream_rows AS s, pg_sleep(0.6)")
+		"CREATE VIEW holdfast.stream AS SELECT s.* FROM holdfast.stream_rows AS s, pg_sleep(1.5)")
 	report, err := hf.Check(t.Context())
 	if err != nil || report.Checked["streams"] != 1 || !report.Clean() {
 		t.Errorf("%+v: %v", report, err)

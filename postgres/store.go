@@ -42,7 +42,11 @@ type Store struct {
 	// callTimeout bounds each call of the database.
 	callTimeout time.Duration
 	alarm       clock.Alarm
-	endings     sync.WaitGroup // of connections that were dropped
+	orphans     struct {
+		sync.Mutex
+		all []orphan
+	}
+	endings sync.WaitGroup // of the orphans
 	// vital serves what must not wait behind the rest: a hold that cannot be
 	// renewed because the pool is busy is lost.
 	vital *pgxpool.Pool

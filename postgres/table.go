@@ -174,7 +174,7 @@ func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (
 	} else if c, wrong := t.conn(ctx, sc); wrong != nil {
 		err = wrong
 	} else {
-		err = t.store.call(ctx, c.tx.Conn(), func(ctx context.Context) (err error) {
+		err = c.call(ctx, func(ctx context.Context) (err error) {
 			rows, err = query(ctx, c.tx, t.read, workspace, id)
 			return err
 		})
@@ -241,7 +241,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 	}
 	var status string
 	var n int
-	err = t.store.call(ctx, c.tx.Conn(), func(ctx context.Context) (err error) {
+	err = c.call(ctx, func(ctx context.Context) (err error) {
 		n, err = t.guarded(ctx, c.tx, []any{&version, &status}, workspace, id, from, to, want)
 		return err
 	})
@@ -254,7 +254,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		err = fault.New(fault.Validation, "%s keeps the status %q as %q: look at its triggers and at the type of %s, which is %s", t.name, to, status, t.cols.status.name, t.cols.status.declared)
 	}
 	if err != nil {
-		_ = t.store.call(ctx, c.tx.Conn(), func(ctx context.Context) error { return undo(ctx, c.tx) })
+		_ = c.call(ctx, func(ctx context.Context) error { return undo(ctx, c.tx) })
 		return 0, false, t.fault(err)
 	}
 	return version, true, nil

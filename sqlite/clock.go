@@ -57,7 +57,7 @@ type wallClock struct {
 	mu     sync.Mutex
 	begun  time.Time // with a monotonic reading
 	offset time.Duration
-	asked  time.Duration // since begun, by the monotonic clock
+	asked  time.Duration // since begun, by the monotonic clock, and there was nothing to make up for
 }
 
 // ms returns the wall clock's time.
@@ -76,7 +76,7 @@ func (w *wallClock) read() (ms int64, at time.Time) {
 }
 
 // stepped returns by how much the clock has been set back and how long ago it
-// was last asked for that, if it was set back since; the time is ms now.
+// was last found not to be, if it was set back since; the time is ms now.
 func (w *wallClock) stepped() (ms int64, back, ago time.Duration) {
 	ms, at := w.read()
 	w.mu.Lock()
@@ -87,8 +87,11 @@ func (w *wallClock) stepped() (ms int64, back, ago time.Duration) {
 	since := at.Sub(w.begun)
 	offset := time.Duration(ms)*time.Millisecond - since
 	back, ago = w.offset-offset, since-w.asked
-	if w.asked = since; w.offset == 0 || back < 0 {
+	if w.offset == 0 || back < 0 {
 		w.offset, back = offset, 0
+	}
+	if back < leastStep { // else each caller until it is stored was as late as the first
+		w.asked = since
 	}
 	return ms, back, ago
 }

@@ -106,7 +106,9 @@ var (
 		}, scanClaim).
 		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
-		Governed(func(a adoptArgs) store.Move { return store.Move{Lifecycle: a.lifecycle, To: []string{a.Revert}} })
+		Governed(func(a adoptArgs) store.Move {
+			return store.Move{Lifecycle: a.lifecycle, To: []string{a.Revert}, Stray: a.Into}
+		})
 	unparkVerb = store.NewVerb(store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
 		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a UnparkArgs, args *store.Args) {

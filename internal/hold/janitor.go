@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,8 +37,9 @@ type Janitor struct {
 	// all. Most rounds find nothing, and ask no more than this.
 	Glance func(context.Context, []wake.Need) (map[wake.Need]bool, error)
 
-	expiring sync.Mutex       // one at a time ends expired leases
-	begun    atomic.Int64     // how often that was begun
+	mu       sync.Mutex
+	expiring chan struct{}    // who has put something into it ends expired leases: one at a time
+	begun    map[string]turns // how often that was begun, by the name of the sweep
 	stuck    map[string]stuck // by the name of the sweep; the pulse's
 	// last is when a round was last finished without an error, by the machine's
 	// monotonic clock: the wall clock may be set.
@@ -146,26 +148,86 @@ type stuck struct {
 
 // Due says for which needs there is something, and ends the expired leases among them first: whoever takes
 // something asks this, so that what a dead holder had can be taken. Where leases were ended, all of needs
-// counts as due. Many may ask at once: one sweeps for all.
+// counts as due. Many may ask at once: one sweeps for all. What a sweep itself asks, such as a hook of its user's, sweeps nothing.
 func (j *Janitor) Due(ctx context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
-	begun := j.begun.Load()
+	begun := j.turns()
 	due, err := j.Glance(ctx, needs)
 	if err != nil || !slices.ContainsFunc(needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
 		return due, err
 	}
-	j.expiring.Lock()
-	defer j.expiring.Unlock()
-	if j.begun.CompareAndSwap(begun, begun+1) { // else another has swept since
-		for _, s := range j.Sweeps {
-			if s.expired(due) {
-				j.sweep(ctx, s, true)
-			}
+	if ctx.Value(sweeping{}) != nil {
+		return due, nil
+	}
+	select {
+	case j.expiring <- struct{}{}:
+		defer func() { <-j.expiring }()
+	case <-ctx.Done():
+		return due, context.Cause(ctx)
+	}
+	for _, s := range j.Sweeps {
+		if s.expired(due) {
+			j.sweepSince(context.WithValue(ctx, sweeping{}, true), s, begun[s.Name])
 		}
 	}
 	for _, n := range needs {
 		due[n] = true
 	}
 	return due, nil
+}
+
+// sweeping marks the context of a sweep that somebody has asked for.
+type sweeping struct{}
+
+// turns are how often a sweep was begun because somebody asked, and which of these was the last that was finished.
+// barren is of those that freed nothing, one after the other.
+type turns struct {
+	begun, finished int
+	barren          stuck
+}
+
+// longestBarren is how long those who ask leave a sweep alone at the most that freed nothing again and again: else each of
+// many who wait for work would try to end a lease that cannot be ended whenever it looks.
+const longestBarren = 500 * time.Millisecond
+
+// turns are those of all sweeps, as they are now.
+func (j *Janitor) turns() map[string]turns {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.begun == nil {
+		j.begun, j.expiring = make(map[string]turns), make(chan struct{}, 1)
+	}
+	return maps.Clone(j.begun)
+}
+
+// sweepSince sweeps, unless another has done so since.
+func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
+	j.mu.Lock()
+	now := j.begun[s.Name]
+	if now.finished > since.begun || clock.OfMachine().Sub(now.barren.since) < now.barren.pause {
+		j.mu.Unlock()
+		return
+	}
+	now.begun++
+	j.begun[s.Name] = now
+	j.mu.Unlock()
+	freed, healthy := j.sweep(ctx, s, true)
+	if ctx.Err() != nil {
+		return
+	}
+	if healthy {
+		now.finished = now.begun
+	}
+	switch {
+	case freed > 0:
+		now.barren = stuck{}
+	case now.barren.since.IsZero(): // once tells nothing: another node has freed it, perhaps
+		now.barren.since = clock.OfMachine()
+	default:
+		now.barren = stuck{clock.OfMachine(), min(2*now.barren.pause+time.Millisecond, longestBarren)}
+	}
+	j.mu.Lock()
+	j.begun[s.Name] = now
+	j.mu.Unlock()
 }
 
 // glance says which sweeps there is something for: all, where it is not known.

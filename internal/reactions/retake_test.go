@@ -11,9 +11,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -354,5 +356,114 @@ func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
 		hf.start(t)
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
 		standsSo(t, hf, "r", "s", "is done", handled(0))
+	})
+}
+
+// TestASmallGroupInHandBoundsALargerOne verifies that a holder which has a stream of a small group in hand gets none of a
+// larger group beside it: a crash by one of those would be counted against the former, until it is blocked.
+func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "innocent", "a")
+		takeAs(t, hf, "w")
+		crash(t, hf) // a group of one
+		innocent, names := takeAs(t, hf, "a")
+		if !slices.Equal(names, []string{"innocent"}) {
+			t.Fatalf("took %q", names)
+		}
+		for i := range 4 {
+			emit(t, hf, fmt.Sprint("s", i), "a")
+		}
+		if _, names := takeAs(t, hf, "b"); len(names) != 4 {
+			t.Fatalf("took %q", names)
+		}
+		holdfasttest.Advance(t, hf, 50*time.Second)
+		if _, err := reactions.RenewOne(context.Background(), hf, innocent[0], 10*time.Minute, 0); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, 20*time.Second)
+		sweep(t, hf)
+		if _, names := takeAs(t, hf, "a"); len(names) != 0 {
+			t.Errorf("beside a group of one it took %q", names)
+		}
+		if _, names := takeAs(t, hf, "c"); len(names) != 4 {
+			t.Errorf("another took %q", names)
+		}
+		if err := ack(hf, innocent[0]); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAResetDoesNotWaitForWhatWasDeferred verifies that a stream which is reset by an end that defers it begins again at once.
+func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b")
+		l := one(t, hf, "r")
+		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if next := takeByHand(t, hf, "r"); len(next) != 1 {
+			t.Errorf("it stands at %+v", positionOf(t, hf, "r", "s"))
+		}
+	})
+}
+
+// TestASkipTakesNoResetAway verifies that a skip of a stream whose lease has expired, and whose reset is requested, leaves
+// the reset to the end of the lease.
+func TestASkipTakesNoResetAway(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b")
+		l := one(t, hf, "r")
+		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0, Error: "no", Failing: 1}); err != nil {
+			t.Fatal(err)
+		}
+		one(t, hf, "r")
+		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, time.Hour)
+		if _, _, err := reactions.Repair(ctx, hf, "skip", reactions.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		sweep(t, hf)
+		if p := positionOf(t, hf, "r", "s"); p.Watermark != -1 || p.Generation != 1 || p.ResetRequested {
+			t.Errorf("it stands at %+v", p)
+		}
+	})
+}
+
+// TestASweepThatHangsStopsNoPulse verifies that work which nobody tells of is found while a sweep of expired leases, of which
+// code of the user's is part, does not come back.
+func TestASweepThatHangsStopsNoPulse(t *testing.T) {
+	testlevel.Long(t)
+	onBoth(t, func(t *testing.T, db string) {
+		react := stream.React("r", stream.Select{Streams: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
+		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, react)
+		hangs, release := make(chan struct{}), make(chan struct{})
+		hf.Leases("hangs", func(context.Context, bool) (int, error) {
+			close(hangs)
+			<-release
+			return 0, nil
+		}, wake.Need{Kind: wake.HeldReaction})
+		emit(t, hf, "s", "a")
+		one(t, hf, "r")
+		other := openNode(t, databaseAt(db), holdfast.Config{})
+		hf.start(t)
+		t.Cleanup(func() { close(release) })       // before the stop, which waits for it
+		_ = clock.Wait(t.Context(), 5*time.Second) // until its poller rests
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		<-hangs
+		standsSo(t, hf, "r", "s", "is done", handled(0))
+		_ = clock.Wait(t.Context(), 6*time.Second) // until it rests again
+		emit(t, other, "s2", "a")
+		standsSo(t, hf, "r", "s2", "is done", handled(0))
 	})
 }

@@ -30,10 +30,12 @@ type Registry struct {
 }
 
 // Move is where a command moves an entity of a lifecycle: Into is what it claims, To where
-// it leaves the entity free, at once or when the claim ends.
+// it leaves the entity free, at once or when the claim ends. Stray is the claim status that the
+// entity is in by mistake.
 type Move struct {
 	Lifecycle string
 	Into, To  []string
+	Stray     string
 }
 
 // Reaction is what is needed to know whether a reaction wants an event.
@@ -167,8 +169,12 @@ func (g *Registry) allows(m Move) error {
 			return changed(m.Lifecycle, s, "the lifecycle %q has no status %q (any more)")
 		}
 	}
+	claims := g.Claims[m.Lifecycle] // nil: a program stored the config that stores none
+	if m.Stray != "" && claims != nil && !slices.Contains(claims, m.Stray) {
+		return changed(m.Lifecycle, m.Stray, "in the lifecycle %q, %q is no claim status now")
+	}
 	for _, s := range m.To {
-		if slices.Contains(g.Claims[m.Lifecycle], s) {
+		if slices.Contains(claims, s) {
 			return changed(m.Lifecycle, s, "in the lifecycle %q, %q is a claim status now, which only a claim leads into")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -32,11 +33,15 @@ type Pulse struct {
 	// Leases are the kinds of leases whose end it watches, and Expire ends those of a kind that have expired.
 	Leases []Need
 	Expire func(context.Context, map[Need]bool)
+
+	expiring sync.Mutex // somebody ends leases
+	ends     sync.WaitGroup
 }
 
 // Run glances until ctx ends.
 func (p *Pulse) Run(ctx context.Context) {
 	p.Hub.beats(true)
+	defer p.ends.Wait()
 	defer p.Hub.beats(false)
 	for next := time.Duration(0); clock.Wait(ctx, pauseUntil(next)) == nil; {
 		next = p.glance(ctx)
@@ -86,8 +91,11 @@ func (p *Pulse) glance(ctx context.Context) (next time.Duration) {
 		p.Log.Debug("a glance failed", "error", err)
 		due = known
 	}
-	if err == nil && p.Expire != nil {
-		p.Expire(ctx, due)
+	if err == nil && p.Expire != nil && p.expiring.TryLock() { // aside: code of the user's is part of it, and may hang
+		p.ends.Go(func() {
+			defer p.expiring.Unlock()
+			p.Expire(ctx, due)
+		})
 	}
 	for r, needs := range by {
 		for _, n := range needs {

@@ -5,6 +5,6 @@ SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.o
   FROM {schema}.entity e
  WHERE e.shard = $1::smallint AND ($2::text = '' OR e.workspace = $2::text)
    AND $3::text::jsonb ? e.lifecycle AND e.phase = 'due' AND e.queue IS NOT NULL
-   AND e.due_at + coalesce((e.plan ->> 'timeout')::bigint, $5::bigint) * interval '1 ms' <= {now}
+   AND e.due_at + coalesce(CASE WHEN e.plan ->> 'operation' = e.operation THEN (e.plan ->> 'timeout')::bigint END, $5::bigint) * interval '1 ms' <= {now}
  ORDER BY e.due_at
  LIMIT $4::bigint

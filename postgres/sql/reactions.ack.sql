@@ -29,7 +29,8 @@ WITH a AS MATERIALIZED (
      ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
     SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.crash_group, f.generation, f.reset_requested, f.blocked,
-           f.error, f.holder, f.epoch, f.until, f.updated_at, f.delivered, f.delivered_epoch, f.quiet, f.lost, a.unheard, a.epoch AS wanted, a.done, a.keep, a.given, a.delay, a.lease,
+           f.error, f.holder, f.epoch, f.until, f.updated_at, f.delivered, f.delivered_epoch, f.quiet, f.lost, a.unheard, a.epoch AS wanted, a.done, a.keep, a.given,
+           CASE WHEN f.reset_requested AND NOT a.keep THEN 0 ELSE a.delay END AS delay, a.lease,
            a.error AS said, a.failing AS failed, a.now, (a.given OR a.error IS NOT NULL) AND a.done <= f.watermark AS stays,
            f.reset_requested AND NOT a.keep AS resets
       FROM a

@@ -1,7 +1,7 @@
 -- Repairs where a reaction stands on a stream: $6 says how. 'unblock' lets it go
 -- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
 -- back to the beginning. Somebody who holds it is left alone, and so is a stream
--- with nothing to repair; a reset is requested then, and the end of the lease does it. The epoch ends: whoever had it can write
+-- with nothing to repair; a reset is requested then, and the end of the lease does it, which no skip takes away. The epoch ends: whoever had it can write
 -- nothing more.
 -- $4 reaction, $5 stream, $6 how
 -- $7 revision, $8 marks
@@ -27,7 +27,7 @@ WITH m AS (
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND (cur.holder IS NULL OR cur.until <= {now})
-       AND CASE m.how WHEN 'unblock' THEN cur.blocked WHEN 'skip' THEN cur.failing IS NOT NULL ELSE true END
+       AND CASE m.how WHEN 'unblock' THEN cur.blocked WHEN 'skip' THEN cur.failing IS NOT NULL AND NOT cur.reset_requested ELSE true END
     RETURNING m.member, f.watermark, f.generation, f.due_at, f.version, f.updated_at
 ), asked AS (
     UPDATE {schema}.follow f

@@ -3,14 +3,18 @@
 -- counts as delivered, unless reactions.deliver says less. What others
 -- are taking is skipped. Streams on which a holder has crashed come first, the largest groups
 -- before the others; a holder gets so many of them that it has no more in hand than the
--- group of any of them allows. Rows are found again by their place, as in entities.resume. Who knows another
+-- group of any of them allows, those in its hands included. Rows are found again by their place, as in entities.resume. Who knows another
 -- definition of a reaction than the one registered takes nothing of it.
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
 -- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
 -- $4 holder, $5 limit, $6 limit of streams among them on which a holder has crashed,
 -- $7 whether the holder is elsewhere, and quiet until it is heard of
-WITH crashed AS MATERIALIZED (
+WITH hand AS MATERIALIZED (
+    SELECT count(*) AS n, min(h.crash_group) AS smallest
+      FROM {schema}.follow h
+     WHERE h.shard = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder = $4::text AND h.holder IS NOT NULL AND h.crash_group > 0
+), crashed AS MATERIALIZED (
     SELECT c.shard, c.workspace, c.place, c.lease
       FROM (SELECT d.shard, d.workspace, d.place, d.lease, d.crash_group, row_number() OVER (ORDER BY d.crash_group DESC, d.rank) AS nth
               FROM jsonb_array_elements($3::text::jsonb) AS q(item)
@@ -34,8 +38,7 @@ WITH crashed AS MATERIALIZED (
               FOR UPDATE SKIP LOCKED) AS d
              WHERE jsonb_typeof(q.item) = 'array') AS c
      WHERE c.nth <= $6 AND c.shard + 0 = $1 -- few, for the planner
-       AND c.nth + (SELECT count(*) FROM {schema}.follow h
-                     WHERE h.shard = $1 AND ($2 = '' OR h.workspace = $2) AND h.holder = $4::text AND h.holder IS NOT NULL AND h.crash_group > 0) <= c.crash_group
+       AND c.nth + (SELECT hand.n FROM hand) <= least(c.crash_group, (SELECT hand.smallest FROM hand))
 ), due AS MATERIALIZED (
     SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed
     UNION ALL

@@ -6,6 +6,6 @@ SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.o
   FROM holdfast_entity AS e INDEXED BY holdfast_entity_due
  WHERE e.shard = ?1 AND (?2 = '' OR e.workspace = ?2)
    AND e.lifecycle IN (SELECT l.value FROM json_each(?3) AS l) AND e.phase = 'due' AND e.queue IS NOT NULL
-   AND e.due_at + coalesce(e.plan ->> 'timeout', ?5) <= {now}
+   AND e.due_at + coalesce(CASE WHEN e.plan ->> 'operation' = e.operation THEN e.plan ->> 'timeout' END, ?5) <= {now}
  ORDER BY e.due_at
  LIMIT +?4

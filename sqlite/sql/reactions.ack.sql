@@ -31,8 +31,8 @@ UPDATE holdfast_follow AS f
        crash_group = CASE WHEN f.holder IS NULL THEN f.crash_group WHEN f.reset_requested AND NOT q.keep THEN 0 WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.crash_group ELSE 0 END,
        failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
        error = CASE WHEN f.holder IS NULL THEN f.error WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
-       due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + q.delay END,
-       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + q.delay - (f.due_at - f.rank) END,
+       due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END END,
+       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END - (f.due_at - f.rank) END,
        quiet = f.quiet AND q.unheard AND q.keep, lost = CASE WHEN f.holder IS NULL OR q.unheard AND q.keep THEN f.lost ELSE 0 END
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream

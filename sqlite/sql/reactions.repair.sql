@@ -1,7 +1,7 @@
 -- Repairs where a reaction stands on a stream: ?6 says how. 'unblock' lets it go
 -- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
 -- back to the beginning. Somebody who holds it is left alone, and so is a stream
--- with nothing to repair; a reset is requested then, and the end of the lease does it. The epoch ends: whoever had it can write
+-- with nothing to repair; a reset is requested then, and the end of the lease does it, which no skip takes away. The epoch ends: whoever had it can write
 -- nothing more.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 reaction, ?5 stream, ?6 how, ?7 revision,
 -- ?8 marks
@@ -21,7 +21,7 @@ UPDATE holdfast_follow AS f
        updated_at = CASE WHEN f.until > {now} THEN f.updated_at ELSE {now} END
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
    AND CASE WHEN f.until > {now} THEN ?6 = 'reset' AND f.reset_requested = 0
-            WHEN ?6 = 'unblock' THEN f.blocked WHEN ?6 = 'skip' THEN f.failing IS NOT NULL ELSE 1 END
+            WHEN ?6 = 'unblock' THEN f.blocked WHEN ?6 = 'skip' THEN f.failing IS NOT NULL AND f.reset_requested = 0 ELSE 1 END
 RETURNING watermark, coalesce(holder, ''), due_at, reset_requested
 -- then
 INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, at)

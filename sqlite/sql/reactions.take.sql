@@ -2,7 +2,7 @@
 -- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
 -- counts as delivered, unless reactions.deliver says less. Streams on
 -- which a holder has crashed come first, the largest groups before the others; a holder gets so
--- many of them that it has no more in hand than the group of any of them allows. Who knows another
+-- many of them that it has no more in hand than the group of any of them allows, those in its hands included. Who knows another
 -- definition of a reaction than the one registered takes nothing of it.
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- Each reaction is read in the order of its index, as far as the limit: over all
@@ -21,7 +21,11 @@ SELECT 1
                   AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now})
  LIMIT 1
 -- do
-WITH crashed AS MATERIALIZED (
+WITH hand AS MATERIALIZED (
+    SELECT count(*) AS n, min(h.crash_group) AS smallest
+      FROM holdfast_follow AS h INDEXED BY holdfast_follow_suspect
+     WHERE h.shard = ?1 AND (?2 = '' OR h.workspace = ?2) AND h.holder = ?4 AND h.holder IS NOT NULL AND h.crash_group > 0
+), crashed AS MATERIALIZED (
     SELECT w.workspace, w.reaction, w.stream, w.lease
       FROM (
         SELECT c.value ->> 1 AS workspace, q.value ->> 0 AS reaction, c.value ->> 2 AS stream, q.value ->> 1 AS lease,
@@ -47,8 +51,7 @@ WITH crashed AS MATERIALIZED (
                         LIMIT +?6) AS e)) AS c
            ) AS w
      WHERE w.nth <= ?6
-       AND w.nth + (SELECT count(*) FROM holdfast_follow AS h INDEXED BY holdfast_follow_suspect
-                     WHERE h.shard = ?1 AND (?2 = '' OR h.workspace = ?2) AND h.holder = ?4 AND h.holder IS NOT NULL AND h.crash_group > 0) <= w.crash_group
+       AND w.nth + (SELECT hand.n FROM hand) <= min(w.crash_group, coalesce((SELECT hand.smallest FROM hand), w.crash_group))
 ), due AS MATERIALIZED (
     SELECT crashed.workspace, crashed.reaction, crashed.stream, crashed.lease FROM crashed
     UNION ALL
