@@ -231,22 +231,25 @@ func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	names := slices.AppendSeq(b.names(), maps.Keys(b.putThrough()))
-	now, swept := clock.Now(), make(map[string]bool)
+	now, swept := clock.OfMachine(), make(map[string]bool)
+	names := slices.DeleteFunc(b.names(), func(name string) bool { return !asked && !b.isDue(name, b.site(name), now) })
+	names = slices.AppendSeq(names, maps.Keys(b.putThrough()))
 	for _, shard := range shards {
 		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
-			s := b.site(l.Lifecycle)
+			s, key := b.site(l.Lifecycle), l.Lifecycle
 			if s == nil {
 				if s, failed = b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
-					err = errors.Join(err, failed)
+					if fault.CodeOf(failed) != fault.NotFound { // it is a program's, in a workspace that this node does not have it in
+						err = errors.Join(err, failed)
+					}
 					continue
 				}
-			}
-			key := l.Workspace + "/" + l.Lifecycle // no workspace has a slash
-			if !asked && !b.isDue(key, s, now) {
-				continue
+				key = l.Workspace + "/" + l.Lifecycle // its config is that of the workspace, which has no slash
+				if !asked && !b.isDue(key, s, now) {
+					continue
+				}
 			}
 			swept[key] = true
 			yes, failed := s.free(ctx, l)
@@ -277,11 +280,11 @@ func (b *board) isDue(key string, s *site, now time.Time) bool {
 func (b *board) adopt(ctx context.Context) (adopted int, err error) {
 	for _, name := range b.names() {
 		s := b.site(name)
-		if now := clock.Now(); b.isDue(name, s, now) {
+		if now, key := clock.OfMachine(), "adopt/"+name; b.isDue(key, s, now) {
 			n, failed := s.ground.adopt(ctx)
 			adopted, err = adopted+n, errors.Join(err, failed)
 			b.mu.Lock()
-			b.swept[name] = now
+			b.swept[key] = now
 			b.mu.Unlock()
 		}
 	}

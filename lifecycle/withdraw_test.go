@@ -170,7 +170,9 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 			}
 			if e.Claimed.Phase == "held" { // the one who fired it has died
 				holdfasttest.Advance(t, hf, time.Hour)
-				hf.Round(ctx)
+				if err := lifecycle.Sweep(ctx, hf); err != nil {
+					return err
+				}
 				return errors.New("look again")
 			}
 			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", "mia")

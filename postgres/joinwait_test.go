@@ -30,13 +30,17 @@ func TestAJoinedTransactionWaitsForALock(t *testing.T) {
 	if _, err := stream.Append(t.Context(), one, "s", stream.Any, event("first")); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(1500*time.Millisecond, func() { _ = first.Commit(t.Context()) })
+	committed := make(chan error, 1)
+	time.AfterFunc(1500*time.Millisecond, func() { committed <- first.Commit(t.Context()) })
 	two, err := postgres.Join(hf, second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stream.Append(t.Context(), two, "s", stream.Any, event("second")); err != nil {
 		t.Errorf("the joined append: %v", err)
+	}
+	if err := <-committed; err != nil {
+		t.Errorf("the commit that it waited for: %v", err)
 	}
 	if err := second.Commit(t.Context()); err != nil {
 		t.Errorf("the user's commit: %v", err)

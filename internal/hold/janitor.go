@@ -125,8 +125,8 @@ func (j *Janitor) Expire(ctx context.Context, due map[wake.Need]bool) {
 		switch {
 		case !s.expired(due):
 			delete(j.stuck, s.Name)
-		case clock.Since(was.since) >= was.pause:
-			next := stuck{clock.Now(), min(max(2*was.pause, time.Millisecond), j.Every)}
+		case clock.OfMachine().Sub(was.since) >= was.pause:
+			next := stuck{clock.OfMachine(), min(max(2*was.pause, time.Millisecond), j.Every)}
 			if freed, _ := j.sweep(ctx, s, false); freed > 0 {
 				next = stuck{}
 			}

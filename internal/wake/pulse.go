@@ -53,13 +53,15 @@ func (p *Pulse) Run(ctx context.Context) {
 func pauseUntil(expiry time.Duration) time.Duration {
 	pause := clock.Jitter(beat)
 	if expiry > 0 {
-		pause = min(pause, max(expiry, soonest))
+		pause = min(pause, max(expiry, soonest)+clock.Jitter(apart))
 	}
 	return pause
 }
 
-// soonest is the shortest pause between two glances.
-const soonest = 200 * time.Millisecond
+const (
+	soonest = 200 * time.Millisecond // the shortest pause between two glances
+	apart   = 50 * time.Millisecond  // nodes do not all end the same leases in the same moment
+)
 
 // glance returns after how long the next lease expires, if that is soon.
 func (p *Pulse) glance(ctx context.Context) (next time.Duration) {

@@ -9,6 +9,6 @@ ALTER TABLE {schema}.follow
     ADD COLUMN reset_requested boolean NOT NULL DEFAULT false;
 UPDATE {schema}.follow SET crash_group = 1 WHERE deaths > 0;
 DROP INDEX {schema}.follow_ready;
-CREATE INDEX follow_ready ON {schema}.follow (shard, reaction, crash_group, rank)
+CREATE INDEX follow_ready ON {schema}.follow (shard, reaction, crash_group DESC, rank)
     WHERE holder IS NULL AND NOT blocked AND due > watermark;
 CREATE INDEX follow_suspect ON {schema}.follow (shard, holder) WHERE holder IS NOT NULL AND crash_group > 0;

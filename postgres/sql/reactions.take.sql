@@ -25,9 +25,9 @@ WITH hand AS MATERIALIZED (
               AND f.reaction = q.item ->> 0 AND f.crash_group > 0
               AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
-              AND EXISTS (SELECT 1 FROM {schema}.reaction r
+              AND CASE WHEN f.crash_group > 0 THEN EXISTS (SELECT 1 FROM {schema}.reaction r -- a condition that no join can be made of, here too
                            WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
-                             AND (jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)))
+                             AND (jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3))) END
               AND CASE WHEN q.item ->> 5 IS NULL THEN true -- a condition that no join can be made of: the rows are read in their order
                        ELSE EXISTS (SELECT 1 FROM {schema}.reaction r
                                       JOIN {schema}.handler h ON h.shard = r.shard AND h.workspace = r.workspace AND h.name = r.options ->> 'handler'
