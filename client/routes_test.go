@@ -34,7 +34,7 @@ type operation struct {
 func operations(t *testing.T) map[string]operation {
 	t.Helper()
 	w := httptest.NewRecorder()
-	httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true}).ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/openapi.json", nil))
+	httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true}).ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/api/v1/openapi.json", nil))
 	var doc struct {
 		Paths map[string]map[string]operation `json:"paths"`
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -329,6 +331,11 @@ type resolveIn struct {
 }
 
 func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
+	for i, x := range in.Body.Effects {
+		if err := effects.CheckCall(strings.TrimPrefix(x.Name, "$"), x.Ordinal); err != nil {
+			return wire.Resolved{}, within(err, "/effects/"+strconv.Itoa(i))
+		}
+	}
 	if operation, ok := runs.OperationOf(in.ID); ok {
 		return resolveStep(c, operation, in.Body)
 	}

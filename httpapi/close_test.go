@@ -128,7 +128,7 @@ func restartUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	api := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
 	defer api.Stop()
 	send := func(path, body, key string) (int, string) {
-		r := httptest.NewRequest(http.MethodPost, "/api/v1/streams/s/"+path, strings.NewReader(body)).WithContext(ctx)
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/api/v1/streams/s/"+path, strings.NewReader(body)).WithContext(ctx)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("X-Holdfast-Workspace", store.WorkspaceOf(ctx))
 		r.Header.Set(keyHeader, key)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"strings"
 )
 
 // A cursor says where a list goes on. It is opaque, and carries a sum, so that one
@@ -26,5 +27,5 @@ func uncursor(list, cursor string) (after string, ok bool) {
 		return "", false
 	}
 	after = string(raw[sumBytes:])
-	return after, string(cursorSum(list, after)) == string(raw[:sumBytes])
+	return after, !strings.ContainsRune(after, 0) && string(cursorSum(list, after)) == string(raw[:sumBytes])
 }

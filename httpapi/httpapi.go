@@ -46,7 +46,7 @@ type Options struct {
 	Version string
 	// NoKeys asks nobody for an API key: everyone may do everything, in the
 	// workspace that X-Holdfast-Workspace names. It is for development, on a
-	// loopback address.
+	// loopback address: what asks for another host is refused.
 	NoKeys bool
 	// Declare takes a handler that nobody has declared for one of workers, when it is
 	// named for the first time, and warns. It is for development.
@@ -81,6 +81,7 @@ type API struct {
 	declares bool
 	ring     *keys.Ring
 	limits   limits
+	origins  http.CrossOriginProtection
 	metrics  *metrics
 	tracer   trace.Tracer
 	box      *seal.Box // nil without a key
@@ -153,7 +154,10 @@ func (a *API) Stop() {
 // method and an untidy path by itself, and not with a problem.
 func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	h, ok := a.routes[r.URL.Path]
+	err := a.foreign(r)
 	switch {
+	case err != nil:
+		a.refuseHere(w, r, err)
 	case !ok && strings.HasPrefix(r.URL.Path, base):
 		a.serve(w, r)
 	case !ok:

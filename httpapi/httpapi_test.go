@@ -56,7 +56,7 @@ func newAPI(t *testing.T) (*API, *holdfast.Engine, *logBuffer) {
 }
 
 func ask(h http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, path, nil)
+	r := httptest.NewRequest(method, "http://127.0.0.1"+path, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -166,7 +166,7 @@ func TestNotReadyHasACode(t *testing.T) {
 		t.Fatal("an ended context was answered")
 	}
 	w := httptest.NewRecorder()
-	api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/readyz", nil))
+	api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1/readyz", nil))
 	wantProblem(t, w, 503, fault.Unavailable)
 }
 

@@ -359,7 +359,7 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	a := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
 	defer a.Stop()
 	send := func(method, path, body, key string, into any) error {
-		r := httptest.NewRequest(method, "/api/v1/"+path, strings.NewReader(body)).WithContext(ctx)
+		r := httptest.NewRequest(method, "http://127.0.0.1/api/v1/"+path, strings.NewReader(body)).WithContext(ctx)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("X-Holdfast-Workspace", store.WorkspaceOf(ctx))
 		if key != "" {

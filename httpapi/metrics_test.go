@@ -58,7 +58,7 @@ func newWatchedDoor(t *testing.T, o Options) *watchedDoor {
 // do sends a request, and wants an answer of one status.
 func (d *watchedDoor) do(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	d.t.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r := httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -395,11 +395,8 @@ func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
 
 // checkEffect refuses what cannot be journaled.
 func checkEffect(b wire.EffectCall) error {
-	if err := effects.CheckName(b.Name); err != nil {
+	if err := effects.CheckCall(b.Name, b.Ordinal); err != nil {
 		return err
-	}
-	if b.Ordinal < 0 {
-		return fault.New(fault.Validation, "ordinal is 0 or more").With("pointer", "/ordinal")
 	}
 	if b.NotDone && len(b.Result) > 0 {
 		return fault.New(fault.Validation, "an effect has a result, or is not done")

@@ -85,6 +85,10 @@ func mapState(pg *pgconn.PgError, err error) error {
 		return fault.New(fault.NotFound, "%s: create the database first", pg.Message).Wrap(err)
 	case "42P01", "42703", "3F000", "42704", "42883", "XX001", "XX002":
 		return fault.New(fault.DatabaseDamaged, "the schema is not whole (%s): restore it from a backup; nothing was changed", pg.Message).Wrap(err)
+	case "22021":
+		return fault.New(fault.Validation, "a text has a NUL character, which no text may have").Wrap(err)
+	case "22003":
+		return fault.New(fault.Validation, "a number is too large to be kept").Wrap(err)
 	case "26000", "42P05":
 		return fault.New(fault.Unavailable, "a prepared statement went astray: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
 	}

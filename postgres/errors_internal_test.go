@@ -56,6 +56,8 @@ func TestEverySQLStateHasItsMeaning(t *testing.T) {
 		"XX002": {fault.DatabaseDamaged, false},  // index_corrupted
 		"26000": {fault.Unavailable, false},      // invalid_sql_statement_name
 		"42P05": {fault.Unavailable, false},      // duplicate_prepared_statement
+		"22021": {fault.Validation, false},       // character_not_in_repertoire
+		"22003": {fault.Validation, false},       // numeric_value_out_of_range
 		"23505": {fault.Internal, false},         // unique_violation
 		"22P02": {fault.Internal, false},         // invalid_text_representation
 		"XX000": {fault.Internal, false},         // internal_error

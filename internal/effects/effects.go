@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -259,6 +260,14 @@ func CheckName(name string) error {
 		return fault.New(fault.Validation, "an effect's name does not begin with $: %q", name)
 	}
 	return strict.Text("effect", name, events.MaxName)
+}
+
+// CheckCall refuses what cannot be the name and ordinal of a call.
+func CheckCall(name string, ordinal int) error {
+	if ordinal < 0 || ordinal > math.MaxInt32 {
+		return fault.New(fault.Validation, "the ordinal of an effect is 0 to %d", math.MaxInt32).With("pointer", "/ordinal")
+	}
+	return CheckName(name)
 }
 
 // resultOf makes of a result what the journal keeps.

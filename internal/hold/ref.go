@@ -3,6 +3,7 @@ package hold
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -17,8 +18,11 @@ func Parts(prefix, id string, n int) ([]string, bool) {
 	rest, ours := strings.CutPrefix(id, prefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
 	var parts []string
-	if !ours || err != nil || json.Unmarshal(raw, &parts) != nil || len(parts) != n || ID(prefix, parts...) != id {
+	if !ours || err != nil || json.Unmarshal(raw, &parts) != nil || len(parts) != n || ID(prefix, parts...) != id || slices.ContainsFunc(parts, hasNUL) {
 		return nil, false
 	}
 	return parts, true
 }
+
+// hasNUL says whether a name has the one character that no text of the database has.
+func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }

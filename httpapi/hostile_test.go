@@ -1,0 +1,82 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Verifies that without keys only the names of this machine are answered, so that a web page cannot reach the
+// server by a name of its own, and that no page of another origin changes anything, with keys or without.
+func TestOtherOriginsChangeNothing(t *testing.T) {
+	t.Parallel()
+	e := holdfasttest.Open(t)
+	open, keyed := newDoor(t, e, httpapi.Options{NoKeys: true}), newDoor(t, e, httpapi.Options{})
+	for _, c := range []struct {
+		door         *door
+		method, path string
+		headers      string // "Host: …"
+		want         int
+	}{
+		{open, "GET", "/api/v1/workspaces", "Host: rebound.example", 403},
+		{open, "GET", "/metrics", "Host: rebound.example:7070", 403},
+		{open, "GET", "/api/v1/workspaces", "Host: 127.0.0.1.example", 403},
+		{open, "GET", "/api/v1/workspaces", "Host: 10.0.0.7:7070", 403},
+		{open, "GET", "/api/v1/workspaces", "Host: localhost.example", 403},
+		{open, "GET", "/api/v1/workspaces", "Host: localhost:7070", 200},
+		{open, "GET", "/api/v1/workspaces", "Host: LOCALHOST", 200},
+		{open, "GET", "/api/v1/workspaces", "Host: [::1]:7070", 200},
+		{open, "GET", "/api/v1/workspaces", "Host: 127.9.9.9", 200},
+		{open, "POST", "/api/v1/runs/r/cancel", "Origin: https://evil.example", 403},
+		{open, "POST", "/api/v1/runs/r/cancel", "Sec-Fetch-Site: cross-site", 403},
+		{open, "POST", "/api/v1/runs/r/cancel", "Sec-Fetch-Site: same-site", 403},
+		{open, "POST", "/api/v1/runs/r/cancel", "Origin: null", 403},
+		{open, "POST", "/api/v1/runs/r/cancel", "Sec-Fetch-Site: same-origin", 404},
+		{open, "POST", "/api/v1/runs/r/cancel", "", 404},
+		{open, "GET", "/api/v1/workspaces", "Origin: https://evil.example", 200}, // the browser gives the page no answer
+		{keyed, "POST", "/api/v1/runs/r/cancel", "Sec-Fetch-Site: cross-site", 403},
+		{keyed, "POST", "/api/v1/runs/r/cancel", "Host: holdfast.example", 401},
+		{keyed, "GET", "/healthz", "Host: 10.0.0.7:7070", 200},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, c.door.url+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, value, _ := strings.Cut(c.headers, ": ")
+		switch name {
+		case "Host":
+			r.Host = value
+		case "":
+		default:
+			r.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := textOf(resp); resp.StatusCode != c.want {
+			t.Errorf("%s %s with %q: %d %s, want %d", c.method, c.path, c.headers, resp.StatusCode, text, c.want)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// Verifies that an effect's ordinal which the database cannot hold is refused wherever it is named.
+func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		var made wire.Claimed
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")
+		for _, ordinal := range []int{-1, 1 << 31, 1 << 62} {
+			d.want(d.ask("POST", "claims/"+made.Claim.Token+"/effects", wire.EffectCall{Name: "x", Ordinal: ordinal}, nil), 400, fault.Validation)
+			d.want(d.ask("POST", "tasks/tsk_/effects", wire.EffectCall{Name: "x", Ordinal: ordinal}, nil), 400, fault.Validation)
+			d.want(d.ask("POST", "operations/"+made.Entity.Claim.Operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "x", Ordinal: ordinal}}}, nil), 400, fault.Validation)
+		}
+		d.want(d.ask("POST", "claims/"+made.Claim.Token+"/effects", wire.EffectCall{Name: "x", Ordinal: 1<<31 - 1}, nil), 200, "")
+	}, invoices(nil))
+}
