@@ -75,8 +75,11 @@ func (c *call) bind(v reflect.Value, in *input) error {
 		return nil
 	}
 	if raw, ok := v.Field(in.body).Addr().Interface().(*document); ok {
-		*raw = document{text: c.body, yaml: c.yaml}
-		return nil
+		*raw = document{text: c.body}
+		if c.yaml || bytes.HasPrefix(bytes.TrimLeft(c.body, " \t\r\n"), []byte("{")) {
+			return nil
+		}
+		return strict.Object(c.body) // what is said to be JSON is not read as YAML
 	}
 	_, whole := v.Field(in.body).Addr().Interface().(*json.RawMessage)
 	if string(bytes.TrimSpace(c.body)) == "null" && !whole { // it would be read as a document in which everything is left out
@@ -103,10 +106,7 @@ func span(m wire.Millis) time.Duration {
 }
 
 // document is a body that the handler reads itself.
-type document struct {
-	text []byte
-	yaml bool
-}
+type document struct{ text []byte }
 
 // noBody refuses a body that says something. Of a post, {} says nothing.
 func (c *call) noBody() error {

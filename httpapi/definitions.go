@@ -39,11 +39,6 @@ type defineIn struct {
 
 func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	var none wire.DefinedWorkflow
-	if !in.Body.yaml {
-		if err := strict.Object(in.Body.text); err != nil {
-			return none, err
-		}
-	}
 	def, warnings, err := c.judged(in.Body.text, in.DryRun)
 	if err != nil {
 		return none, err

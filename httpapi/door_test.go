@@ -105,6 +105,9 @@ func (d *door) ask(method, path string, body, into any, headers ...string) *http
 		r.Header.Set("Authorization", "Bearer "+d.key)
 	}
 	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Content-Type" {
+			r.Header.Del(headers[i])
+		}
 		r.Header.Add(headers[i], headers[i+1])
 	}
 	resp, err := http.DefaultClient.Do(r)

@@ -80,3 +80,26 @@ func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
 		d.want(d.ask("POST", "claims/"+made.Claim.Token+"/effects", wire.EffectCall{Name: "x", Ordinal: 1<<31 - 1}, nil), 200, "")
 	}, invoices(nil))
 }
+
+// Verifies that what is said to be JSON is not read as YAML, and that a short text which would be a great many values is refused, in either.
+func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, holdfasttest.Open(t, httpapi.Handlers(elsewhere)), elsewhere)
+	bomb := strings.Repeat("[[]],", 1<<20/5-20)
+	for _, path := range []string{"PUT lifecycles/invoice", "POST workflow-definitions"} {
+		method, path, _ := strings.Cut(path, " ")
+		for text, kinds := range map[string][]string{
+			"name: x\nversion: '1'\n":               {"application/json"},
+			"[1]":                                   {"application/json"},
+			`{"name":"x","steps":[` + bomb + `[]]}`: {"application/json", "application/yaml"},
+			"steps: [" + bomb + "[]]":               {"application/yaml"},
+		} {
+			for _, kind := range kinds {
+				resp := d.ask(method, path, text, nil, "Content-Type", kind)
+				if told := textOf(resp); resp.StatusCode != 400 && resp.StatusCode != 422 || strings.HasPrefix(text, "steps") && !strings.Contains(told, "more than 50000") {
+					t.Errorf("%s of %.30q as %s: %d %s", path, text, kind, resp.StatusCode, told)
+				}
+			}
+		}
+	}
+}

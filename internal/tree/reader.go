@@ -83,12 +83,28 @@ func (r *Reader) plainText(data []byte) bool {
 		r.Refuse(RuleEncoding, "", place(data, invalidAt(data)), "here is a byte that is not UTF-8: save the file as UTF-8")
 	case bytes.HasPrefix(data, []byte("\ufeff")):
 		r.Refuse(RuleEncoding, "", start, "the file begins with a byte order mark: save it without")
+	case marks(data) > MaxMarks:
+		r.Refuse(RuleSize, "", start, "the %s has more than %d brackets, lists, members and lines: split it", r.doc.What, MaxMarks)
 	case nul >= 0:
 		r.Refuse(RuleEncoding, "", place(data, nul), "here is a NUL byte: take it out")
 	default:
 		return true
 	}
 	return false
+}
+
+// MaxMarks is how many characters a document may have at which a value or a line may begin or end. Each value costs some hundred
+// times the byte that it is written with, so the bytes alone bound too little.
+const MaxMarks = 50_000
+
+func marks(data []byte) (n int) {
+	for _, c := range data {
+		switch c {
+		case '[', ']', '{', '}', ',', ':', '?', '-', '&', '*', '!', '\n', '\r':
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Reader) empty() {

@@ -81,3 +81,17 @@ func TestLists(t *testing.T) {
 		}
 	}
 }
+
+// Verifies that a document which would cost hundreds of times its bytes is refused before it is read. Each is nearly as long as one may be.
+func TestADocumentOfManyValuesIsRefused(t *testing.T) {
+	for _, part := range []string{"[],", "[[]],", "{},", "- - - -\n", "a: b\n", "? ", "&a ", "!t ", "*a ", "- ", "a,"} {
+		for _, form := range []string{"%", "[%]", "{a: [%]}", `{"a": [%]}`} {
+			r := NewReader(document)
+			text := strings.Replace(form, "%", strings.Repeat(part, 1<<20/len(part)-16), 1)
+			var root *Node
+			if used := testing.AllocsPerRun(1, func() { root = r.Tree([]byte(text)) }); root != nil || len(r.Found) == 0 || r.Found[0].Rule != RuleSize || used > 100 {
+				t.Errorf("of %q in %s: a tree: %v, found %v, %v allocations", part, form, root != nil, r.Found, used)
+			}
+		}
+	}
+}
