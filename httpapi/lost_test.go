@@ -271,6 +271,49 @@ func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
+// Verifies of each kind of task whose lease its handler's timeout cuts short that the key of a claim is not kept longer than
+// the lease: who repeats the claim later would work on what another has by then.
+func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		short := wire.Ms(5 * time.Second)
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short}, nil), 201, "")
+		d.want(d.ask("PUT", "handlers/Pack", wire.PutHandler{Kind: "worker", TimeoutMs: short}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.start("pay@1", `{}`)
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+		first := make(map[string]int64)
+		for _, key := range []string{"first", "second", "third"} {
+			for _, task := range d.keyedOne(key) {
+				first[task.Kind] = task.Epoch
+			}
+		}
+		if len(first) != 3 {
+			t.Fatalf("claimed %v", first)
+		}
+		holdfasttest.Advance(t, d.engine, 12*time.Second) // that of the step is the timeout and its grace
+		for _, key := range []string{"first", "second", "third"} {
+			for _, task := range d.keyedOne(key) {
+				if task.Epoch <= first[task.Kind] {
+					t.Errorf("given what has run out: %+v", task)
+				}
+			}
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// keyedOne claims one task under a key.
+func (d *door) keyedOne(key string) []wire.Task {
+	d.t.Helper()
+	all, _ := d.keyed(key)
+	if len(all) != 1 {
+		d.t.Fatalf("claimed %v under %s", names(all), key)
+	}
+	return all
+}
+
 // Verifies that of many claims at once under one key all are given the same tasks, and that nothing else is handed out.
 func TestTwinClaimsGetTheSameTasks(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {

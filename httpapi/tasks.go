@@ -87,7 +87,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		for _, k := range kinds {
 			needs = append(append(needs, wake.Need{Kind: k.held}), k.due...)
 		}
-		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, bool, error) {
+		some, found, err := handOut(c, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, time.Time, error) {
 			return c.takeTasks(d, kinds, due, b, lease)
 		})
 		if found {
@@ -120,7 +120,7 @@ func (c *call) taskKinds(handlers []string) ([]taskKind, error) {
 }
 
 // takeTasks takes tasks of the kinds of which something is due; in a transaction of the first of them that there are any of.
-func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, found bool, err error) {
+func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, until time.Time, err error) {
 	out.Tasks = []wire.Task{}
 	// Each kind is first in its turn, so that none starves behind the others.
 	first := int(c.api.turns.Add(1) % int64(len(kinds)))
@@ -134,7 +134,10 @@ func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bo
 	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
 		err = nil
 	}
-	return out, len(out.Tasks) > 0, err
+	for _, t := range out.Tasks {
+		until = firstEnd(until, t.Until)
+	}
+	return out, until, err
 }
 
 // takeOperations takes steps that the handlers do.
