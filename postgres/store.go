@@ -335,7 +335,11 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 		return s.fault(err)
 	}
 	defer s.rollback(ctx, tx, clock.Now()) // after a commit it does nothing
-	if err := f(ctx, &conn{store: s, tx: tx}); err != nil {
+	c := &conn{store: s, tx: tx}
+	if err = f(ctx, c); err == nil {
+		err = c.failed
+	}
+	if err != nil {
 		return gaveWay(err)
 	}
 	if err := ctx.Err(); err != nil {
