@@ -20,6 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -447,4 +449,33 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 		}
 	}
 	return nil
+}
+
+// Verifies on PostgreSQL that a claim under a key is given other items and steps where somebody has the wallet of a batch, or
+// a run, locked for long.
+func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	hasty := url + map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "lock_timeout=100ms"
+	d := newDoor(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
+	for _, name := range []string{"Pack", "Pay"} {
+		d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+	}
+	for _, id := range []string{"first", "second"} {
+		d.want(d.ask("PUT", "wallets/"+id, wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: id, Wallet: id, Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+	}
+	storetest.Queue(t, url, `SELECT 1 FROM holdfast.wallet WHERE id = 'first' FOR UPDATE`, nil, func() {
+		if task := d.keyedOne("items")[0]; task.Context.Batch != "second" {
+			t.Errorf("given %+v", task)
+		}
+	})
+	d.want(d.ask("POST", "batches/first/cancel", nil, nil), 200, "")
+	d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+	locked, other := d.start("pay@1", `{}`).ID, d.start("pay@1", `{}`).ID
+	storetest.Queue(t, url, `SELECT 1 FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{locked}, func() {
+		if task := d.keyedOne("steps")[0]; task.Context.Run != other {
+			t.Errorf("given %+v", task)
+		}
+	})
 }
