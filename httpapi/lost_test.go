@@ -479,3 +479,55 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 		}
 	})
 }
+
+// Verifies of each kind of task that those which were lost together several times come back one after the other: else what
+// kills its worker before that is heard of would take the others with it each time.
+func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.fourKinds()
+		const of = 9
+		more := make([]string, of-1)
+		for i := range more {
+			more[i] = fmt.Sprint("more", i)
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: more[i]}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/job/entities/"+more[i]+"/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+			d.start("pay@1", `{}`)
+		}
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "all", Wallet: "w", Handler: "Pack", Items: newItems(0, more...), Parallel: of}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"*"}, Streams: "^(orders|more.*)$", Handler: "Mail"}, nil), 200, "")
+		for _, name := range more {
+			d.append(name, 1)
+		}
+		handlers := []string{"Do", "Pay", "Pack", "Mail"}
+		for n := range 4 {
+			for _, name := range handlers {
+				got := 0
+				for range 3 { // events are gathered first
+					got += len(d.claimItems(name, 100))
+				}
+				if got != of {
+					t.Fatalf("hand-out %d of %s: %d of %d", n, name, got, of)
+				}
+			}
+			holdfasttest.Advance(t, d.engine, time.Minute)
+			d.engine.Round(t.Context())
+			if n < 3 {
+				holdfasttest.Advance(t, d.engine, time.Minute)
+			}
+		}
+		came, times := make(map[string]int), make(map[string]int)
+		for range 20 { // of the pause, which is up to 7 s
+			holdfasttest.Advance(t, d.engine, 350*time.Millisecond)
+			for _, name := range handlers {
+				if n := len(d.claimItems(name, 100)); n > 0 {
+					came[name], times[name] = came[name]+n, times[name]+1
+				}
+			}
+		}
+		for _, name := range handlers {
+			if came[name] != of || times[name] < 2 {
+				t.Errorf("%d of %s come at %d times", came[name], name, times[name])
+			}
+		}
+	}, httpapi.Handlers(elsewhere))
+}

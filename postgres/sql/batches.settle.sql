@@ -1,6 +1,6 @@
 -- Ends holds of items. 'done' keeps the output; 'fail' counts a failure, and 'died' a
 -- death, of a hold that has run out: the item waits to be taken again. Of a hold that was
--- quiet it counts a lost hand-out instead, however many, and the item waits the longer. 'release' counts
+-- quiet it counts a lost hand-out instead, however many. 'release' counts
 -- nothing. The last failure or death that is allowed is not counted here: that item is to
 -- be given up, and what it cost returned. Locks batches and then items, and looks at the
 -- time afterwards: a holder whose statement waited past its end has lost. The update is told
@@ -46,8 +46,7 @@ WITH m AS (
            failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END, deaths = ok.deaths + CASE WHEN ok.how = 'died' AND NOT ok.unheard THEN 1 ELSE 0 END,
            quiet = false, lost = CASE WHEN ok.unheard THEN ok.lost + 1 ELSE 0 END,
            error = CASE WHEN ok.unheard THEN 'it was handed out to ' || ok.holder || ', who was not heard of' WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
-           due_at = CASE WHEN ok.unheard THEN t.now + least((1000::bigint << least(ok.lost, 9)::integer) - 1000, 300000) * interval '1 ms'
-                         WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
+           due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
       FROM t, ok
      WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key
     RETURNING ok.member, ok.shard, ok.workspace, ok.id, ok.how, ok.unheard, i.state, i.failures, i.deaths, i.lost
