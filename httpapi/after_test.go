@@ -214,9 +214,11 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
 		d.told("a")
 		for i := range 5 {
-			if x := d.one("Tell"); x.Attempt != i+1 {
+			x := d.one("Tell")
+			if x.Attempt != i+1 {
 				t.Errorf("took %+v", x)
 			}
+			d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
 			d.later(2 * time.Minute)
 			d.engine.Round(t.Context())
 		}

@@ -32,7 +32,8 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 			var got wire.Tasks
 			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do", "Item"}, WaitMs: &none}, &got), 200, "")
 			for _, x := range got.Tasks {
-				if x.Kind == "action" { // without an effect the entity goes back, and there is no task any more
+				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
+				if x.Kind == "action" {                                                                 // without an effect the entity goes back, and there is no task any more
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e"}, nil), 200, "")
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e", Result: []byte(`1`)}, nil), 200, "")
 				}
@@ -41,7 +42,7 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 			slices.Sort(kinds)
 			return kinds
 		}
-		d.lease("hand", 1)
+		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: d.lease("hand", 1)[0].Epoch, LeaseMs: 60_000}, nil), 200, "")
 		wantTold(t, "the first claim", claim(), "action 1", "batchItem 1", "reaction 1", "runStep 1")
 		wantTold(t, "before the leases have expired", claim())
 		if more := d.lease("hand", 1); len(more) != 0 {

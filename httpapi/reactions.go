@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
@@ -30,7 +31,7 @@ func (a *API) reactionRoutes() {
 	add(a, with(r(http.MethodGet, "reactions/{name}", "getReaction", "Show a reaction."), func(x *route) { x.roles = readers }), getReaction)
 	add(a, with(r(http.MethodDelete, "reactions/{name}", "deleteReaction", "Remove a reaction."), func(x *route) { x.roles, x.once = admins, underHold }), deleteReaction)
 	add(a, with(r(http.MethodGet, "reactions/{name}/streams", "listPositions", "Where a reaction (* for all) stands on its streams."), func(x *route) { x.roles = readers }), listPositions)
-	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, underHold }), claimLeases)
+	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, asHandOut }), claimLeases)
 	add(a, with(r(http.MethodPost, "reactions/{name}/ack", "ackLeases", "Acknowledge what was handled."), func(x *route) { x.roles, x.once = workers, inTx }), ackLeases)
 	add(a, with(r(http.MethodPost, "reactions/{name}/fail", "failLease", "Say that an event could not be handled."), func(x *route) { x.roles, x.once = workers, underHold }), failLease)
 	add(a, with(r(http.MethodPost, "reactions/{name}/renew", "renewLease", "Extend a lease."), func(x *route) { x.roles, x.once = workers, underHold }), renewLease)
@@ -218,7 +219,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
 			continue
 		}
-		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths, LostHandOuts: x.LostHandOuts,
 			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
 			ResetRequested: x.ResetRequested})
 	}
@@ -253,28 +254,30 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	var taken []*reactions.Lease
+	out := wire.Leases{Leases: []wire.Lease{}}
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
 			return false, err
 		}
-		if _, err = c.api.engine.Due(c.ctx(), wake.Need{Kind: wake.HeldReaction}); err != nil {
-			return false, err
+		needs := []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
+		some, found, err := handOut(c, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (out wire.Leases, until time.Time, err error) {
+			taken, err := reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
+			out.Leases = make([]wire.Lease, len(taken))
+			for i, l := range taken {
+				until = firstEnd(until, wire.At(l.Until))
+				out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
+				if err == nil {
+					out.Leases[i].Events, err = placed(c, l.Stream, l.Events)
+				}
+			}
+			return out, until, err
+		})
+		if found {
+			out = some
 		}
-		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
-		return len(taken) > 0, err
+		return found, err
 	})
-	if err != nil {
-		return wire.Leases{}, err
-	}
-	out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
-	for i, l := range taken {
-		out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
-		if out.Leases[i].Events, err = placed(c, l.Stream, l.Events); err != nil {
-			return wire.Leases{}, err
-		}
-	}
-	return out, nil
+	return out, err
 }
 
 // byHand returns a reaction that is claimed by hand.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
@@ -26,7 +27,7 @@ import (
 
 func (a *API) taskRoutes() {
 	add(a, route{method: http.MethodPost, path: "tasks/claim", id: "claimTasks", tag: "tasks", summary: "Take what there is to do for handlers, or wait for something to come.",
-		roles: workers, once: underHold}, claimTasks)
+		roles: workers, once: asHandOut}, claimTasks)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold}, completeTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/fail", id: "failTask", tag: "tasks", summary: "End a task that is not done.", roles: workers, once: underHold}, failTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/renew", id: "renewTask", tag: "tasks", summary: "Extend the hold of a task.", roles: workers, once: underHold}, renewTask)
@@ -67,51 +68,90 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		}
 	}
 	topics := lifecycle.TaskTopics(c.key.Workspace, b.Handlers)
-	served, err := c.servedBy(b.Handlers)
+	now, err := c.declared()
 	if err != nil {
 		return out, err
 	}
-	for _, x := range served {
+	for _, x := range now.servedBy(b.Handlers) {
 		topics = append(topics, store.MarkTopic(x.Name))
 	}
 	for _, name := range b.Handlers {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
 	}
-	takes := []struct {
-		take func(*wire.Tasks, wire.ClaimTasks, time.Duration) error
-		held string
-		due  []wake.Need // nil: it looks itself
-	}{
-		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, b.Handlers)...)},
-		{c.takeEvents, wake.HeldReaction, nil},
-		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, b.Handlers...)},
-		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, b.Handlers...)},
-	}
-	var needs []wake.Need
-	for _, t := range takes {
-		needs = append(append(needs, wake.Need{Kind: t.held}), t.due...)
-	}
 	err = c.await(wait, topics, func() (bool, error) {
-		due, err := c.api.engine.Due(c.ctx(), needs...)
-		// Each kind is first in its turn, so that none starves behind the others.
-		first := int(c.api.turns.Add(1) % int64(len(takes)))
-		for i := range takes {
-			t := takes[(first+i)%len(takes)]
-			if err == nil && len(out.Tasks) < b.Limit && (t.due == nil || slices.ContainsFunc(t.due, func(n wake.Need) bool { return due[n] })) {
-				err = t.take(&out, b, lease)
-			}
+		now, err := c.declared() // before there is a transaction
+		if err != nil {
+			return false, err
 		}
-		if len(out.Tasks) > 0 { // they are held: who asked is to know
-			err = nil
+		kinds := c.taskKinds(b.Handlers, now)
+		var needs []wake.Need
+		for _, k := range kinds {
+			needs = append(append(needs, wake.Need{Kind: k.held}), k.due...)
 		}
-		return len(out.Tasks) > 0, err
+		busy := make(map[string]bool)
+		some, found, err := handOut(c, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, time.Time, error) {
+			return c.takeTasks(d, kinds, due, claim{b, lease, now, busy})
+		})
+		if found {
+			out = some
+		}
+		return found, err
 	})
 	return out, err
 }
 
+// claim is a claim of tasks, as it is looked for.
+type claim struct {
+	wire.ClaimTasks
+	lease    time.Duration
+	declared handled         // by its workspace
+	busy     map[string]bool // batches and runs at which an earlier try of the transaction gave way
+}
+
+// taskKind is a kind of tasks: how they are taken, whose expired leases end first, and what there must be.
+type taskKind struct {
+	take func(holdfast.Doer, *wire.Tasks, claim) error
+	held string
+	due  []wake.Need
+}
+
+func (c *call) taskKinds(handlers []string, now handled) []taskKind {
+	var names []string
+	for _, x := range now.servedBy(handlers) {
+		names = append(names, x.Name)
+	}
+	return []taskKind{
+		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, handlers)...)},
+		{c.takeEvents, wake.HeldReaction, wake.Needs(wake.Reaction, names...)},
+		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, handlers...)},
+		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, handlers...)},
+	}
+}
+
+// takeTasks takes tasks of the kinds of which something is due; in a transaction of the first of them that there are any of.
+func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, a claim) (out wire.Tasks, until time.Time, err error) {
+	out.Tasks = []wire.Task{}
+	// Each kind is first in its turn, so that none starves behind the others.
+	first := int(c.api.turns.Add(1) % int64(len(kinds)))
+	_, whole := d.(holdfast.Tx)
+	for i := range kinds {
+		k := kinds[(first+i)%len(kinds)]
+		if err == nil && len(out.Tasks) < a.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
+			err = k.take(d, &out, a)
+		}
+	}
+	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
+		err = nil
+	}
+	for _, t := range out.Tasks {
+		until = firstEnd(until, t.Until)
+	}
+	return out, until, err
+}
+
 // takeOperations takes steps that the handlers do.
-func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
+func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, d, a.Worker, a.Handlers, a.Limit-len(out.Tasks), a.lease)
 	for _, t := range taken {
 		out.Tasks = append(out.Tasks, taskOf(t))
 	}
@@ -119,16 +159,13 @@ func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Dur
 }
 
 // takeEvents takes events of reactions, and after-effects, that the handlers serve.
-func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	served, err := c.servedBy(b.Handlers)
-	if err != nil {
-		return err
-	}
+func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	served := a.declared.servedBy(a.Handlers)
 	names := make(map[string]reactions.Info, len(served))
 	for _, x := range served {
 		names[x.Name] = x
 	}
-	taken, err := reactions.TakeTasks(c.ctx(), c.api.engine, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
+	taken, err := reactions.TakeTasks(c.ctx(), d, reactions.Ask{Reactions: served, Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease,
 		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
 			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
 				return lifecycle.WantsAfter(x.Options.Handler, e)
@@ -151,8 +188,8 @@ func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duratio
 }
 
 // takeItems takes items of batches that the handlers do.
-func (c *call) takeItems(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := batches.Take(c.ctx(), c.api.engine, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
+func (c *call) takeItems(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	taken, err := batches.Take(c.ctx(), d, batches.Ask{Handlers: a.Handlers, Kind: "worker", Holder: a.Worker, Elsewhere: true, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
 	for _, t := range taken {
 		x := wire.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: wire.At(t.Until),
 			IdempotencyKey: t.Operation(), Context: wire.TaskContext{Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)}}

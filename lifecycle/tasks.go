@@ -107,8 +107,8 @@ func refOf(id string) (ref, error) {
 }
 
 // TakeTasks takes what there is to do for handlers of the context's workspace, for so
-// long.
-func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
+// long, on the engine or in a transaction of it.
+func TakeTasks(ctx context.Context, e *holdfast.Engine, d store.Doer, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
 	if err := strict.Text("worker", worker, events.MaxName); err != nil {
 		return nil, err
 	}
@@ -123,10 +123,10 @@ func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []s
 	for _, name := range names {
 		leases[entities.Workers(at.Workspace, name)] = lease
 	}
-	taken, err := entities.TakeDue(ctx, e, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit})
+	taken, err := entities.TakeDue(ctx, d, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit, Elsewhere: true})
 	all := make([]Task, 0, len(taken))
 	for _, r := range taken {
-		t, failed := boardOf(e).task(ctx, at, r, lease)
+		t, failed := boardOf(e).task(ctx, d, at, r, lease)
 		if failed != nil { // it runs out, and is taken again
 			e.Log().Warn("a task could not be given out", "lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "error", failed)
 			continue
@@ -171,7 +171,7 @@ func TaskQueues(workspace string, names []string) (queues []string) {
 
 // task makes a task of an operation that was taken. An opaque body is an effect begun
 // from here on: the worker is about to be told.
-func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, lease time.Duration) (Task, error) {
+func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entities.Resumed, lease time.Duration) (Task, error) {
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil {
 		return Task{}, err
@@ -187,7 +187,7 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, le
 	name := ref{lifecycle: r.Lifecycle, entity: r.ID, operation: r.Claim.Operation, stage: r.Claim.Stage}
 	kind := r.Claim.Stage
 	if r.Claim.Stage == stageAction && t.opaque {
-		x, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil)
+		x, err := effects.Begin(ctx, d, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil)
 		if err != nil {
 			return Task{}, err
 		}
@@ -196,7 +196,7 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, le
 		}
 	}
 	if longest := t.longest(r.Claim.Stage); lease > longest { // nobody is held longer than he may take
-		until, err := entities.RenewWithin(ctx, b.engine, at, r.Ticket(), longest, longest)
+		until, err := entities.Limit(ctx, d, at, r.Ticket(), longest)
 		if err != nil {
 			return Task{}, err
 		}

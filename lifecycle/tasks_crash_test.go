@@ -125,7 +125,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 
 // work is a worker's round.
 func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
-	tasks, err := TakeTasks(ctx, hf, "w", []string{"Do", "May"}, 1, time.Minute)
+	tasks, err := TakeTasks(ctx, hf, hf, "w", []string{"Do", "May"}, 1, time.Minute)
 	for _, t := range tasks {
 		if c.asked {
 			if err := c.unjournaled(ctx, hf, t); err != nil {

@@ -92,7 +92,7 @@ func (y *yard) fire(step string) string {
 
 func (y *yard) take(handlers ...string) []lifecycle.Task {
 	y.t.Helper()
-	all, err := lifecycle.TakeTasks(y.ctx, y.e, "w1", handlers, 10, time.Minute)
+	all, err := lifecycle.TakeTasks(y.ctx, y.e, y.e, "w1", handlers, 10, time.Minute)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		op := y.fire("do")
 		y.is("doing due")
-		if other, err := lifecycle.TakeTasks(t.Context(), y.e, "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
+		if other, err := lifecycle.TakeTasks(t.Context(), y.e, y.e, "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
 			t.Errorf("another workspace takes %v, %v", other, err)
 		}
 		if got := y.take("May"); len(got) > 0 {
@@ -281,8 +281,10 @@ func TestAWorkerThatStops(t *testing.T) {
 				y.fire("do")
 				y.is("doing due")
 				task := y.one("Do")
+				_, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute) // it was heard of
+				wantCode(t, err, "")
 				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
-				_, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+				_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
 				wantCode(t, err, fault.LeaseLost)
 				if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
 					t.Fatal(err)
@@ -303,7 +305,7 @@ func TestBadTasks(t *testing.T) {
 			_, err := lifecycle.CompleteTask(y.ctx, y.e, id, 1, nil, nil)
 			wantCode(t, err, fault.NotFound)
 		}
-		_, err := lifecycle.TakeTasks(y.ctx, y.e, "", []string{"Do"}, 1, time.Minute)
+		_, err := lifecycle.TakeTasks(y.ctx, y.e, y.e, "", []string{"Do"}, 1, time.Minute)
 		wantCode(t, err, fault.Validation)
 	})
 }
@@ -462,6 +464,9 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			task := y.one("Do")
 			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
 				t.Fatalf("the task is %+v", task)
+			}
+			if _, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
+				t.Fatal(err)
 			}
 			y.lapse()
 		}

@@ -112,7 +112,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 			var taken []lifecycle.Task
 			_, lost := holdfasttest.Race(y.t, 2, func(i int) (err error) {
 				if i == 0 {
-					taken, err = lifecycle.TakeTasks(y.ctx, y.e, "w1", []string{"Do"}, 1, time.Minute)
+					taken, err = lifecycle.TakeTasks(y.ctx, y.e, y.e, "w1", []string{"Do"}, 1, time.Minute)
 					return err
 				}
 				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")

@@ -17,7 +17,7 @@ import (
 var planned = []struct{ name, types, args string }{
 	{"reactions.look", "smallint, text, text", `0, '', '["r"]'`},
 	{"reactions.gather", "smallint, text, text, bigint", `0, '', '[["r", "", "", -1]]', 100`},
-	{"reactions.take", "smallint, text, text, text, bigint, bigint", `0, '', '[["r", 10000, null, ""]]', 'h', 100, 1`},
+	{"reactions.take", "smallint, text, text, text, bigint, bigint, bigint", `0, '', '[["r", 10000, null, ""]]', 'h', 100, 1, 1`},
 	{"reactions.events", "smallint, text, text, bigint", `0, '', '` + list(`["w", "s%d", -1, 10, null]`) + `', 100`},
 	{"reactions.ack", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"reactions.deliver", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0}`) + `'`},
@@ -25,7 +25,8 @@ var planned = []struct{ name, types, args string }{
 	{"reactions.free", "smallint, text, text", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"feed.sequence", "smallint, text, bigint, bigint", `0, 'w', 100, 200`},
 	{"batches.ready", "smallint, text, text, bigint, text", `0, '', '["h"]', 16, ''`},
-	{"batches.take", "smallint[], text[], uuid[], text[], text[], bigint[], bigint[], bigint[], text[]", one + `, '{b}', '{me}', '{30000}', '{100}', '{0}', '{NULL}'`},
+	{"batches.take", "smallint[], text[], uuid[], text[], text[], bigint[], bigint[], bigint[], bigint[], text[]", one + `, '{b}', '{me}', '{30000}', '{100}', '{1}', '{0}', '{NULL}'`},
+	{"handlers.lost", "smallint, text, text, bigint", `0, 'w', '', 100`},
 	{"batches.settle", "smallint[], text[], uuid[], text[], text[], text[], bigint[], text[], text[], bigint[], bigint[], text[]",
 		one + `, '{b}', '{k10101}', '{done}', '{1}', '{1}', '{NULL}', '{0}', '{0}', '{NULL}'`},
 	{"batches.giveup", "smallint[], text[], uuid[], text[], text[], text[], bigint[], text[], bigint[], text[]",
@@ -81,7 +82,7 @@ var planned = []struct{ name, types, args string }{
 
 // aMove ends a step and begins another.
 const aMove = `{"run": {"status": "RUNNING", "step": "n", "visit": 1, "cancel": false, "over": false},
-	"touch": {"status": "COMPLETED", "hold": "drop", "when": "none", "attempts": 1, "failures": 0, "deaths": 0, "uncertain": false, "over": true},
+	"touch": {"status": "COMPLETED", "hold": "drop", "when": "none", "attempts": 1, "failures": 0, "deaths": 0, "quiet": false, "lost": 0, "uncertain": false, "over": true},
 	"add": [{"name": "n", "visit": 1, "n": 2, "type": "task", "handler": "h", "status": "RUNNING", "input": 1, "attempts": 1, "timeout": 1000, "held": true,
 	"safety": "", "unknown": "hold", "begun": 0, "over": false}],
 	"results": [{"n": "x", "o": 0, "s": "done", "r": 1}], "signal": "g", "lapse": true, "events": [{"name": "stepCompleted", "data": {}}, {"name": "stepStarted", "data": {}}]}`

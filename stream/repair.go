@@ -29,12 +29,14 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Deaths    int
-	Blocked   bool
-	Error     string
-	Failing   Version // the version that failed, -1 for none
-	Holder    string  // who works on it, and until when
-	Until     time.Time
-	DueAt     time.Time // when it is tried next
+	// LostHandOuts counts hand-outs in a row to workers elsewhere of whom nothing was heard.
+	LostHandOuts int
+	Blocked      bool
+	Error        string
+	Failing      Version // the version that failed, -1 for none
+	Holder       string  // who works on it, and until when
+	Until        time.Time
+	DueAt        time.Time // when it is tried next
 	// Generation counts the resets.
 	Generation int64
 	// ResetRequested says that it is reset when the lease of its holder ends.
@@ -102,7 +104,7 @@ func positions(all []reactions.Position) []Position {
 	out := make([]Position, len(all))
 	for i, p := range all {
 		out[i] = Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-			Failures: p.Failures, Deaths: p.Deaths, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+			Failures: p.Failures, Deaths: p.Deaths, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
 			Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 	}
 	return out

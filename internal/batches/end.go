@@ -60,6 +60,7 @@ type Renewed struct {
 type expired struct {
 	workspace, id, handler, key string
 	epoch                       int64
+	lost                        int64 // how many hand-outs in a row are by that
 }
 
 var (
@@ -89,7 +90,7 @@ var (
 		return e
 	}).
 		Waking(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
-		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]) })
+		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
 	giveUpVerb = store.NewVerb(store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
 		func(a giveUpArgs, args *store.Args) {
@@ -137,14 +138,14 @@ var (
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]expired, r store.Row) error {
 			var e expired
-			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch)
+			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost)
 			*all = append(*all, e)
 			return err
 		})
 )
 
 // endNames names the events by how a hold ends.
-var endNames = map[string]string{"done": "itemSucceeded", "fail": "itemFailed", "died": "itemDied", "release": "itemReleased"}
+var endNames = map[string][]string{"done": {"itemSucceeded"}, "fail": {"itemFailed"}, "died": {"itemDied", "itemLost"}, "release": {"itemReleased"}}
 
 // Settle ends an item with its output. Settling again under the epoch that settled it,
 // with the same output, gives the same answer.
@@ -228,7 +229,8 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) er
 	return err
 }
 
-// Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost].
+// Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost]. To a
+// holder whose item was cancelled under it, it says CancelRequested.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{t.Batch, t.Key, t.Epoch, lease})
 	if err == nil && len(all) == 0 {
@@ -251,8 +253,8 @@ func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over 
 // sweepLimit is how much one sweep does at the most.
 const sweepLimit = 500
 
-// Expire ends the holds that have run out, each as a death of its holder, and returns how
-// many: in a workspace, or in all on a shard.
+// Expire ends the holds that have run out, each as a death of its holder, or as a hand-out that
+// was lost, and returns how many: in a workspace, or in all on a shard.
 func Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
@@ -261,7 +263,7 @@ func Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err e
 	var failed error
 	for _, x := range all {
 		t := Taken{Shard: at.Shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Hold: hold.Hold{Epoch: x.epoch}}
-		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch})
+		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch, delay: hold.LostPause(x.lost, x.key)})
 		if err == nil && e.last {
 			e, err = giveUp(ctx, d, t, "died", "")
 		}

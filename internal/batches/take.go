@@ -77,10 +77,14 @@ type Ask struct {
 	// program are not declared.
 	Kind   string
 	Holder string
-	Lease  time.Duration
-	Limit  int
-	All    bool
-	Shard  int16
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
+	// Busy are batches that a transaction leaves out: an earlier try did not get their wallets, and notes that here.
+	Busy  map[string]bool
+	Lease time.Duration
+	Limit int
+	All   bool
+	Shard int16
 }
 
 type readyArgs struct {
@@ -92,6 +96,7 @@ type takeArgs struct {
 	id, handler, holder string
 	lease               time.Duration
 	limit               int
+	elsewhere           bool
 }
 
 type taking struct {
@@ -122,6 +127,7 @@ var (
 			args.Text(a.holder)
 			args.Int(a.lease.Milliseconds())
 			args.Int(int64(a.limit))
+			args.Int(bit(a.elsewhere))
 		},
 		func(t *taking, r store.Row) error {
 			t.applied = r.Applied()
@@ -170,12 +176,22 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	}
 	var all []Taken
 	var failed error
+	_, whole := d.(*store.Tx)
 	for _, b := range ready {
-		if len(all) >= a.Limit {
+		if len(all) >= a.Limit || whole && len(all) > 0 { // a transaction has one wallet locked
 			break
 		}
+		if a.Busy[b.ID] {
+			continue
+		}
 		at.Workspace = b.Workspace
-		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all)})
+		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all), a.Elsewhere})
+		if whole && err != nil { // it is over
+			if a.Busy != nil {
+				a.Busy[b.ID] = true
+			}
+			return nil, err
+		}
 		failed = errors.Join(failed, err) // one that cannot be taken of must not hold up the others
 		all = append(all, some...)
 	}
@@ -189,9 +205,13 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 const longTake = 2 * time.Second
 
 func takeSoon(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Taken, error) {
-	ctx, cancel := context.WithTimeout(ctx, longTake)
+	soon, cancel := context.WithTimeout(ctx, longTake)
 	defer cancel()
-	return takeOf(ctx, d, at, a)
+	all, err := takeOf(soon, d, at, a)
+	if _, whole := d.(*store.Tx); whole && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
+		err = fault.New(fault.Unavailable, "somebody has the wallet of the batch %q locked", a.id).Repeatable().Wrap(err)
+	}
+	return all, err
 }
 
 func (a Ask) check() error {

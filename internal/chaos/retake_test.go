@@ -41,6 +41,9 @@ func workQuickly(ctx context.Context, spec workerSpec) error {
 		if err != nil {
 			return err
 		}
+		several(got.Tasks, func(t wire.Task) { // at once: it is to be known that they have arrived
+			_, _ = c.RenewTask(ctx, t.ID, wire.Renew{Epoch: t.Epoch, LeaseMs: wire.Ms(shortLease)})
+		})
 		if spec.Holds {
 			held += len(got.Tasks)
 			for _, t := range got.Tasks {
@@ -64,15 +67,22 @@ func renewForEver(ctx context.Context, c *client.Client, t wire.Task) {
 }
 
 func doAll(ctx context.Context, c *client.Client, tasks []wire.Task) {
+	several(tasks, func(t wire.Task) {
+		if t.Context.Event != nil && t.Context.Event.Name == "poison" {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		_, _ = c.CompleteTask(ctx, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: json.RawMessage(`{}`)}) // else it is taken again
+	})
+}
+
+// several does tasks, eight at a time.
+func several(tasks []wire.Task, do func(wire.Task)) {
 	work := make(chan wire.Task)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for t := range work {
-				if t.Context.Event != nil && t.Context.Event.Name == "poison" {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				}
-				_, _ = c.CompleteTask(ctx, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: json.RawMessage(`{}`)}) // else it is taken again
+				do(t)
 			}
 		})
 	}

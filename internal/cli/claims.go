@@ -189,7 +189,7 @@ type operationsCommand struct {
 type operationsList struct {
 	doorFlags
 	pageFlags
-	State string `setting:"-" enum:",held,due,uncertain,contradicted" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain or contradicted."`
+	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain, contradicted or lost."`
 }
 
 // Help is shown by kong.
@@ -201,7 +201,12 @@ func (operationsList) Help() string {
 Those that are contradicted have an effect that was called by a holder without a lease. Compare the
 call with the effects of the operation, put right what is wrong, then acknowledge it:
 
-    holdfast operations list --state contradicted --url http://127.0.0.1:7070`
+    holdfast operations list --state contradicted --url http://127.0.0.1:7070
+
+Those that are lost were handed out to workers of whom nothing was heard; they are handed out again after growing
+pauses. Look for workers that die as soon as they receive them:
+
+    holdfast operations list --state lost --url http://127.0.0.1:7070`
 }
 
 // Run lists operations.

@@ -152,6 +152,7 @@ type Result struct {
 const (
 	EventClaimed     = "claimed"
 	EventInterrupted = "interrupted"
+	EventLost        = "lost" // a hand-out of which nobody was heard
 	EventParked      = "parked"
 	EventRecovered   = "recovered"
 	EventAdopted     = "adopted"
@@ -199,6 +200,7 @@ var (
 			args.Int(a.Epoch)
 			args.Int(a.lease.Milliseconds())
 			args.Int(a.longest.Milliseconds())
+			args.Int(flag(a.heard))
 		},
 		func(all *[]time.Time, row store.Row) error {
 			var until time.Time
@@ -211,6 +213,7 @@ var (
 type renewArgs struct {
 	Ticket
 	lease, longest time.Duration
+	heard          bool // of its holder
 }
 
 // After is the name under which an after-effect is marked: no event has it, but what
@@ -225,7 +228,7 @@ func Topic(lifecycle string) string { return "operations/" + lifecycle }
 func told(m store.Mark) result {
 	e := Entity{Version: m.Version, Claim: Claim{Phase: Free}}
 	switch m.Name {
-	case EventInterrupted, EventResumed, EventQueued:
+	case EventInterrupted, EventLost, EventResumed, EventQueued:
 		e.Claim.Phase = Due
 	case EventParked:
 		e.Claim.Phase = Uncertain
@@ -418,21 +421,30 @@ func ClaimFailed(e Entity) *fault.Error {
 
 // Renew extends a hold, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease time.Duration) (time.Time, error) {
-	return RenewWithin(ctx, d, at, t, lease, 0)
+	return renew(ctx, d, at, renewArgs{t, lease, 0, true})
 }
 
 // RenewWithin extends the hold of an operation that was resumed, at the most until so
 // long after that; 0 is as [Renew].
 func RenewWithin(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease, longest time.Duration) (time.Time, error) {
-	if err := CheckLease(lease); err != nil {
+	return renew(ctx, d, at, renewArgs{t, lease, longest, true})
+}
+
+// Limit has a hold that was just handed out end so long after that. Its holder was not heard of by it.
+func Limit(ctx context.Context, d store.Doer, at store.Place, t Ticket, longest time.Duration) (time.Time, error) {
+	return renew(ctx, d, at, renewArgs{t, longest, longest, false})
+}
+
+func renew(ctx context.Context, d store.Doer, at store.Place, a renewArgs) (time.Time, error) {
+	if err := CheckLease(a.lease); err != nil {
 		return time.Time{}, err
 	}
-	until, err := renewVerb.DoAt(ctx, d, at, renewArgs{t, lease, longest})
+	until, err := renewVerb.DoAt(ctx, d, at, a)
 	switch {
 	case err != nil:
 		return time.Time{}, err
 	case len(until) == 0:
-		return time.Time{}, lost(t)
+		return time.Time{}, lost(a.Ticket)
 	}
 	return until[0], nil
 }

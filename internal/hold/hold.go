@@ -9,6 +9,11 @@
 //
 // While the holder works, a [Keeper] renews the hold in the background, at most
 // until the handler's timeout, so that a body that hangs is not held for ever.
+// A holder elsewhere is quiet until it is heard of under its epoch: it renews, begins an
+// effect, or ends what it holds. A lease that runs out while it is quiet is a lost
+// hand-out, which nobody may ever have received, and not a death: it is counted apart, what
+// was handed out is due again after [LostPause], and nothing is given up for it.
+//
 // What a dead holder left is freed by a [Janitor], on any node; two of them at
 // once do no harm, because freeing is conditional too.
 //
@@ -18,6 +23,8 @@
 package hold
 
 import (
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -32,6 +39,20 @@ const (
 	// Timeout is how long a hold is renewed at the most.
 	Timeout = 15 * time.Minute
 )
+
+// LostPause is the pause behind the n-th hand-out in a row of which nobody was heard: none,
+// then up to 1, 3, 7, 15 seconds and so on, up to five minutes. It is scattered between half and all of
+// that by the name of what was handed out, so that what was lost together comes back apart: else what kills
+// its worker before that is heard of would take the others with it each time.
+func LostPause(n int64, name string) time.Duration {
+	if n < 2 {
+		return 0
+	}
+	half := min(time.Second<<min(n-1, 9)-time.Second, 5*time.Minute) / 2
+	h := fnv.New32a()
+	fmt.Fprint(h, n, name)
+	return half + half*time.Duration(h.Sum32()%1000)/1000
+}
 
 // Hold is the right to work on something, until it runs out.
 type Hold struct {

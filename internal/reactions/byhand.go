@@ -41,7 +41,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 		return nil, err
 	}
 	var names []string
-	args := TakeArgs{Holder: a.Holder, Limit: a.Limit, Suspects: a.Limit}
+	args := TakeArgs{Holder: a.Holder, Limit: a.Limit, Suspects: a.Limit, Elsewhere: true}
 	byName := make(map[string]Info, len(a.Reactions))
 	for _, x := range a.Reactions {
 		byName[x.Name] = x
@@ -123,7 +123,7 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 		if len(l.Events) > 0 {
 			some = append(some, l)
 			if next := l.Events[0].Version; next > first { // a death is blamed on what is behind the watermark: that is to be this event
-				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true})
+				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true, Unheard: true})
 			}
 		} else {
 			ends = append(ends, End{Lease: l, Done: handled})

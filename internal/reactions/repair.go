@@ -18,6 +18,7 @@ type Position struct {
 	Due              int64 // the last version that is known to concern the reaction
 	Head             int64 // the last version of the stream
 	Failures, Deaths int
+	Lost             int // hand-outs in a row of which nobody was heard
 	Blocked          bool
 	Error            string
 	Failing          int64 // the version that failed, -1 for none
@@ -92,7 +93,7 @@ var (
 func scanPosition(all *[]Position, row store.Row) error {
 	var p Position
 	var source string
-	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Blocked, &p.Error,
+	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Lost, &p.Blocked, &p.Error,
 		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation, &p.Delivered, &p.Held, &p.ResetRequested)
 	if p.Delivered < 0 { // it is not known
 		p.Delivered = p.Head
@@ -221,6 +222,7 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 	}
 	p.Epoch++ // whoever had it is fenced
 	p.Delivered, p.Held, p.ResetRequested = p.Head, false, false
+	p.Lost = 0
 	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p
 }

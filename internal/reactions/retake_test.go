@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -140,6 +141,100 @@ func TestAHolderHasOneGroupInHand(t *testing.T) {
 		if _, names := takeAs(t, hf, "b"); len(names) != 2 {
 			t.Errorf("another took %q", names)
 		}
+	})
+}
+
+// TestALostHandOutIsNoCrash verifies that streams which were handed out to somebody elsewhere, of whom nothing was heard
+// by them, are no part of a crash of that holder: they make no group, halve none, and count none as a death, and neither
+// does the size of a group count them; and that a reset that was requested is done at the end of such a lease, too.
+func TestALostHandOutIsNoCrash(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		for i := range 6 {
+			emit(t, hf, fmt.Sprint("s", i), "a")
+		}
+		handOut := func(heard ...string) {
+			t.Helper()
+			if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"r"}); err != nil {
+				t.Fatal(err)
+			}
+			leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Suspects: 100, Elsewhere: true})
+			if err != nil || len(leases) != 6 {
+				t.Fatalf("took %d, %v", len(leases), err)
+			}
+			for _, l := range leases {
+				if slices.Contains(heard, l.Stream) {
+					if _, err := reactions.RenewOne(ctx, hf, l, time.Minute, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		stand := func(want string) {
+			t.Helper()
+			var got []string
+			for i := range 6 {
+				p := positionOf(t, hf, "r", fmt.Sprint("s", i))
+				got = append(got, fmt.Sprint(p.Deaths, "+", p.LostHandOuts))
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("deaths and lost hand-outs are %v, want %s", got, want)
+			}
+		}
+		handOut()
+		crash(t, hf)
+		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
+		handOut("s0") // of the others nothing is heard: it was alone
+		crash(t, hf)
+		stand("[1+0 0+2 0+2 0+2 0+2 0+2]")
+		holdfasttest.Advance(t, hf, time.Minute)
+		leases, _ := takeAs(t, hf, "here")
+		for _, l := range leases {
+			if want := map[string]int{"s0": 1}[l.Stream]; l.Group != want {
+				t.Errorf("%s is of a group of %d, want %d", l.Stream, l.Group, want)
+			}
+			if err := ack(hf, l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 6 {
+			emit(t, hf, fmt.Sprint("s", i), "b")
+		}
+		handOut("s0", "s1", "s2", "s3")
+		crash(t, hf) // a group of four
+		stand("[0+0 0+0 0+0 0+0 0+1 0+1]")
+		handOut("s0", "s1") // of which two are lost now, and two crash
+		crash(t, hf)
+		stand("[0+0 0+0 0+1 0+1 0+2 0+2]")
+		holdfasttest.Advance(t, hf, time.Minute)
+		groups := make(map[string]int)
+		for _, holder := range []string{"a", "b", "c"} {
+			leases, _ := takeAs(t, hf, holder)
+			for _, l := range leases {
+				groups[l.Stream] = l.Group
+			}
+		}
+		if want := (map[string]int{"s0": 1, "s1": 1, "s2": 4, "s3": 4, "s4": 0, "s5": 0}); !maps.Equal(groups, want) {
+			t.Errorf("the groups are %v, want %v", groups, want)
+		}
+		if touched, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil || len(touched) != 6 {
+			t.Fatalf("reset %+v, %v", touched, err)
+		}
+		crash(t, hf)
+		handOut()
+		crash(t, hf)
+		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
+		handOut()
+		if touched, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
+			t.Fatalf("reset %+v, %v", touched, err)
+		}
+		crash(t, hf)
+		stand("[0+0 0+0 0+0 0+0 0+0 0+0]")
+		if p := positionOf(t, hf, "r", "s5"); p.Watermark != -1 || p.Generation != 2 || p.ResetRequested {
+			t.Errorf("a quiet lease has ended, and it stands at %+v", p)
+		}
+		handOut() // at once
 	})
 }
 

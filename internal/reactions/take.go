@@ -79,6 +79,8 @@ type TakeArgs struct {
 	Holder    string
 	Limit     int
 	Suspects  int // of streams among them on which a holder has crashed
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
 	All       bool
 	Shard     int16
 }
@@ -103,6 +105,8 @@ type End struct {
 	// Now says that it must be recorded now, with what else its transaction
 	// writes: that it was recorded before will not do.
 	Now bool
+	// Unheard says that it is not the holder who says so.
+	Unheard bool
 }
 
 // Ended is what became of an [End]: nothing, if the hold was lost, or if the end
@@ -130,6 +134,7 @@ type item struct {
 	Lease     int64  `json:"l,omitempty"`
 	Now       bool   `json:"o,omitempty"`
 	Longest   int64  `json:"t,omitempty"`
+	Unheard   bool   `json:"q,omitempty"`
 }
 
 func (l *Lease) item() item {
@@ -200,6 +205,11 @@ var (
 			args.Text(a.Holder)
 			args.Int(int64(a.Limit))
 			args.Int(int64(min(a.Suspects, a.Limit)))
+			elsewhere := int64(0)
+			if a.Elsewhere {
+				elsewhere = 1
+			}
+			args.Int(elsewhere)
 		},
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
@@ -379,7 +389,7 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 	for i, e := range ends {
 		items[i] = e.Lease.item()
 		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
-		items[i].Delay, items[i].Now, items[i].Lease = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds()
+		items[i].Delay, items[i].Now, items[i].Lease, items[i].Unheard = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds(), e.Unheard
 		if e.Error != "" {
 			failing := e.Failing
 			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing
@@ -467,6 +477,7 @@ type lapsed struct {
 	Reaction  string `json:"r"`
 	Stream    string `json:"s"`
 	Epoch     int64  `json:"e"`
+	Pause     int64  `json:"d,omitempty"` // in ms, behind a lost hand-out
 
 	holder         string
 	last           bool
@@ -479,7 +490,9 @@ var (
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]lapsed, row store.Row) error {
 			var l lapsed
-			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names)
+			var lost int64
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names, &lost)
+			l.Pause = hold.LostPause(lost, l.Stream).Milliseconds()
 			*all = append(*all, l)
 			return err
 		})

@@ -22,6 +22,9 @@ const (
 	Keeping   = "keeping"  // of batches: no name
 	Cleaning  = "cleaning" // after items: no name
 	Scope     = "scope"    // is not as it was seen: [SeenScope]
+	// A cancel was requested, of what somebody works for: [Cancelled].
+	CancelledBatch = "cancelled batch"
+	CancelledRun   = "cancelled run"
 )
 
 // What a janitor looks for. None has a name, but for OldAttempt: that is an age in ms.
@@ -46,6 +49,12 @@ const (
 func SeenScope(at store.Place, kind, id string, version int64) Need {
 	name, _ := json.Marshal([]any{at.Shard, at.Workspace, kind, id, version}) // of texts and numbers, it does not fail
 	return Need{Scope, string(name)}
+}
+
+// Cancelled is the need of one who works for a batch or a run, and is to stop when it is cancelled.
+func Cancelled(kind string, at store.Place, id string) Need {
+	name, _ := json.Marshal([]any{at.Shard, at.Workspace, id}) // of texts and a number, it does not fail
+	return Need{kind, string(name)}
 }
 
 // Needs are those of one kind, of several names.

@@ -153,6 +153,22 @@ func (h *Hub) Rest(need Need) (due <-chan struct{}, end func(), ok bool) {
 	return r.due, end, ok
 }
 
+// Watch returns a channel that gets a value when the topic is woken, and when the pulse sees the
+// need. The function ends the watching.
+func (h *Hub) Watch(topic string, need Need) (woken <-chan struct{}, end func()) {
+	r := &rest{needs: func() []Need { return []Need{need} }, due: make(chan struct{}, 1)}
+	h.mu.Lock()
+	h.waiters[topic] = append(h.waiters[topic], r.due)
+	h.mu.Unlock()
+	rise, _ := h.lieDown(r)
+	return r.due, func() {
+		if rise != nil {
+			rise()
+		}
+		h.forget(r.due, []string{topic})
+	}
+}
+
 // lieDown leaves the looking to the pulse, if there is one, until end is called.
 func (h *Hub) lieDown(r *rest) (end func(), ok bool) {
 	h.mu.Lock()

@@ -23,7 +23,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET phase = CASE WHEN cur.begun = 0 THEN 'free' ELSE 'uncertain' END,
            status = CASE WHEN cur.begun = 0 AND cur.status = cur.a_claim THEN cur.revert ELSE cur.status END,
-           outcome = CASE WHEN cur.begun = 0 THEN cur.a_outcome END, error = cur.a_message, epoch = cur.epoch + 1,
+           outcome = CASE WHEN cur.begun = 0 THEN cur.a_outcome END, error = cur.a_message, lost = 0, epoch = cur.epoch + 1,
            version = cur.version + 1, updated_at = {now}
       FROM cur
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id

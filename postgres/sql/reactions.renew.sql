@@ -32,7 +32,7 @@ WITH a AS MATERIALIZED (
      WHERE cur.epoch = cur.wanted AND cur.until > {now}
        AND (cur.longest = 0 OR {now} < cur.updated_at + cur.longest * interval '1 ms')
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
-       SET until = excluded.until
+       SET until = excluded.until, quiet = false, lost = 0
      WHERE f.epoch = excluded.epoch
     RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.until, f.reset_requested
 )

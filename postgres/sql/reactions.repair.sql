@@ -20,7 +20,7 @@ WITH m AS (
     UPDATE {schema}.follow f
        SET watermark = CASE m.how WHEN 'reset' THEN -1 WHEN 'skip' THEN greatest(cur.watermark, cur.failing) ELSE cur.watermark END,
            generation = f.generation + CASE WHEN m.how = 'reset' THEN 1 ELSE 0 END,
-           failures = 0, deaths = 0, crash_group = 0, reset_requested = false, blocked = false, failing = NULL, error = NULL,
+           failures = 0, deaths = 0, crash_group = 0, reset_requested = false, quiet = false, lost = 0, blocked = false, failing = NULL, error = NULL,
            epoch = cur.epoch + 1, holder = NULL, until = NULL,
            version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
                    WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}

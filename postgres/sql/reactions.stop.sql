@@ -26,7 +26,7 @@ WITH m AS (
                          WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.deaths END,
            crash_group = CASE WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.crash_group END,
            failing = CASE WHEN m.how <> 'skipped' THEN m.failing END,
-           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL,
+           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL, quiet = false, lost = 0,
            epoch = cur.epoch + CASE WHEN m.how = 'died' THEN 1 ELSE 0 END, version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
                    WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)),
            due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}

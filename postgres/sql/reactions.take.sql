@@ -8,7 +8,8 @@
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
 -- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
--- $4 holder, $5 limit, $6 limit of streams among them on which a holder has crashed
+-- $4 holder, $5 limit, $6 limit of streams among them on which a holder has crashed,
+-- $7 whether the holder is elsewhere, and quiet until it is heard of
 WITH hand AS MATERIALIZED (
     SELECT count(*) AS n, min(h.crash_group) AS smallest
       FROM {schema}.follow h
@@ -67,7 +68,7 @@ WITH hand AS MATERIALIZED (
 )
 UPDATE {schema}.follow f
    SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms', updated_at = {now},
-       delivered = f.due, delivered_epoch = f.epoch + 1
+       delivered = f.due, delivered_epoch = f.epoch + 1, quiet = $7::bigint = 1
   FROM due
  WHERE f.ctid = due.place AND f.shard = due.shard AND f.workspace = due.workspace
    AND f.holder IS NULL

@@ -69,6 +69,14 @@ SELECT q.n - 1, min(w.wait)::bigint
                FROM (SELECT (x.item ->> 0)::smallint AS shard, x.item ->> 1 AS workspace, x.item ->> 2 AS kind, x.item ->> 3 AS id, (x.item ->> 4)::bigint AS seen
                        FROM (SELECT (q.item ->> 1)::jsonb AS item) AS x) AS w
               WHERE t.k = 1)
+       WHEN 'cancelled batch' THEN -- [shard, workspace, id]
+            (SELECT 0 FROM {schema}.batch b JOIN (SELECT (q.item ->> 1)::jsonb AS item) AS x
+                        ON b.shard = (x.item ->> 0)::smallint AND b.workspace = x.item ->> 1 AND b.id = x.item ->> 2
+                     WHERE t.k = 1 AND b.cancel_requested)
+       WHEN 'cancelled run' THEN
+            (SELECT 0 FROM {schema}.run r JOIN (SELECT (q.item ->> 1)::jsonb AS item) AS x
+                        ON r.shard = (x.item ->> 0)::smallint AND r.workspace = x.item ->> 1 AND r.id = x.item ->> 2
+                     WHERE t.k = 1 AND r.cancel_requested)
        WHEN 'old scope' THEN
             (SELECT 0 FROM {schema}.scope s WHERE s.shard = t.shard::smallint AND s.expires_at <= c.now ORDER BY s.expires_at LIMIT 1)
        WHEN 'old request' THEN

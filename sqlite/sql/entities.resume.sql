@@ -1,6 +1,7 @@
 -- Takes operations that are due, each queue's the longest due first.
 -- Taking adds one to the epoch; due_at is then when it was taken.
--- ?1 shard, ?2 workspace ('' for all), ?3 queues as a JSON list of [queue, lease in ms], ?4 holder, ?5 limit
+-- ?1 shard, ?2 workspace ('' for all), ?3 queues as a JSON list of [queue, lease in ms], ?4 holder, ?5 limit,
+-- ?6 whether the holder is elsewhere, and quiet until it is heard of
 -- look
 SELECT 1
   FROM json_each(?3) AS q
@@ -24,7 +25,7 @@ WITH due AS MATERIALIZED (
      LIMIT +?5
 )
 UPDATE holdfast_entity AS e
-   SET phase = 'held', holder = ?4, epoch = e.epoch + 1, due_at = {now},
+   SET phase = 'held', holder = ?4, epoch = e.epoch + 1, quiet = ?6, due_at = {now},
        until = {now} + (SELECT q.value ->> 1 FROM json_each(?3) AS q WHERE q.value ->> 0 = coalesce(e.queue, 'l:' || e.lifecycle))
  WHERE e.shard = ?1 AND (e.workspace, e.lifecycle, e.id) IN (SELECT due.workspace, due.lifecycle, due.id FROM due)
    AND e.phase = 'due'

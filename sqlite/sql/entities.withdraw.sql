@@ -16,7 +16,7 @@ SELECT ?1, ?3, 0, ?2, '$entity/' || ?4 || '/' || ?5, e.version + 1, iif(e.begun 
 -- then
 UPDATE holdfast_entity AS e
    SET phase = iif(e.begun = 0, 'free', 'uncertain'), status = iif(e.begun = 0 AND e.status = ?10, e.revert, e.status),
-       outcome = iif(e.begun = 0, ?8, NULL), error = ?9, epoch = e.epoch + 1, version = e.version + 1, updated_at = {now}
+       outcome = iif(e.begun = 0, ?8, NULL), error = ?9, lost = 0, epoch = e.epoch + 1, version = e.version + 1, updated_at = {now}
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5
 RETURNING coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),
           coalesce(updated_at, 0), coalesce(phase, 'free'), coalesce(operation, ''), coalesce(step, ''),

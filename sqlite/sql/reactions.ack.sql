@@ -10,12 +10,13 @@
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
 -- l: for how long from
 -- now, in ms, g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
--- that failed, o: whether it must be recorded now}
+-- that failed, o: whether it must be recorded now, q: whether a holder elsewhere was not heard of by it}
 -- do
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,
-           coalesce(j.value ->> 'd', 0) AS delay, coalesce(j.value ->> 'l', 0) AS lease, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must, {now} AS now
+           coalesce(j.value ->> 'd', 0) AS delay, coalesce(j.value ->> 'l', 0) AS lease, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must,
+           coalesce(j.value ->> 'q', 0) AS unheard, {now} AS now
       FROM json_each(?3) AS j
      WHERE ?2 IS NOT NULL
 )
@@ -31,7 +32,8 @@ UPDATE holdfast_follow AS f
        failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
        error = CASE WHEN f.holder IS NULL THEN f.error WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
        due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END END,
-       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END - (f.due_at - f.rank) END
+       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END - (f.due_at - f.rank) END,
+       quiet = f.quiet AND q.unheard AND q.keep, lost = CASE WHEN f.holder IS NULL OR q.unheard AND q.keep THEN f.lost ELSE 0 END
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch

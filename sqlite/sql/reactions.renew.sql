@@ -10,7 +10,7 @@ WITH q AS MATERIALIZED (
      WHERE ?2 IS NOT NULL
 )
 UPDATE holdfast_follow AS f
-   SET until = CASE WHEN f.reset_requested THEN f.until WHEN q.longest = 0 THEN q.now + q.lease ELSE min(q.now + q.lease, f.updated_at + q.longest) END
+   SET until = CASE WHEN f.reset_requested THEN f.until WHEN q.longest = 0 THEN q.now + q.lease ELSE min(q.now + q.lease, f.updated_at + q.longest) END, quiet = 0, lost = 0
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch AND f.until > q.now AND (q.longest = 0 OR q.now < f.updated_at + q.longest)

@@ -11,6 +11,7 @@ UPDATE holdfast_follow AS f
        generation = f.generation + (?6 = 'reset' AND coalesce(f.until <= {now}, 1)),
        failures = CASE WHEN f.until > {now} THEN f.failures ELSE 0 END, deaths = CASE WHEN f.until > {now} THEN f.deaths ELSE 0 END,
        crash_group = CASE WHEN f.until > {now} THEN f.crash_group ELSE 0 END, blocked = 0,
+       quiet = f.quiet AND coalesce(f.until > {now}, 0), lost = CASE WHEN f.until > {now} THEN f.lost ELSE 0 END,
        failing = CASE WHEN f.until > {now} THEN f.failing END, error = CASE WHEN f.until > {now} THEN f.error END,
        epoch = f.epoch + coalesce(f.until <= {now}, 1), reset_requested = coalesce(f.until > {now}, 0),
        holder = CASE WHEN f.until > {now} THEN f.holder END, until = CASE WHEN f.until > {now} THEN f.until END,

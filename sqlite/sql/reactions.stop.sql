@@ -11,7 +11,7 @@ UPDATE holdfast_follow AS f
        deaths = CASE WHEN ?7 = 'died' THEN f.deaths + 1 WHEN ?7 = 'skipped' OR ?8 > f.watermark THEN 0 ELSE f.deaths END,
        crash_group = CASE WHEN ?7 = 'skipped' OR ?8 > f.watermark THEN 0 ELSE f.crash_group END,
        failing = CASE WHEN ?7 <> 'skipped' THEN ?9 END,
-       error = CASE WHEN ?7 <> 'skipped' THEN ?10 END, holder = NULL, until = NULL,
+       error = CASE WHEN ?7 <> 'skipped' THEN ?10 END, holder = NULL, until = NULL, quiet = 0, lost = 0,
        epoch = f.epoch + (?7 = 'died'), version = 1 + max(f.version, coalesce((SELECT max(h.version) FROM holdfast_history AS h
                    WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)),
        due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}

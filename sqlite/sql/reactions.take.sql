@@ -9,7 +9,8 @@
 -- of them at once, everything that is due would be sorted.
 -- ?1 shard, ?2 workspace ('' for all), ?3 reactions as a JSON list of [name,
 -- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
--- ?4 holder, ?5 limit, ?6 limit of streams among them on which a holder has crashed
+-- ?4 holder, ?5 limit, ?6 limit of streams among them on which a holder has crashed,
+-- ?7 whether the holder is elsewhere, and quiet until it is heard of
 -- look
 SELECT 1
   FROM json_each(?3) AS q
@@ -79,7 +80,7 @@ WITH hand AS MATERIALIZED (
          LIMIT max(?5 - (SELECT count(*) FROM crashed), 0))
 )
 UPDATE holdfast_follow AS f
-   SET holder = ?4, epoch = f.epoch + 1, until = {now} + due.lease, updated_at = {now}, delivered = f.due, delivered_epoch = f.epoch + 1
+   SET holder = ?4, epoch = f.epoch + 1, until = {now} + due.lease, updated_at = {now}, delivered = f.due, delivered_epoch = f.epoch + 1, quiet = ?7
   FROM due
  WHERE f.shard = ?1 AND f.workspace = due.workspace AND f.reaction = due.reaction AND f.stream = due.stream
    AND f.holder IS NULL

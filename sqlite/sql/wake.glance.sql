@@ -55,6 +55,12 @@ SELECT w.need, min(w.wait)
             SELECT s.version FROM holdfast_scope AS s
              WHERE s.shard = q.value ->> 1 ->> 0 AND s.workspace = q.value ->> 1 ->> 1 AND s.kind = q.value ->> 1 ->> 2 AND s.id = q.value ->> 1 ->> 3
                AND s.state IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > {now})), -1)
+       WHEN 'cancelled batch' THEN t.key = 0 AND EXISTS ( -- [shard, workspace, id]
+            SELECT 1 FROM holdfast_batch AS b
+             WHERE b.shard = q.value ->> 1 ->> 0 AND b.workspace = q.value ->> 1 ->> 1 AND b.id = q.value ->> 1 ->> 2 AND b.cancel_requested)
+       WHEN 'cancelled run' THEN t.key = 0 AND EXISTS (
+            SELECT 1 FROM holdfast_run AS r
+             WHERE r.shard = q.value ->> 1 ->> 0 AND r.workspace = q.value ->> 1 ->> 1 AND r.id = q.value ->> 1 ->> 2 AND r.cancel_requested)
        WHEN 'old scope' THEN EXISTS (
             SELECT 1 FROM holdfast_scope AS s INDEXED BY holdfast_scope_expires WHERE s.shard = t.value AND s.expires_at IS NOT NULL AND s.expires_at <= {now})
        WHEN 'old request' THEN EXISTS (
