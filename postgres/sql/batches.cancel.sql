@@ -13,7 +13,7 @@ WITH m AS (
            due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
       FROM m
      WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
-       AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+       AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
     RETURNING m.member, b.status, b.version, b.items, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

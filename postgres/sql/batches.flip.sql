@@ -24,7 +24,7 @@ WITH m AS (
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
-     WHERE b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+     WHERE b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
 ), t AS MATERIALIZED (
     SELECT {now} AS now FROM b
 ), page AS MATERIALIZED (

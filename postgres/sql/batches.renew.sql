@@ -3,7 +3,11 @@
 -- $1 shard, $2 workspace, $3 batch, $4 key, $5 epoch, $6 lease in ms
 WITH cur AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.batch, i.key, i.epoch, i.until, i.taken_at, b.timeout, b.cancel_requested
-      FROM {schema}.item i JOIN {schema}.batch b ON b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
+      FROM {schema}.item i
+     CROSS JOIN LATERAL (
+           SELECT b.timeout, b.cancel_requested FROM {schema}.batch b
+            WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
+            LIMIT 1) AS b
      WHERE i.shard = $1::smallint AND i.workspace = $2::text AND i.batch = $3::text AND i.key = $4::text
        FOR UPDATE OF i
 )
@@ -12,5 +16,5 @@ UPDATE {schema}.item i
   FROM cur
  WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.batch AND i.key = cur.key
    AND cur.epoch = $5::bigint AND cur.until > {now} AND cur.taken_at + cur.timeout * interval '1 ms' > {now}
-   AND i.epoch = $5::bigint AND i.holder IS NOT NULL
+   AND i.epoch = $5::bigint AND i.until IS NOT NULL
 RETURNING i.until, cur.cancel_requested

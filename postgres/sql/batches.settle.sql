@@ -60,7 +60,7 @@ WITH m AS (
                               AND b.running = sums.ended AND b.dirty = 0
                          THEN t.now ELSE b.due_at END
       FROM t, b JOIN sums ON sums.shard = b.shard AND sums.workspace = b.workspace AND sums.id = b.id
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id
+     WHERE c.shard = b.shard AND c.shard = sums.shard AND c.workspace = b.workspace AND c.id = b.id
     RETURNING c.shard, c.workspace, c.id, b.version, c.due_at = t.now AS over, c.items - c.next + c.waiting AS pending, c.running, c.succeeded,
               c.failed, c.cancelled, c.accepted, c.updated_at
 ), written AS (

@@ -10,8 +10,10 @@ WITH m AS (
 ), w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.holder, m.lease, m.room, w.id AS wallet, w.balance, w.negative, w.version AS rows
       FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
-      JOIN {schema}.wallet w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
-       FOR UPDATE OF w
+     CROSS JOIN LATERAL (
+           SELECT w.id, w.balance, w.negative, w.version FROM {schema}.wallet w
+            WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+              FOR UPDATE) AS w
 ), b AS MATERIALIZED (
     SELECT w.member, w.shard, w.workspace, w.batch, w.holder, w.lease, w.wallet, w.balance, w.negative, w.rows,
            b.status, b.items, b.next, b.waiting, b.running, b.charged, b.version, least(w.room, b.parallel - b.running) AS room, b.timeout, b.artifacts
@@ -20,7 +22,7 @@ WITH m AS (
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
-     WHERE b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel
+     WHERE b.status || '' IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel
 ), t AS MATERIALIZED (
     SELECT {now} AS now FROM b
 ), again AS MATERIALIZED (
@@ -28,7 +30,7 @@ WITH m AS (
       FROM b CROSS JOIN LATERAL (
            SELECT i.key, i.n
              FROM {schema}.item i
-            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.state = 'waiting' AND i.due_at <= {now}
+            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.state = 'waiting' AND i.due_at <= (SELECT {now})
             ORDER BY i.due_at
             LIMIT b.room
               FOR UPDATE) AS i

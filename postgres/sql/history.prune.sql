@@ -16,8 +16,8 @@ WITH page AS MATERIALIZED (
      WHERE NOT EXISTS (SELECT 1 FROM {schema}.reaction r
                         WHERE r.shard = p.shard AND r.workspace = p.workspace AND r.source = 'history'
                           AND (r.state = 'waiting'
-                               OR EXISTS (SELECT 1 FROM {schema}.due d WHERE d.shard = r.shard AND d.reaction = r.name AND d.workspace = r.workspace
-                                                                         AND d.stream = p.stream)))
+                               OR (SELECT true FROM {schema}.due d WHERE d.shard = r.shard AND d.reaction = r.name AND d.workspace = r.workspace
+                                                                     AND d.stream = p.stream LIMIT 1)))
      GROUP BY p.shard, p.workspace, p.stream
 )
 DELETE FROM {schema}.history h
@@ -31,9 +31,8 @@ DELETE FROM {schema}.history h
                                                               AND s.id = substr(t.stream, 9 + length(split_part(t.stream, '/', 2)))))
         OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = t.shard AND x.workspace = t.workspace AND x.stream = t.stream
                                                        AND x.version > h.version))
-   AND NOT EXISTS (SELECT 1 FROM {schema}.follow f JOIN {schema}.reaction r
-                       ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.source = 'history'
-                    WHERE f.shard = t.shard AND f.workspace = t.workspace AND f.stream = t.stream
-                      AND r.shard = t.shard AND r.workspace = t.workspace
-                      AND f.watermark < h.version AND f.due > f.watermark)
+   AND NOT EXISTS (SELECT 1 FROM {schema}.reaction r
+                    WHERE r.shard = t.shard AND r.workspace = t.workspace AND r.source = 'history'
+                      AND (SELECT f.watermark < h.version AND f.due > f.watermark FROM {schema}.follow f
+                            WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = t.stream))
 RETURNING 1

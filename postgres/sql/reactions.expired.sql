@@ -3,8 +3,11 @@
 -- $1 shard, $2 workspace ('' for all), $3 limit
 SELECT f.workspace, f.reaction, f.stream, f.epoch, coalesce(f.holder, ''), f.deaths + 1 >= r.max_deaths, f.watermark, f.due, r.source, r.events::text
   FROM {schema}.follow f
-  JOIN {schema}.reaction r ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction
+ CROSS JOIN LATERAL (
+       SELECT r.max_deaths, r.source, r.events FROM {schema}.reaction r
+        WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction
+        LIMIT 1) AS r
  WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2::text)
-   AND f.holder IS NOT NULL AND f.until <= {now}
+   AND f.holder IS NOT NULL AND f.until <= (SELECT {now})
  ORDER BY f.until
  LIMIT $3::bigint

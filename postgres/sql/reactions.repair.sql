@@ -22,8 +22,9 @@ WITH m AS (
            generation = f.generation + CASE WHEN m.how = 'reset' THEN 1 ELSE 0 END,
            failures = 0, deaths = 0, blocked = false, failing = NULL, error = NULL,
            epoch = cur.epoch + 1, holder = NULL, until = NULL,
-           version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
-                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
+           version = 1 + greatest(cur.version, (SELECT h.version FROM {schema}.history h
+                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream
+                   ORDER BY h.version DESC LIMIT 1)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND (cur.holder IS NULL OR cur.until <= {now})

@@ -26,8 +26,9 @@ WITH m AS (
                          WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.deaths END,
            failing = CASE WHEN m.how <> 'skipped' THEN m.failing END,
            error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL,
-           epoch = cur.epoch + CASE WHEN m.how = 'died' THEN 1 ELSE 0 END, version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
-                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)),
+           epoch = cur.epoch + CASE WHEN m.how = 'died' THEN 1 ELSE 0 END, version = 1 + greatest(cur.version, (SELECT h.version FROM {schema}.history h
+                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream
+                   ORDER BY h.version DESC LIMIT 1)),
            due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream

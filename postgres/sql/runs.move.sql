@@ -117,7 +117,7 @@ WITH m AS (
        SET status = 'expired', decided_at = t.now
       FROM t, ok
      WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
-       AND (ok.plan ->> 'lapse')::boolean AND a.status = 'pending'
+       AND (ok.plan ->> 'lapse')::boolean AND a.status || '' = 'pending' -- by its key, not by the index of what is pending
 ), heard AS (
     UPDATE {schema}.signal g
        SET taken = ok.step || '/' || ok.visit

@@ -17,7 +17,7 @@ WITH m AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = NULL, updated_at = {now}, expires_at = {now} + interval '1 day'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     WHERE s.shard = m.shard AND s.shard = cur.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND cur.state IS NOT NULL
        AND (m.want IS NULL OR m.want = -2 OR m.want = cur.version)
     RETURNING m.member, s.version, s.updated_at

@@ -17,7 +17,7 @@ WITH m AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = NULL, updated_at = t.now, expires_at = t.now + interval '1 day'
       FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     WHERE s.shard = m.shard AND s.shard = cur.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND cur.version = m.version AND cur.state IS NOT NULL AND cur.expires_at <= t.now
     RETURNING m.member, s.version, s.updated_at
 ), written AS (

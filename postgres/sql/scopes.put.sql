@@ -21,7 +21,7 @@ WITH m AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now, expires_at = t.now + m.ttl * interval '1 ms'
       FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     WHERE s.shard = m.shard AND s.shard = cur.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND (m.want IS NULL
             OR (m.want = -1 AND cur.state IS NULL)
             OR (m.want = cur.version AND cur.state IS NOT NULL))

@@ -16,7 +16,7 @@ WITH m AS (
     SELECT open.member FROM open
      UNION ALL
     SELECT m.member FROM m
-     WHERE NOT EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream)
+     WHERE (SELECT true FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream LIMIT 1) IS NULL
 ), cur AS (
     SELECT s.shard, s.workspace, s.stream, s.kind, s.version
       FROM m JOIN {schema}.snapshot s

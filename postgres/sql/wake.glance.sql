@@ -21,7 +21,7 @@ SELECT DISTINCT q.n - 1
                        ORDER BY f.rank LIMIT 1))
        WHEN 'operation' THEN
             (SELECT true FROM {schema}.entity e
-              WHERE e.shard = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
+              WHERE e.shard + 0 = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
               ORDER BY e.due_at LIMIT 1)
        WHEN 'step' THEN
             (SELECT true FROM {schema}.step s
@@ -29,7 +29,7 @@ SELECT DISTINCT q.n - 1
               ORDER BY s.due_at LIMIT 1)
        WHEN 'batch' THEN
             (SELECT true FROM {schema}.batch b
-              WHERE b.shard = t.shard::smallint AND b.handler = q.item ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+              WHERE b.shard + 0 = t.shard::smallint AND b.handler = q.item ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
                 AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR b.waiting > 0)
               LIMIT 1)
        WHEN 'keeping' THEN
@@ -41,12 +41,12 @@ SELECT DISTINCT q.n - 1
        WHEN 'held stream' THEN
             (SELECT true FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.now ORDER BY s.until LIMIT 1)
        WHEN 'held operation' THEN
-            (SELECT true FROM {schema}.entity e WHERE e.shard = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.now ORDER BY e.until LIMIT 1)
+            (SELECT true FROM {schema}.entity e WHERE e.shard + 0 = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.now ORDER BY e.until LIMIT 1)
        WHEN 'held step' THEN
             (SELECT true FROM {schema}.step s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.now ORDER BY s.until LIMIT 1)
        WHEN 'live batch' THEN
             (SELECT true FROM {schema}.batch b
-              WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND (b.running > 0 OR b.status = 'PAUSED')
+              WHERE b.shard + 0 = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND (b.running > 0 OR b.status = 'PAUSED')
               LIMIT 1)
        WHEN 'unfinished reaction' THEN
             (SELECT true FROM {schema}.reaction r WHERE r.shard = t.shard::smallint AND r.state <> 'live' ORDER BY r.workspace, r.name LIMIT 1)
@@ -65,9 +65,9 @@ SELECT DISTINCT q.n - 1
        WHEN 'old scope' THEN
             (SELECT true FROM {schema}.scope s WHERE s.shard = t.shard::smallint AND s.expires_at <= c.now ORDER BY s.expires_at LIMIT 1)
        WHEN 'old request' THEN
-            (SELECT true FROM {schema}.request r WHERE r.shard = t.shard::smallint AND r.expires_at <= c.now ORDER BY r.expires_at LIMIT 1)
+            (SELECT true FROM {schema}.request r WHERE r.shard + 0 = t.shard::smallint AND r.expires_at <= c.now ORDER BY r.expires_at LIMIT 1)
        WHEN 'old token' THEN
-            (SELECT true FROM {schema}.token k WHERE k.shard = t.shard::smallint AND k.expires_at < c.now ORDER BY k.expires_at LIMIT 1)
+            (SELECT true FROM {schema}.token k WHERE k.shard + 0 = t.shard::smallint AND k.expires_at < c.now ORDER BY k.expires_at LIMIT 1)
        WHEN 'old attempt' THEN
             (SELECT true FROM {schema}.attempt a WHERE a.shard = t.shard::smallint AND a.at < c.now - (q.item ->> 1)::bigint * interval '1 ms' ORDER BY a.at LIMIT 1)
        ELSE true

@@ -25,7 +25,7 @@ WITH m AS (
     SELECT m.member, m.shard, m.workspace, m.wallet, m.delta, m.reason, m.reference, cur.negative, cur.version = seen.version AS fresh,
            cur.version + row_number() OVER w AS n, cur.balance::numeric + sum(m.delta) OVER w AS balance,
            EXISTS (SELECT 1 FROM {schema}.ledger l
-                    WHERE l.shard = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference)
+                    WHERE l.shard + 0 = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference)
            OR EXISTS (SELECT 1 FROM m AS x WHERE x.shard = m.shard AND x.workspace = m.workspace AND x.wallet = m.wallet
                                              AND x.reference = m.reference AND x.member < m.member) AS known
       FROM m
@@ -61,7 +61,7 @@ SELECT m.member,
        CASE WHEN posted.n IS NOT NULL THEN 'posted' WHEN fits.members IS NULL THEN 'missing' WHEN fits.known THEN 'known' ELSE 'refused' END,
        coalesce(posted.balance, cur.balance, 0), coalesce(posted.n, cur.version, 0), coalesce(cur.negative, false),
        coalesce((SELECT l.delta FROM {schema}.ledger l
-                  WHERE l.shard = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference), 0),
+                  WHERE l.shard + 0 = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference), 0),
        (SELECT count(*) FROM moved)
   FROM m
   LEFT JOIN posted ON posted.shard = m.shard AND posted.workspace = m.workspace AND posted.wallet = m.wallet AND posted.reference = m.reference
