@@ -3,12 +3,14 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -82,5 +84,38 @@ func TestCallersLeaveWhileTheWriterIsBusy(t *testing.T) {
 	}
 	if _, err := stream.Append(context.Background(), hf, "s", 0, stream.Event{Name: "second"}); err != nil {
 		t.Errorf("something was applied late: %v", err)
+	}
+}
+
+// slowSweep is a part whose sweep ends only with the engine.
+type slowSweep chan struct{}
+
+func (s slowSweep) Start(_ context.Context, e *holdfast.Engine) error {
+	begun := sync.OnceFunc(func() { close(s) })
+	e.Sweep("slow", func(ctx context.Context) (int, error) {
+		begun()
+		<-ctx.Done()
+		return 0, nil
+	})
+	return nil
+}
+
+// TestAShortTurnOfTheJanitorIsNoStall verifies that an engine whose janitor takes much longer
+// than its turns is ready all the same: a server asks that when it starts, and ends if it is not.
+func TestAShortTurnOfTheJanitorIsNoStall(t *testing.T) {
+	sweeping := make(slowSweep)
+	hf, err := holdfast.Open(t.Context(), sqlite.File(holdfasttest.SQLite(t)), holdfast.Config{SweepEvery: time.Nanosecond}, sweeping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hf.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = hf.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	<-sweeping
+	if _, err := hf.Status(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -42,7 +42,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
 	var loops sync.WaitGroup
-	pulse := &wake.Pulse{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log}
+	pulse := &wake.Pulse{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
 	loops.Go(func() { pulse.Run(ctx) })
 	for _, f := range e.loops {
 		loops.Go(func() { f(ctx) })
@@ -61,7 +61,19 @@ func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops,
 // needs are said, on those that find something of them. Parts call it when they are
 // started.
 func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs ...wake.Need) {
+	e.Leases(name, func(ctx context.Context, _ bool) (int, error) { return f(ctx) }, needs...)
+}
+
+// Leases adds a sweep that ends expired leases, and is told whether somebody is about to take what it frees. It
+// is for the packages of this module, and of no use outside it.
+func (e *Engine) Leases(name string, f func(ctx context.Context, asked bool) (int, error), needs ...wake.Need) {
 	e.janitor.Sweeps = append(e.janitor.Sweeps, hold.Sweep{Name: name, Run: f, Needs: needs})
+}
+
+// Due says for which needs there is something, and ends the expired leases among them first. It is for the
+// packages of this module, and of no use outside it.
+func (e *Engine) Due(ctx context.Context, needs ...wake.Need) (map[wake.Need]bool, error) {
+	return e.janitor.Due(ctx, needs)
 }
 
 // Round has the janitor go round once, now. It is for tests.
@@ -125,17 +137,17 @@ func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
 		every = sweepEvery
 	}
 	j := &hold.Janitor{Every: every, Log: e.log, Glance: e.glance, Sweeps: []hold.Sweep{{
-		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
+		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context, _ bool) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
 	}, {
-		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context) (int, error) { return scopes.SweepAll(ctx, e) },
+		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopes.SweepAll(ctx, e) },
 	}, {
-		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context) (int, error) { return books.SweepAll(ctx, e) },
+		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return books.SweepAll(ctx, e) },
 	}, {
-		Name: "requests", Needs: []wake.Need{{Kind: wake.OldRequest}}, Run: func(ctx context.Context) (int, error) { return requests.PruneAll(ctx, e) },
+		Name: "requests", Needs: []wake.Need{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return requests.PruneAll(ctx, e) },
 	}}}
 	if keep > 0 {
 		pruner := &history.Pruner{Keep: keep}
-		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "history", Run: func(ctx context.Context) (int, error) { return pruner.Sweep(ctx, e) }})
+		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "history", Run: func(ctx context.Context, _ bool) (int, error) { return pruner.Sweep(ctx, e) }})
 	}
 	return j
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -468,4 +469,44 @@ func itemsOf(t *testing.T, e *holdfast.Engine, id string) (keys []string) {
 		keys = append(keys, s.Key)
 	}
 	return keys
+}
+
+// Verifies that a body learns of a cancel of its batch long before its lease is renewed: from this engine at once, and from
+// another process, which wakes nobody here, soon.
+func TestABodyLearnsOfACancel(t *testing.T) {
+	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := where(t)
+			var db holdfast.Database = sqlite.File(at)
+			if name == "postgres" {
+				db = holdfasttest.At(at)
+			}
+			begun, told := make(chan struct{}), make(chan struct{})
+			kind := batch.Define("waits", func(ctx context.Context, _ *batch.Item[in]) (string, error) {
+				begun <- struct{}{}
+				<-ctx.Done()
+				told <- struct{}{}
+				return "", ctx.Err()
+			}, batch.Options{Lease: 12 * time.Minute})
+			e := run(t, holdfasttest.OpenOn(t, db, kind))
+			other := holdfasttest.OpenOn(t, db)
+			fund(t, e, 10)
+			for id, by := range map[string]*holdfast.Engine{"here": e, "elsewhere": other} {
+				if _, err := kind.Create(t.Context(), e, "w", work(1, 1), batch.ID(id)); err != nil {
+					t.Fatal(err)
+				}
+				<-begun
+				if _, _, err := batch.Cancel(t.Context(), by, id); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-told:
+				case <-time.After(time.Minute):
+					t.Fatalf("the body was not told of a cancel %s", id)
+				}
+				until(t, e, id, over)
+			}
+		})
+	}
 }

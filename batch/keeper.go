@@ -45,7 +45,8 @@ func keeperOf(e *holdfast.Engine) *keeper {
 			defer k.cleaning.Wait()
 			poll(wake.Cleaning, k.sweeps)(ctx)
 		})
-		e.Sweep("batches", k.sweep, wake.Need{Kind: wake.LiveBatch})
+		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batches.Expire) }, wake.Need{Kind: wake.HeldItem})
+		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batches.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
 		return k
 	}).(*keeper)
 }
@@ -101,13 +102,12 @@ func (k *keeper) sweeps(ctx context.Context) (found bool, err error) {
 	return found && err == nil, err
 }
 
-// sweep is the janitor's round.
-func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
+// each is the janitor's round over the shards.
+func (k *keeper) each(ctx context.Context, sweep func(context.Context, store.Doer, store.Place) (int, error)) (freed int, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
-		n, failed := batches.Expire(ctx, k.engine, store.Place{Shard: shard})
-		resumed, also := batches.ResumeAll(ctx, k.engine, store.Place{Shard: shard})
-		freed, err = freed+n+resumed, errors.Join(err, failed, also)
+		n, failed := sweep(ctx, k.engine, store.Place{Shard: shard})
+		freed, err = freed+n, errors.Join(err, failed)
 	}
 	return freed, err
 }

@@ -64,6 +64,12 @@ func (c *Client) AcknowledgeContradictions(ctx context.Context, id string, in wi
 	return do[wire.Acknowledged](ctx, c, newRequest(http.MethodPost, in, "operations", id, "acknowledge"), o)
 }
 
+// WithdrawOperation withdraws an operation that nobody holds. If an effect of it may have happened, it is
+// uncertain then, and is to be resolved.
+func (c *Client) WithdrawOperation(ctx context.Context, id string, in wire.Withdraw, o ...Option) (wire.Resolved, error) {
+	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "withdraw"), o)
+}
+
 // ResolveOperation says what happened, where that is not known.
 func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolve, o ...Option) (wire.Resolved, error) {
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "resolve"), o)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"iter"
 	"net/http"
@@ -44,10 +45,15 @@ func (c *Client) DeleteHandler(ctx context.Context, name string, o ...Option) er
 	return err
 }
 
-// ClaimTasks takes what there is to do for handlers, or waits for something to come.
+// ClaimTasks takes what there is to do for handlers, or waits for something to come. Without
+// a [Key] it has one of its own, so that it is sent again where its answer was lost, and is
+// given the same tasks. A task counts as received once it is renewed, journals an effect or is ended.
 func (c *Client) ClaimTasks(ctx context.Context, in wire.ClaimTasks, o ...Option) (wire.Tasks, error) {
-	return do[wire.Tasks](ctx, c, newRequest(http.MethodPost, in, "tasks", "claim"), o)
+	return do[wire.Tasks](ctx, c, newRequest(http.MethodPost, in, "tasks", "claim"), ownKey(o))
 }
+
+// ownKey gives a call a key of its own, unless it has one.
+func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o...) }
 
 // CompleteTask ends a task that is done. Completed again under the same epoch, it
 // answers the same.

@@ -58,7 +58,7 @@ func (c *Client) ListPositionsPage(ctx context.Context, reaction string, f Posit
 
 // ClaimLeases claims streams of a reaction by hand.
 func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.TakeLeases, o ...Option) (wire.Leases, error) {
-	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), o)
+	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), ownKey(o))
 }
 
 // AckLeases acknowledges what was handled. A lease that was lost, and a version that a

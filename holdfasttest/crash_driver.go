@@ -38,11 +38,11 @@ type crashResult struct {
 	err       error
 }
 
-// after is how many points followed the last strike.
+// after is how many points follow the last strike each time.
 func (r crashResult) after() int {
 	for i, p := range slices.Backward(r.points) {
 		if p.Fault != crash.None {
-			return len(r.points) - 1 - i
+			return len(waitedOnce(r.points[i+1:]))
 		}
 	}
 	return 0
@@ -134,15 +134,19 @@ func (d *crashDriver) count(w *crashWorker) []crash.Point {
 // transactions that are under way in its database, also of a session that is being opened.
 func waitedOnce(points []crash.Point) []crash.Point {
 	points = slices.Clone(points)
-	for i := 0; i+4 <= len(points); {
-		if points[i].Name == "do reactions.await" && slices.Equal(points[i:i+2], points[i+2:i+4]) {
-			points = slices.Delete(points, i+2, i+4)
+	for i := 0; i < len(points); {
+		n := rounds[points[i].Name]
+		if n > 0 && i+2*n <= len(points) && slices.Equal(points[i:i+n], points[i+n:i+2*n]) {
+			points = slices.Delete(points, i+n, i+2*n)
 		} else {
 			i++
 		}
 	}
 	return points
 }
+
+// rounds are of how many points a round of waiting is, by the first of them.
+var rounds = map[string]int{"do reactions.await": 2, "do lifecycles.underway": 1}
 
 // fewCases is how many cases a database is used for: what steps a whole shard takes longer
 // with each workspace in it.

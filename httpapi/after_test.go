@@ -214,9 +214,11 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
 		d.told("a")
 		for i := range 5 {
-			if x := d.one("Tell"); x.Attempt != i+1 {
+			x := d.one("Tell")
+			if x.Attempt != i+1 {
 				t.Errorf("took %+v", x)
 			}
+			d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
 			d.later(2 * time.Minute)
 			d.engine.Round(t.Context())
 		}
@@ -229,5 +231,33 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 			t.Errorf("took %+v, which was skipped", more)
 		}
 		d.counted(fmt.Sprintf(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} %d`, 1))
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a step which a worker says is done, while an effect of it is unknown, has no
+// after-effect until a person has ended it as a success; and then one.
+func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		for _, name := range []string{"Do", "Tell"} {
+			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		}
+		d.want(d.ask("PUT", "lifecycles/job", strings.Replace(jobConfig, `"action": "Do"`, `"action": "Do", "success_after_effect": "Tell"`, 1), nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		x := d.one("Do")
+		d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 200, "")
+		if resp := d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil); resp.StatusCode < 300 {
+			t.Fatalf("it is done: %s", textOf(resp))
+		}
+		if got := d.claim("Tell", 0); len(got) != 0 {
+			t.Errorf("it is told of what is not done: %+v", got)
+		}
+		o := d.allUncertain(1)[0]
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: true}}, Outcome: "success"}, nil), 200, "")
+		tell := d.one("Tell")
+		d.want(d.ask("POST", "tasks/"+tell.ID+"/complete", wire.CompleteTask{Epoch: tell.Epoch}, nil), 200, "")
+		if got := d.claim("Tell", 0); len(got) != 0 {
+			t.Errorf("it is told again: %+v", got)
+		}
 	}, httpapi.Handlers(elsewhere))
 }

@@ -159,7 +159,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	all := make([]wire.BatchItem, len(found))
 	next := ""
 	for i, x := range found {
-		all[i] = wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), Output: x.Output, Error: x.Error}
+		all[i] = wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), LostHandOuts: x.Lost, Output: x.Output, Error: x.Error}
 		if x.Decision != "" {
 			all[i].Decision = &x.Decision
 		}

@@ -28,6 +28,7 @@ func (a *API) claimRoutes() {
 	add(a, route{method: http.MethodPost, path: "claims/{token}/effects", id: "journalEffect", tag: "claims", summary: "Journal an effect under a claim.", roles: by, once: underHold}, journalEffect)
 	add(a, route{method: http.MethodGet, path: "operations", id: "listOperations", tag: "operations", summary: "List operations that are not at their end, or have contradictions.", roles: readers}, listOperations)
 	add(a, route{method: http.MethodPost, path: "operations/{id}/resolve", id: "resolveOperation", tag: "operations", summary: "Say what happened, where that is not known.", roles: operators, once: underHold}, resolveOperation)
+	add(a, route{method: http.MethodPost, path: "operations/{id}/withdraw", id: "withdrawOperation", tag: "operations", summary: "Withdraw an operation that nobody holds.", roles: operators, once: underHold}, withdrawOperation)
 	add(a, route{method: http.MethodPost, path: "operations/{id}/acknowledge", id: "acknowledgeContradictions", tag: "operations", summary: "Acknowledge contradictions of an operation.", roles: operators, once: underHold}, acknowledge)
 }
 
@@ -307,6 +308,9 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 // handlerOf names the handler of an operation, and looks it up once for those that are
 // alike.
 func (c *call) handlerOf(o lifecycle.Operation) string {
+	if o.Handler != "" {
+		return o.Handler
+	}
 	key := [4]string{o.Lifecycle, o.Step, o.Requester, o.Status}
 	name, known := c.handlers[key]
 	if !known {
@@ -335,7 +339,27 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	if _, err := lifecycle.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycle.Outcome(in.Body.Outcome), c.actor()); err != nil {
 		return wire.Resolved{}, err
 	}
-	now, err := lifecycle.Find(c.ctx(), c.api.engine, in.ID)
+	return resolved(c, in.ID)
+}
+
+type withdrawIn struct {
+	ID   string        `path:"id"`
+	Body wire.Withdraw `optional:"true"`
+}
+
+func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
+	if _, ok := runs.OperationOf(in.ID); ok {
+		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run", in.ID)
+	}
+	if _, err := lifecycle.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
+		return wire.Resolved{}, err
+	}
+	return resolved(c, in.ID)
+}
+
+// resolved is an operation that a person has ended, or has not.
+func resolved(c *call, id string) (wire.Resolved, error) {
+	now, err := lifecycle.Find(c.ctx(), c.api.engine, id)
 	if fault.CodeOf(err) == fault.NotFound { // it is at its end
 		return wire.Resolved{}, nil
 	}

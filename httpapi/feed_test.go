@@ -477,14 +477,14 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 			t.Errorf("reset, it stands at %+v", p)
 		}
 		d.want(d.ask("POST", "reactions/nobodys/reset", wire.Repair{}, nil), 404, fault.NotFound)
-		// Nothing is repaired under who works on it.
+		// A reset waits for who works on it; nothing else is repaired under them.
 		held := d.lease("r", 10)
 		if len(held) != 3 {
 			t.Fatalf("claimed %+v", held)
 		}
 		var got wire.Repaired
 		d.want(d.ask("POST", "reactions/r/reset", wire.Repair{}, &got), 200, "")
-		if len(got.Streams) != 0 || len(got.Held) != 3 {
+		if len(got.Streams)+len(got.Held) != 0 || len(got.Pending) != 3 {
 			t.Errorf("repaired %+v", got)
 		}
 	})

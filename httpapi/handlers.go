@@ -312,7 +312,7 @@ func unused(ctx context.Context, tx holdfast.Tx, name string) error {
 func unwaited(ctx context.Context, tx holdfast.Tx, name string) error {
 	n, err := entities.Waiting(ctx, tx, entities.Workers(store.WorkspaceOf(ctx), name))
 	if err == nil && n > 0 {
-		err = fault.New(fault.Conflict, "%d operations are in the hands of the workers of %q, or wait for them: let them end first", n, name).With("operations", n)
+		err = fault.New(fault.Conflict, "%d operations are in the hands of the workers of %q, or wait for them: let them end, or withdraw them, first", n, name).With("operations", n)
 	}
 	return err
 }

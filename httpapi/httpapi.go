@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/tokens"
@@ -87,6 +88,7 @@ type API struct {
 	hooks    *hooks.Service // nil without a key
 	handled  sync.Map       // reactions that handlers serve, by workspace
 	turns    atomic.Int64   // of claims of tasks
+	claiming hold.Slots     // for claims under a key
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -102,7 +104,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
-		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{})}
+		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2)}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	run.Keep(engine)                  // and so does who looks after runs
 	a.metrics = newMetrics(a)

@@ -60,6 +60,7 @@ var exampleBodies = map[string]any{
 	"releaseClaim":              wire.Release{},
 	"journalEffect":             wire.EffectCall{Name: "x"},
 	"resolveOperation":          wire.Resolve{Outcome: "failure"},
+	"withdrawOperation":         wire.Withdraw{},
 	"acknowledgeContradictions": wire.Acknowledge{Contradictions: []string{"c"}},
 	"createKey":                 wire.NewKey{Role: "read"},
 	"rotateKey":                 wire.RotateKey{},

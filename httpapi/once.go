@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 // A caller that gives its request a key may send it again, at once, later, or after a
@@ -174,6 +176,70 @@ func (c *call) keptUnderHold() (any, error) {
 		c.api.log.Warn("the answer to a request could not be kept: it is done again when it is sent again", "error", err)
 	}
 	return answer, nil
+}
+
+// handOut hands out leases that last so long, in a look that may be repeated until there are some. Expired
+// leases end first, so that what a dead holder had is handed out, too. A
+// claim that has a key is one transaction with its answer, which is kept while the leases last: whoever
+// repeats it, at once or after a crash of either side, is given the same, under the same epochs; later
+// it is another claim. Where two look at once under one key, one of them takes, and the other is
+// told what. Nobody sees the key held.
+//
+// The leases come first in the transaction and the key last, so that it waits for nobody
+// with the key locked. What is read besides is read by the engine, on another connection:
+// few do that at once, or they would wait for connections that they have themselves.
+func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, found bool, err error)) (answer T, found bool, err error) {
+	if c.idempotency != "" {
+		if q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency); fault.CodeOf(err) != fault.NotFound {
+			if err == nil {
+				answer, err = replayed[T](c, q)
+			}
+			return answer, true, err
+		}
+	}
+	due, err := c.api.engine.Due(c.ctx(), needs...)
+	if err != nil || len(due) == 0 { // most looks find nothing, and write nothing
+		return answer, false, err
+	}
+	if c.idempotency == "" {
+		return take(c.api.engine, due)
+	}
+	if err := c.api.claiming.One(c.ctx()); err != nil {
+		return answer, false, err
+	}
+	defer c.api.claiming.Free(1)
+	var before *requests.Request
+	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+		before = nil
+		if answer, found, err = take(tx, due); err != nil || !found {
+			return err
+		}
+		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: lease, TTL: lease})
+		if err == nil && !mine {
+			before, err = &q, errTwin
+		}
+		if err != nil {
+			return err
+		}
+		return requests.FinishFor(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer), lease)
+	})
+	if before != nil {
+		answer, err = replayed[T](c, *before)
+		return answer, true, err
+	}
+	return answer, found && err == nil, err
+}
+
+// errTwin rolls back what was handed out where a twin of the call was faster.
+var errTwin = errors.New("the same request has handed out leases meanwhile")
+
+// replayed is the answer of an earlier call.
+func replayed[T any](c *call, q requests.Request) (answer T, err error) {
+	told, err := c.replay(q)
+	if text, ok := told.(json.RawMessage); err == nil && ok {
+		err = json.Unmarshal(text, &answer)
+	}
+	return answer, err
 }
 
 // keepKey keeps the hold of the request's key.

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -13,7 +16,7 @@ import (
 )
 
 type listOperationsIn struct {
-	State  string `query:"state" doc:"held, due, uncertain or contradicted"`
+	State  string `query:"state" doc:"held, due, uncertain, contradicted or lost"`
 	Limit  *int   `query:"limit"`
 	Cursor string `query:"cursor"`
 }
@@ -22,12 +25,15 @@ type listOperationsIn struct {
 // of a page of them.
 const contradicted = "contradicted"
 
+// lost is the state by which operations are listed whose last hand-outs were lost.
+const lost = "lost"
+
 // listOperations lists the operations of entities, then those of steps, then those at their end that
 // have contradictions.
 func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], error) {
 	p, err := c.page(in.Limit, in.Cursor)
-	if err == nil && in.State != contradicted && checkState(in.State) != nil {
-		err = fault.New(fault.Validation, "state must be held, due, uncertain or contradicted, got %q", in.State)
+	if err == nil && in.State != contradicted && in.State != lost && checkState(in.State) != nil {
+		err = fault.New(fault.Validation, "state must be held, due, uncertain, contradicted or lost, got %q", in.State)
 	}
 	if err != nil {
 		return wire.List[wire.Operation]{}, err
@@ -35,6 +41,8 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 	l := &operationList{call: c, limit: p.limit}
 	after, third := strings.CutPrefix(p.after, contradicted+":")
 	switch {
+	case in.State == lost:
+		err = l.lost(p.after)
 	case in.State == contradicted || third && in.State == "":
 		err = l.contradicted(after, in.State == "")
 	case runs.IsOperation(p.after):
@@ -124,6 +132,35 @@ func (l *operationList) contradicted(after string, ended bool) error {
 		l.next = contradicted + ":" + found[len(found)-1].Operation
 	}
 	return nil
+}
+
+// lost adds what was handed out to workers of whom nothing was heard. Items and deliveries, which are listed by
+// nothing else, are named as their tasks' idempotency keys name them.
+func (l *operationList) lost(after string) error {
+	found, err := handlers.LostHandOuts(l.ctx(), l.api.engine, after, l.limit)
+	for _, x := range found {
+		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: wire.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
+		if x.Held {
+			w.State = "held"
+		}
+		switch x.Kind {
+		case "action":
+			w.ID, w.Subject = x.Parts[2], x.Parts[0]+"/"+x.Parts[1]
+		case "runStep":
+			visit, _ := strconv.ParseInt(x.Parts[2], 10, 64) // it is one
+			step := runs.Live{Run: runs.Run{ID: x.Parts[0]}, Step: runs.Step{Name: x.Parts[1], Visit: visit}}
+			w.ID, w.Subject = step.OperationID(), step.Subject()
+		case "batchItem":
+			w.ID, w.Subject = batches.Operation(l.key.Workspace, x.Parts[0], x.Parts[1]), "batch "+x.Parts[0]+" item "+x.Parts[1]
+		default:
+			w.ID, w.Subject = x.Parts[0]+"/"+x.Parts[1], "reaction "+x.Parts[0]+" stream "+x.Parts[1]
+		}
+		l.all = append(l.all, w)
+	}
+	if len(found) == l.limit {
+		l.next = found[len(found)-1].Place
+	}
+	return err
 }
 
 // operation is the operation of a contradiction, as it is now.

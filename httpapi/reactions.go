@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -29,7 +31,7 @@ func (a *API) reactionRoutes() {
 	add(a, with(r(http.MethodGet, "reactions/{name}", "getReaction", "Show a reaction."), func(x *route) { x.roles = readers }), getReaction)
 	add(a, with(r(http.MethodDelete, "reactions/{name}", "deleteReaction", "Remove a reaction."), func(x *route) { x.roles, x.once = admins, underHold }), deleteReaction)
 	add(a, with(r(http.MethodGet, "reactions/{name}/streams", "listPositions", "Where a reaction (* for all) stands on its streams."), func(x *route) { x.roles = readers }), listPositions)
-	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, underHold }), claimLeases)
+	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, asHandOut }), claimLeases)
 	add(a, with(r(http.MethodPost, "reactions/{name}/ack", "ackLeases", "Acknowledge what was handled."), func(x *route) { x.roles, x.once = workers, inTx }), ackLeases)
 	add(a, with(r(http.MethodPost, "reactions/{name}/fail", "failLease", "Say that an event could not be handled."), func(x *route) { x.roles, x.once = workers, underHold }), failLease)
 	add(a, with(r(http.MethodPost, "reactions/{name}/renew", "renewLease", "Extend a lease."), func(x *route) { x.roles, x.once = workers, underHold }), renewLease)
@@ -217,8 +219,9 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
 			continue
 		}
-		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths,
-			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt)})
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths, LostHandOuts: x.LostHandOuts,
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
+			ResetRequested: x.ResetRequested})
 	}
 	return listed(c, all, next), nil
 }
@@ -251,25 +254,29 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	var taken []*reactions.Lease
+	out := wire.Leases{Leases: []wire.Lease{}}
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
 			return false, err
 		}
-		taken, err = reactions.TakeAsked(c.ctx(), c.api.engine, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
-		return len(taken) > 0, err
-	})
-	if err != nil {
-		return wire.Leases{}, err
-	}
-	out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
-	for i, l := range taken {
-		out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
-		if out.Leases[i].Events, err = placed(c, l.Stream, l.Events); err != nil {
-			return wire.Leases{}, err
+		needs := []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
+		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (wire.Leases, bool, error) {
+			taken, err := reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
+			out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
+			for i, l := range taken {
+				out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
+				if err == nil {
+					out.Leases[i].Events, err = placed(c, l.Stream, l.Events)
+				}
+			}
+			return out, len(taken) > 0, err
+		})
+		if found {
+			out = some
 		}
-	}
-	return out, nil
+		return found, err
+	})
+	return out, err
 }
 
 // byHand returns a reaction that is claimed by hand.
@@ -406,8 +413,8 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
-	until, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
-	return wire.Renewed{Until: wire.At(until)}, err
+	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
+	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 }
 
 type repairIn struct {
@@ -442,7 +449,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	}
 	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
-	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held)}, err
+	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held), Pending: streamsOf(done.Pending)}, err
 }
 
 func streamsOf(all []stream.Position) []string {

@@ -51,6 +51,9 @@ const (
 	underHold
 	// asOperation is for what begins an operation: the key points to it.
 	asOperation
+	// asHandOut is for what hands out leases: the key and they are one transaction, and it
+	// is kept as long as they are. See [call.handOut].
+	asHandOut
 )
 
 // known are those who may do some things.

@@ -166,7 +166,7 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 }
 
 func stepOf(s runs.Step) wire.RunStep {
-	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths,
+	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths, LostHandOuts: s.Lost,
 		Uncertain: s.Uncertain, Input: docOr(s.Input), Output: docOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
 		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
 }

@@ -109,7 +109,7 @@ func (p *stepper) take(ctx context.Context, l *runs.Live) (runs.Live, bool, erro
 	if err != nil {
 		return *l, false, err
 	}
-	return p.worker.Desk.Take(ctx, p.engine, l, runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Name, hold.Lease)
+	return p.worker.Desk.Take(ctx, p.engine, l, runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Name, p.worker.HeldFor())
 }
 
 // step has a URL do a step of a run. One of which an earlier attempt may have acted is asked

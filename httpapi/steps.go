@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
@@ -23,15 +24,15 @@ import (
 const probeMark = "~probe"
 
 // takeSteps takes steps of runs that the handlers do.
-func (c *call) takeSteps(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+func (c *call) takeSteps(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
 	all, err := c.workers(b.Handlers)
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	taken, err := run.Desk(c.api.engine).TakeDue(c.ctx(), c.api.engine, runs.Ask{Handlers: all, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
+	taken, err := run.Desk(c.api.engine).TakeDue(c.ctx(), d, runs.Ask{Handlers: all, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
 	for i := range taken {
 		l := &taken[i]
-		probe, failed := l.Probes(c.ctx(), c.api.engine)
+		probe, failed := l.Probes(c.ctx(), d)
 		if failed != nil { // it runs out, and is taken again
 			c.api.log.Warn("a step could not be given out", "run", l.Run.ID, "step", l.Step.Name, "error", failed)
 			continue

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
@@ -17,13 +19,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) taskRoutes() {
 	add(a, route{method: http.MethodPost, path: "tasks/claim", id: "claimTasks", tag: "tasks", summary: "Take what there is to do for handlers, or wait for something to come.",
-		roles: workers, once: underHold}, claimTasks)
+		roles: workers, once: asHandOut}, claimTasks)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold}, completeTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/fail", id: "failTask", tag: "tasks", summary: "End a task that is not done.", roles: workers, once: underHold}, failTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/renew", id: "renewTask", tag: "tasks", summary: "Extend the hold of a task.", roles: workers, once: underHold}, renewTask)
@@ -47,6 +51,12 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if b.LeaseMs != 0 {
 		lease = span(b.LeaseMs)
 	}
+	if err := strict.Text("worker", b.Worker, events.MaxName); err != nil {
+		return wire.Tasks{}, err
+	}
+	if err := entities.CheckLease(lease); err != nil {
+		return wire.Tasks{}, err
+	}
 	wait := 20 * time.Second
 	if b.WaitMs != nil {
 		wait = span(*b.WaitMs)
@@ -69,26 +79,67 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
 	}
 	err = c.await(wait, topics, func() (bool, error) {
-		// Each kind is first in its turn, so that none starves behind the others.
-		takes := []func(*wire.Tasks, wire.ClaimTasks, time.Duration) error{c.takeOperations, c.takeEvents, c.takeItems, c.takeSteps}
-		first := int(c.api.turns.Add(1) % int64(len(takes)))
-		var err error
-		for i := range takes {
-			if err == nil && len(out.Tasks) < b.Limit {
-				err = takes[(first+i)%len(takes)](&out, b, lease)
-			}
+		kinds, err := c.taskKinds(b.Handlers)
+		if err != nil {
+			return false, err
 		}
-		if len(out.Tasks) > 0 { // they are held: who asked is to know
-			err = nil
+		var needs []wake.Need
+		for _, k := range kinds {
+			needs = append(append(needs, wake.Need{Kind: k.held}), k.due...)
 		}
-		return len(out.Tasks) > 0, err
+		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, bool, error) {
+			return c.takeTasks(d, kinds, due, b, lease)
+		})
+		if found {
+			out = some
+		}
+		return found, err
 	})
 	return out, err
 }
 
+// taskKind is a kind of tasks: how they are taken, whose expired leases end first, and what there must be.
+type taskKind struct {
+	take func(holdfast.Doer, *wire.Tasks, wire.ClaimTasks, time.Duration) error
+	held string
+	due  []wake.Need
+}
+
+func (c *call) taskKinds(handlers []string) ([]taskKind, error) {
+	served, err := c.servedBy(handlers)
+	names := make([]string, len(served))
+	for i, x := range served {
+		names[i] = x.Name
+	}
+	return []taskKind{
+		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, handlers)...)},
+		{c.takeEvents, wake.HeldReaction, wake.Needs(wake.Reaction, names...)},
+		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, handlers...)},
+		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, handlers...)},
+	}, err
+}
+
+// takeTasks takes tasks of the kinds of which something is due; in a transaction of the first of them that there are any of.
+func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, found bool, err error) {
+	out.Tasks = []wire.Task{}
+	// Each kind is first in its turn, so that none starves behind the others.
+	first := int(c.api.turns.Add(1) % int64(len(kinds)))
+	_, whole := d.(holdfast.Tx)
+	for i := range kinds {
+		k := kinds[(first+i)%len(kinds)]
+		if err == nil && len(out.Tasks) < b.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
+			err = k.take(d, &out, b, lease)
+		}
+	}
+	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
+		err = nil
+	}
+	return out, len(out.Tasks) > 0, err
+}
+
 // takeOperations takes steps that the handlers do.
-func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
+func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, d, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
 	for _, t := range taken {
 		out.Tasks = append(out.Tasks, taskOf(t))
 	}
@@ -96,7 +147,7 @@ func (c *call) takeOperations(out *wire.Tasks, b wire.ClaimTasks, lease time.Dur
 }
 
 // takeEvents takes events of reactions, and after-effects, that the handlers serve.
-func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
 	served, err := c.servedBy(b.Handlers)
 	if err != nil {
 		return err
@@ -105,7 +156,7 @@ func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duratio
 	for _, x := range served {
 		names[x.Name] = x
 	}
-	taken, err := reactions.TakeTasks(c.ctx(), c.api.engine, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
+	taken, err := reactions.TakeTasks(c.ctx(), d, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
 		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
 			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
 				return lifecycle.WantsAfter(x.Options.Handler, e)
@@ -128,8 +179,8 @@ func (c *call) takeEvents(out *wire.Tasks, b wire.ClaimTasks, lease time.Duratio
 }
 
 // takeItems takes items of batches that the handlers do.
-func (c *call) takeItems(out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := batches.Take(c.ctx(), c.api.engine, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
+func (c *call) takeItems(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
+	taken, err := batches.Take(c.ctx(), d, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Elsewhere: true, Limit: b.Limit - len(out.Tasks), Lease: lease})
 	for _, t := range taken {
 		x := wire.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: wire.At(t.Until),
 			IdempotencyKey: t.Operation(), Context: wire.TaskContext{Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)}}
@@ -293,14 +344,14 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 		if err := entities.CheckLease(lease); err != nil {
 			return wire.Renewed{}, err
 		}
-		until, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
+		r, err := reactions.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease, func(handler string) (time.Duration, error) {
 			h, err := handlers.Get(c.ctx(), c.api.engine, handler)
 			if fault.CodeOf(err) == fault.NotFound {
 				err = nil // it was taken away meanwhile
 			}
 			return cmp.Or(h.Timeout, hold.Timeout), err
 		})
-		return wire.Renewed{Until: wire.At(until)}, err
+		return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 	}
 	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
 	return wire.Renewed{Until: wire.At(until)}, err

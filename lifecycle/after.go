@@ -121,6 +121,9 @@ func toldOf(x events.Event) (told, error) {
 	} else if t.Note != nil {
 		t.After = t.Note.After
 	}
+	if !strings.HasPrefix(x.Name, settled("")) { // it was to be settled, and is parked
+		t.After = ""
+	}
 	if string(t.Input) == "null" {
 		t.Input = nil
 	}

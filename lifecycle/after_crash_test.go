@@ -109,18 +109,14 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// swept is a round of the janitor. Not of the board, which looks for strays, too: how
-// often it does depends on what else is in the database, and every run must count the
+// swept is a round of the janitor that ends leases. It does not look for strays: how
+// often that asks depends on what else is in the database, and every run must count the
 // same points.
 func swept(ctx context.Context, hf *holdfast.Engine, s *site) error {
-	shards, err := store.Shards(ctx, hf)
-	if err != nil {
+	if _, err := s.board.expire(ctx, true); err != nil {
 		return err
 	}
-	if _, err := s.sweep(ctx, shards); err != nil {
-		return err
-	}
-	_, err = reactions.SweepAll(ctx, hf, func([]string) {})
+	_, err := reactions.SweepAll(ctx, hf, func([]string) {})
 	return err
 }
 

@@ -64,7 +64,8 @@ func (b *board) start() {
 	b.once.Do(func() {
 		runs.SocketOf(b.engine).Plug(firer{b})
 		b.engine.Background(b.resume)
-		b.engine.Sweep("lifecycles", b.sweep)
+		b.engine.Leases("operations", b.expire, wake.Need{Kind: wake.HeldOperation})
+		b.engine.Sweep("lifecycles", b.adopt)
 		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) },
 			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(attempts.Kept.Milliseconds(), 10)})
 	})
@@ -150,7 +151,7 @@ func (b *board) leases() map[string]time.Duration {
 	for _, name := range b.names() {
 		leases[entities.Own(name)] = b.site(name).lease(new(asked))
 	}
-	for _, name := range b.putThrough() {
+	for name := range b.putThrough() {
 		leases[entities.Own(name)] = hold.Lease
 	}
 	return leases
@@ -170,18 +171,23 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since
 		log.Warn("an operation could not be resumed", "error", err)
 		return
 	}
-	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, lease: s.lease(new(asked)), since: since, resumed: true}
-	if steps, err := s.offered(r.Claim.Step, r.Claim.Requester); err == nil {
-		t.step = stepAt(steps, r.Claim.Revert)
-	}
-	if t.step != nil {
-		t.opaque = s.opaque(t.step, r.Claim.Requester)
-	} else {
-		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed",
-			Message: "the config has no such step any more"}, r.Status, nil)
-		log.Error("an operation cannot be resumed: the config has no such step any more", "error", err)
+	s, step, err := s.planned(ctx, r.Claim.Plan, r.Claim.Step, r.Claim.Requester, r.Claim.Revert)
+	if err != nil {
+		log.Warn("an operation could not be resumed", "error", err)
 		return
 	}
+	why := "the config has no such step any more"
+	if step != nil {
+		if name := s.lacks(step, r.Claim.Requester); name != "" {
+			step, why = nil, "there is no handler "+strconv.Quote(name)+" any more"
+		}
+	}
+	if step == nil {
+		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
+		log.Error("an operation cannot be resumed: "+why, "error", err)
+		return
+	}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(new(asked)), since: since, resumed: true}
 	e, err := t.refreshed(ctx)
 	if err == nil {
 		err = s.ready(ctx)
@@ -218,79 +224,84 @@ func outcomeOf(err error) any {
 	return nil
 }
 
-// sweep frees what crashes left held, and holds what is in a claim status by
-// mistake.
-func (b *board) sweep(ctx context.Context) (freed int, err error) {
+// expire ends the leases of operations that have expired: of all lifecycles where somebody is about to take
+// them, and else of those whose own time to sweep has come.
+func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return 0, err
 	}
-	held := wake.Need{Kind: wake.HeldOperation}
-	there, err := wake.Glance(ctx, b.engine, shards, []wake.Need{held})
-	if err != nil {
-		return 0, err
-	}
-	lapsed := shards
-	if !there[held] { // one question for all lifecycles
-		lapsed = nil
-	}
-	for _, name := range b.dueNow() {
-		n, failed := b.site(name).sweep(ctx, lapsed)
-		if freed, err = freed+n, errors.Join(err, failed); failed == nil {
-			b.mu.Lock()
-			b.swept[name] = clock.Now()
-			b.mu.Unlock()
-		}
-	}
-	n, failed := b.sweepDoor(ctx, lapsed)
-	freed, err = freed+n, errors.Join(err, failed)
+	now, swept := clock.OfMachine(), make(map[string]bool)
+	names := slices.DeleteFunc(b.names(), func(name string) bool { return !asked && !b.isDue(name, b.site(name), now) })
+	names = slices.AppendSeq(names, maps.Keys(b.putThrough()))
 	for _, shard := range shards {
-		err = errors.Join(err, b.strays(ctx, shard))
-	}
-	return freed, err
-}
-
-// sweep frees what crashes left of one lifecycle on some shards: one that fails keeps no other from
-// being freed.
-func (s *site) sweep(ctx context.Context, shards []int16) (freed int, err error) {
-	for _, shard := range shards {
-		lapsed, failed := entities.Expired(ctx, s.engine, shard, []string{s.config.Workflow})
+		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
+			s, key := b.site(l.Lifecycle), l.Lifecycle
+			if s == nil {
+				if s, failed = b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
+					if fault.CodeOf(failed) != fault.NotFound { // it is a program's, in a workspace that this node does not have it in
+						err = errors.Join(err, failed)
+					}
+					continue
+				}
+				key = l.Workspace + "/" + l.Lifecycle // its config is that of the workspace, which has no slash
+				if !asked && !b.isDue(key, s, now) {
+					continue
+				}
+			}
+			swept[key] = true
 			yes, failed := s.free(ctx, l)
 			if yes {
 				freed++
 			}
-			err = errors.Join(err, failed)
+			err = errors.Join(err, failed) // one that fails keeps no other from being freed
 		}
 	}
-	_, failed := s.ground.adopt(ctx)
-	return freed, errors.Join(err, failed)
+	b.mu.Lock()
+	for key := range swept {
+		b.swept[key] = now
+	}
+	b.mu.Unlock()
+	return freed, err
 }
 
-// dueNow returns the lifecycles whose own time to sweep has come; those that name
-// none are swept each time.
-func (b *board) dueNow() (due []string) {
+// isDue says whether the time has come to sweep a lifecycle in a workspace, as its config says; one that says
+// nothing is swept each time.
+func (b *board) isDue(key string, s *site, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, ok := b.swept[key]
+	return !ok || s.config.Janitor == nil || now.Sub(last) >= s.config.Janitor.Every
+}
+
+// adopt holds what is in a claim status by mistake, and gives up what no worker came for.
+func (b *board) adopt(ctx context.Context) (adopted int, err error) {
 	for _, name := range b.names() {
-		every := time.Duration(0)
 		s := b.site(name)
-		if j := s.config.Janitor; j != nil {
-			every = j.Every
+		if now, key := clock.OfMachine(), "adopt/"+name; b.isDue(key, s, now) {
+			n, failed := s.ground.adopt(ctx)
+			adopted, err = adopted+n, errors.Join(err, failed)
+			b.mu.Lock()
+			b.swept[key] = now
+			b.mu.Unlock()
 		}
-		b.mu.Lock()
-		if last, ok := b.swept[name]; !ok || clock.Since(last) >= every {
-			due = append(due, name)
-		}
-		b.mu.Unlock()
 	}
-	return due
+	shards, failed := store.Shards(ctx, b.engine)
+	err = errors.Join(err, failed)
+	for _, shard := range shards {
+		err = errors.Join(err, b.strays(ctx, shard))
+	}
+	given, failed := b.overdue(ctx, shards)
+	return adopted + given, errors.Join(err, failed)
 }
 
 // strays looks through a page of a shard's entities for those that are in a claim
 // status although nobody claimed them: somebody has edited the row. They are held,
 // and put back when that has run out.
 func (b *board) strays(ctx context.Context, shard int16) error {
-	claims := make(map[string][]string)
+	claims := b.putThrough() // looked at closer in the workspace of each
 	for _, name := range b.names() {
 		s := b.site(name)
 		for _, c := range s.config.Claims() {
@@ -316,12 +327,24 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 	b.behind[shard] = next
 	b.mu.Unlock()
 	for _, f := range found {
-		err = errors.Join(err, b.site(f.Lifecycle).adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status))
+		ctx := holdfast.InWorkspace(ctx, f.Workspace)
+		s, failed := b.site(f.Lifecycle), error(nil)
+		if s == nil {
+			s, failed = b.find(ctx, f.Lifecycle)
+		}
+		if fault.CodeOf(failed) == fault.NotFound { // it is another workspace's
+			continue
+		}
+		if failed == nil {
+			failed = s.adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-// adoptOne holds an entity that is in a claim status by mistake.
+// adoptOne holds an entity that is in a claim status by mistake, unless the config in force has it for
+// another: this node may be of before, and who stands there is where it should be.
 func (s *site) adoptOne(ctx context.Context, d holdfast.Doer, at store.Place, id, status string) error {
 	for _, c := range s.config.Claims() {
 		if c.Into != status {
@@ -331,6 +354,9 @@ func (s *site) adoptOne(ctx context.Context, d holdfast.Doer, at store.Place, id
 		if yes {
 			s.engine.Log().Warn("an entity is in a claim status although nobody claimed it: it is put back later", "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())
+		}
+		if fault.CodeOf(err) == fault.Concurrency {
+			return nil
 		}
 		return err
 	}

@@ -86,7 +86,8 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 		Requester: as, Input: a.input, Holder: cmp.Or(a.meta.Actor, s.engine.Node()), Lease: a.lease, Manual: true, Meta: a.meta}
 	var t *attempt
 	_, err = s.tied(ctx, id, key, as, a, func(ctx context.Context) (e entities.Entity, err error) {
-		if t, e, err = s.take(ctx, args, steps, a); err != nil {
+		e, err = s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, args, steps, a); return e, err })
+		if err != nil {
 			return e, err
 		}
 		return e, t.validated(ctx)

@@ -163,12 +163,7 @@ func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
 		if e.Claim.Phase == entities.Due {
 			err = fxResume(ctx, b)
 		} else {
-			// Not of the board, which looks for strays, too: how often it does depends
-			// on what else is in the database.
-			var shards []int16
-			if shards, err = store.Shards(ctx, hf); err == nil {
-				_, err = b.site("crash").sweep(ctx, shards)
-			}
+			_, err = b.expire(ctx, true)
 		}
 		if err != nil {
 			return err

@@ -74,7 +74,7 @@ func (p *doorPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if b.door != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
 	}
-	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string]bool), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
 	handlers.Watch(e)
@@ -100,9 +100,9 @@ type door struct {
 
 	mu     sync.Mutex
 	sites  map[spaced]*kept
-	known  map[string]bool // names, in whatever workspace
-	served map[string]bool // after-effects
-	since  map[int16]int64 // up to when each shard was read
+	known  map[string][]string // names, in whatever workspace, and the claim statuses that they ever had
+	served map[string]bool     // after-effects
+	since  map[int16]int64     // up to when each shard was read
 }
 
 // mostSites is how many lifecycles are remembered.
@@ -133,7 +133,7 @@ func (d *door) site(ctx context.Context, name string) (*site, error) {
 	if now.revision == 0 || now.origin != "door" {
 		return nil, unknown(name)
 	}
-	s, err := d.build(ctx, []byte(now.config))
+	s, err := d.build(ctx, []byte(now.config), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,8 @@ func (d *door) site(ctx context.Context, name string) (*site, error) {
 
 // build makes of a config and the handlers of the context's workspace what a program
 // would have brought.
-func (d *door) build(ctx context.Context, text []byte) (*site, error) {
+// more are handlers, by kind, besides those that the config names.
+func (d *door) build(ctx context.Context, text []byte, more map[string][]string) (*site, error) {
 	c, violations := lifecycles.Parse(text)
 	if len(violations) > 0 {
 		return nil, refused(violations)
@@ -157,7 +158,7 @@ func (d *door) build(ctx context.Context, text []byte) (*site, error) {
 	s.core = &core{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
 	s.ground = &plain{site: s}
 	for kind, names := range named(c) {
-		for _, name := range names {
+		for _, name := range append(names, more[kind]...) {
 			h, err := handlers.Get(ctx, d.board.engine, name)
 			if fault.CodeOf(err) == fault.NotFound {
 				s.handlers[name] = undeclared(kind, name)
@@ -333,6 +334,17 @@ func (d *door) look(ctx context.Context) error {
 		return err
 	}
 	d.urls.Store(&urls)
+	handled, err := reactions.AllHandled(ctx, d.board.engine, "http")
+	if err != nil {
+		return err
+	}
+	for _, x := range handled { // also those that no config names any more
+		if IsAfter(x.Info) {
+			if err := d.serve(workflowOf(x.Info), x.Options.Handler, x.Definition); err != nil {
+				return err
+			}
+		}
+	}
 	shards, err := store.Shards(ctx, d.board.engine)
 	for _, shard := range shards {
 		d.mu.Lock()
@@ -371,10 +383,16 @@ func (d *door) meet(p putThrough) error {
 		return nil // of a later program
 	}
 	d.mu.Lock()
-	d.known[p.name] = true
+	claims := append([]string{}, d.known[p.name]...) // it is read without the lock
+	for _, x := range c.Claims() {
+		if !slices.Contains(claims, x.Into) {
+			claims = append(claims, x.Into)
+		}
+	}
+	d.known[p.name] = claims
 	d.mu.Unlock()
 	for _, name := range named(c)["afterEffect"] {
-		if err := d.serve(c, name); err != nil {
+		if err := d.serve(c.Workflow, name, afterElsewhere(c, name)); err != nil {
 			return err
 		}
 	}
@@ -390,8 +408,7 @@ func afterElsewhere(c *lifecycles.Config, name string) reactions.Definition {
 
 // serve has the node serve an after-effect where its handler is a URL, in whatever
 // workspace it is. Workers ask for theirs.
-func (d *door) serve(c *lifecycles.Config, name string) error {
-	workflow, def := c.Workflow, afterElsewhere(c, name)
+func (d *door) serve(workflow, name string, def reactions.Definition) error {
 	d.mu.Lock()
 	served := d.served[def.Name]
 	d.served[def.Name] = true
@@ -406,6 +423,9 @@ func (d *door) serve(c *lifecycles.Config, name string) error {
 		},
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
 			s, err := d.site(ctx, workflow)
+			if err == nil {
+				s, err = s.knowing(ctx, map[string]string{"afterEffect": name})
+			}
 			if err != nil {
 				return err
 			}
@@ -435,46 +455,44 @@ func Counted(err error) error {
 	return err
 }
 
-// putThrough returns the names of the lifecycles that were put, as far as this node
-// knows, without those that the program has itself.
-func (b *board) putThrough() (all []string) {
+// putThrough returns the lifecycles that were put, as far as this node knows, without those
+// that the program has itself, with their claim statuses in whatever workspace.
+func (b *board) putThrough() map[string][]string {
+	all := make(map[string][]string)
 	if b.door == nil {
-		return nil
+		return all
 	}
 	b.door.mu.Lock()
 	defer b.door.mu.Unlock()
-	for name := range b.door.known {
+	for name, claims := range b.door.known {
 		if b.site(name) == nil {
-			all = append(all, name)
+			all[name] = claims
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 
-// sweepDoor frees what crashes left of lifecycles that were put.
-func (b *board) sweepDoor(ctx context.Context, shards []int16) (freed int, err error) {
-	names := b.putThrough()
+// overdue gives up what no worker came for, of lifecycles that were put.
+func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err error) {
+	names := slices.Sorted(maps.Keys(b.putThrough()))
 	if len(names) == 0 {
 		return 0, nil
 	}
 	for _, shard := range shards {
-		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
+		found, failed := entities.Overdue(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
-		for _, l := range lapsed {
+		for _, l := range found {
+			yes := false
 			s, failed := b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle)
-			if failed != nil {
-				err = errors.Join(err, failed)
-				continue
+			if failed == nil {
+				yes, failed = s.giveUp(ctx, l)
 			}
-			yes, failed := s.free(ctx, l)
-			if yes {
-				freed++
+			if err = errors.Join(err, failed); yes {
+				ended++
 			}
-			err = errors.Join(err, failed)
 		}
 	}
-	return freed, err
+	return ended, err
 }
 
 // RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.
@@ -586,7 +604,7 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 	if len(violations) > 0 {
 		return nil, nil, refused(violations)
 	}
-	s, err := d.build(ctx, config)
+	s, err := d.build(ctx, config, nil)
 	if err != nil {
 		return nil, nil, err
 	}

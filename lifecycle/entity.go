@@ -43,6 +43,12 @@ type Operation struct {
 	Deaths    int
 	Error     string
 	Manual    bool // taken by hand: nobody resumes it
+	// Handler is that of its action, as it was taken; "" for one that has none, and for one that was taken by
+	// an earlier program: see [HandlerOf].
+	Handler string
+
+	plan   *entities.Plan
+	revert string
 }
 
 func operationOf(e entities.Entity) *Operation {
@@ -52,9 +58,12 @@ func operationOf(e entities.Entity) *Operation {
 	}
 	o := &Operation{ID: c.Operation, Lifecycle: e.Lifecycle, Entity: e.ID, Status: e.Status, Step: c.Step, Requester: c.Requester,
 		Phase: string(c.Phase), Holder: c.Holder, Epoch: c.Epoch, Since: c.ClaimedAt, Failures: c.Failures, Deaths: c.Deaths,
-		Error: c.Error, Manual: c.Manual}
+		Error: c.Error, Manual: c.Manual, plan: c.Plan, revert: c.Revert}
 	if c.Phase == entities.Held {
 		o.Until = c.Until
+	}
+	if c.Plan != nil {
+		o.Handler = c.Plan.Action
 	}
 	return o
 }

@@ -14,6 +14,9 @@ func Sweep(ctx context.Context, e *holdfast.Engine) error {
 			return err
 		}
 	}
-	_, err := b.sweep(ctx)
+	_, err := b.expire(ctx, false)
+	if err == nil {
+		_, err = b.adopt(ctx)
+	}
 	return err
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
 // Fire does a step of an entity, on behalf of a requester, and returns the entity
@@ -52,7 +54,9 @@ func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (en
 	if err != nil {
 		return entities.Entity{}, err
 	}
-	e, err := s.tied(ctx, id, key, as, a, func(ctx context.Context) (entities.Entity, error) { return s.enter(ctx, id, as, steps, a) })
+	e, err := s.tied(ctx, id, key, as, a, func(ctx context.Context) (entities.Entity, error) {
+		return s.ended(ctx, func() (entities.Entity, error) { return s.enter(ctx, id, as, steps, a) })
+	})
 	if s.outdated(err) {
 		s.heal(ctx) // for who asks again: here, a body may have run
 	}
@@ -60,6 +64,19 @@ func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (en
 		s.note(ctx, id, key, as, err)
 	}
 	return e, err
+}
+
+// ended does something with an entity, and does it again where an expired lease was in its way: that is ended
+// first, as the janitor would.
+func (s *site) ended(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
+	e, err := do()
+	if fault.CodeOf(err) != fault.ClaimFailed || !e.Claim.Expired {
+		return e, err
+	}
+	if _, failed := s.engine.Due(ctx, wake.Need{Kind: wake.HeldOperation}); failed != nil {
+		return e, err
+	}
+	return do()
 }
 
 // outdated says whether an error is that of a status which this config has, and the
@@ -167,6 +184,9 @@ func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
 	if h := s.handler(step.Action, as); h != nil {
 		return h.Safety
 	}
+	if name, _ := step.Action.For(as); name != "" { // it is gone
+		return lifecycles.Undeclared
+	}
 	return lifecycles.Transactional // it has no body
 }
 
@@ -197,6 +217,11 @@ func (s *site) handsOn(step *lifecycles.Step, as string) bool {
 // take takes the claim of one of some steps; an opaque body is an effect begun from
 // the start.
 func (s *site) take(ctx context.Context, args entities.ClaimArgs, steps []*lifecycles.Step, a *asked) (*attempt, entities.Entity, error) {
+	args.Choices = maps.Clone(args.Choices)
+	for status, c := range args.Choices {
+		c.Plan = planOf(stepAt(steps, status), args.Requester, args.Operation, c.Into)
+		args.Choices[status] = c
+	}
 	at, err := s.engine.Place(ctx, store.Write)
 	if err != nil {
 		return nil, entities.Entity{}, err
@@ -243,7 +268,7 @@ func (s *site) fireAtOnce(ctx context.Context, id, as string, steps []*lifecycle
 	e, err = s.ground.move(ctx, s.transition(id, as, operation, step, step.Status, a.want, nil, a), a.commits(operation))
 	if code := fault.CodeOf(err); code == fault.InvalidTransition || code == fault.ClaimFailed {
 		if now, failed := s.ground.get(ctx, id); failed == nil && now.Claim.Phase != entities.Free {
-			err = entities.ClaimFailed(now)
+			e, err = now, entities.ClaimFailed(now)
 		}
 	}
 	return e, true, err

@@ -26,6 +26,8 @@ type ground interface {
 	recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (entities.Entity, bool, error)
 	// unpark ends an uncertainty, in a transaction.
 	unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, claim string) (entities.Entity, error)
+	// withdraw ends an operation that is due, and says whether it did.
+	withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (entities.Entity, bool, error)
 	// adopt holds what is in a claim status by mistake, and says how many.
 	adopt(ctx context.Context) (int, error)
 }
@@ -122,6 +124,10 @@ func (p *plain) recover(ctx context.Context, l entities.Lapsed, claim string, re
 
 func (p *plain) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, _ string) (entities.Entity, error) {
 	return entities.Unpark(ctx, tx, at, a)
+}
+
+func (p *plain) withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (entities.Entity, bool, error) {
+	return entities.Withdraw(ctx, p.site.engine, at, a)
 }
 
 // adopt is done for all lifecycles at once; see [board.strays].

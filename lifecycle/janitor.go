@@ -72,7 +72,14 @@ func (c *core) coverer(into string) Janitor {
 // free frees a claim whose hold has run out.
 func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	ctx = holdfast.InWorkspace(ctx, l.Workspace)
-	safety := s.safetyOf(l)
+	s, step, err := s.planned(ctx, l.Plan, l.Step, l.Requester, l.Revert)
+	if err != nil {
+		return false, err
+	}
+	safety, unknown := lifecycles.Undeclared, effects.Hold
+	if step != nil {
+		safety, unknown = s.safety(step, l.Requester), s.unknown(step, l.Requester)
+	}
 	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycles.Undeclared && l.Step != ""})
 	var also func(context.Context, *store.Tx) error
 	if j := s.coverer(l.Status); j != nil {
@@ -83,7 +90,7 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 			})
 		}
 	}
-	resume := safety != lifecycles.Opaque || s.unknownOf(l) != effects.Hold
+	resume := safety != lifecycles.Opaque || unknown != effects.Hold
 	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
 		journal, err := effects.List(ctx, s.engine, l.Place, l.Operation)
 		if err != nil {
@@ -93,7 +100,7 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 			return x.Name == effects.Body && x.State == effects.Begun && x.Policy == effects.Hold
 		})
 	}
-	e, freed, err := s.ground.recover(ctx, l, s.claimOf(l), resume, hold.MaxDeaths, note, also)
+	e, freed, err := s.ground.recover(ctx, l, s.heldIn(l), resume, hold.MaxDeaths, note, also)
 	if freed {
 		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
 			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
@@ -101,9 +108,27 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	return freed, err
 }
 
-// claimOf is the status that an operation is held in: a claim's, or a lease's, unless
+// giveUp withdraws an operation that no worker came for.
+func (s *site) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
+	bound := hold.Timeout
+	if l.Plan != nil {
+		bound = time.Duration(l.Plan.Timeout) * time.Millisecond
+	}
+	e, done, err := s.ground.withdraw(holdfast.InWorkspace(ctx, l.Workspace), l.Place, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
+		Message: "no worker came for it within " + bound.String(), Claim: s.heldIn(l)})
+	if done {
+		s.engine.Log().Warn("no worker came for an operation", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
+			"after", bound, "phase", e.Claim.Phase, "status", e.Status)
+	}
+	return done, err
+}
+
+// heldIn is the status that an operation is held in: a claim's, or a lease's, unless
 // somebody has set another under it.
-func (s *site) claimOf(l entities.Lapsed) string {
+func (s *site) heldIn(l entities.Lapsed) string {
+	if l.Plan != nil {
+		return l.Plan.Into
+	}
 	if l.Status == l.Revert {
 		return l.Status
 	}
@@ -113,29 +138,4 @@ func (s *site) claimOf(l entities.Lapsed) string {
 		}
 	}
 	return ""
-}
-
-// safetyOf is what the body of a claim promised.
-func (s *site) safetyOf(l entities.Lapsed) lifecycles.Safety {
-	if step := s.stepOf(l); step != nil {
-		return s.safety(step, l.Requester)
-	}
-	return lifecycles.Undeclared
-}
-
-// unknownOf is what is done about the body of a claim, where it is an effect by itself.
-func (s *site) unknownOf(l entities.Lapsed) effects.Policy {
-	if step := s.stepOf(l); step != nil {
-		return s.unknown(step, l.Requester)
-	}
-	return effects.Hold
-}
-
-// stepOf is the step of a claim, or nil where the config has none any more.
-func (s *site) stepOf(l entities.Lapsed) *lifecycles.Step {
-	steps, err := s.offered(l.Step, l.Requester)
-	if err != nil {
-		return nil
-	}
-	return stepAt(steps, l.Revert)
 }

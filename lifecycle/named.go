@@ -82,7 +82,7 @@ func (l *Lifecycle[E]) Held(ctx context.Context, e *holdfast.Engine, id, operati
 	if now.Claim.Operation != operation {
 		return nil, hold.Lost("the "+l.Name()+" "+id, epoch)
 	}
-	t, err := s.attemptOf(at, now, operation, epoch)
+	t, err := s.attemptOf(ctx, at, now, operation, epoch)
 	if err != nil {
 		return nil, err
 	}

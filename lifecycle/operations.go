@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -30,6 +32,21 @@ type Effect struct {
 type Pending struct {
 	Operation
 	Effects []Effect
+}
+
+// plannedStep returns the step of an operation as it was taken, or nil.
+func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycles.Step, error) {
+	if o.plan != nil {
+		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
+		return step, err
+	}
+	steps, _ := s.offered(o.Step, o.Requester) // the config may not have it any more
+	for _, step := range steps {
+		if heldAt(step, o.Status, o.Requester) {
+			return step, nil
+		}
+	}
+	return nil, nil
 }
 
 type listArgs struct {
@@ -92,21 +109,19 @@ func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, e
 // HandlerOf names the handler of an operation's action, or "" where it has none, or the
 // lifecycle is not part of this engine.
 func HandlerOf(ctx context.Context, e *holdfast.Engine, o Operation) string {
+	if o.plan != nil {
+		return o.Handler
+	}
 	s, err := boardOf(e).find(ctx, o.Lifecycle)
 	if err != nil {
 		return ""
 	}
-	steps, err := s.offered(o.Step, o.Requester)
-	if err != nil {
+	step, err := o.plannedStep(ctx, s)
+	if err != nil || step == nil {
 		return ""
 	}
-	for _, step := range steps {
-		if heldAt(step, o.Status, o.Requester) {
-			name, _ := step.Action.For(o.Requester)
-			return name
-		}
-	}
-	return ""
+	name, _ := step.Action.For(o.Requester)
+	return name
 }
 
 // Resolution is what a person knows of an effect: whether it happened, and with
@@ -128,24 +143,14 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	if err != nil {
 		return nil, err
 	}
-	s, err := boardOf(e).find(ctx, p.Lifecycle)
-	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", p.Lifecycle)
-	}
-	if err != nil {
-		return nil, err
-	}
-	at, err := e.Place(ctx, store.Write)
-	if err == nil {
-		err = s.ready(ctx)
-	}
+	s, at, err := p.site(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	if p.Phase != string(entities.Uncertain) {
 		return nil, fault.New(fault.Conflict, "the operation %s is not uncertain: it is %s", p.ID, p.Phase).With("phase", p.Phase)
 	}
-	a, err := s.resolution(p, o, by)
+	a, err := s.resolution(ctx, p, o, by)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +173,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 		whole = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
 		acted := slices.ContainsFunc(left, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Done })
 		if err == nil && acted && o == "" { // it would do it again
-			a, err = s.resolution(p, Success, by)
+			a, err = s.resolution(ctx, p, Success, by)
 		}
 		switch {
 		case err == nil && !whole && o != "":
@@ -185,6 +190,22 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 		return &p.Operation, err
 	}
 	return operationOf(now), nil
+}
+
+// site is the lifecycle of an operation that a person ends, and where it is.
+func (o *Operation) site(ctx context.Context, e *holdfast.Engine) (*site, store.Place, error) {
+	s, err := boardOf(e).find(ctx, o.Lifecycle)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", o.Lifecycle)
+	}
+	if err != nil {
+		return nil, store.Place{}, err
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err == nil {
+		err = s.ready(ctx)
+	}
+	return s, at, err
 }
 
 // agrees refuses to be told something else than what is known already.
@@ -207,7 +228,7 @@ func orNull(data []byte) []byte {
 }
 
 // resolution says how an operation goes on, once nothing of it is unknown.
-func (s *site) resolution(p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
+func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
 	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
 		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
 	switch o {
@@ -220,23 +241,58 @@ func (s *site) resolution(p Pending, o Outcome, by string) (a entities.UnparkArg
 	default:
 		return a, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
 	}
-	steps, _ := s.offered(p.Step, p.Requester) // the config may not have it any more
-	for _, step := range steps {
-		if !heldAt(step, p.Status, p.Requester) {
-			continue
-		}
-		if failed, ok := step.Failed.For(p.Requester); ok && o == Failure {
-			a.To, a.Event = failed, "failed/"+step.Key
-		}
-		if o == Success {
-			a.To, _ = step.Success.For(p.Requester)
-			a.After = afterOf(step, p.Requester)
-			a.Note = []byte(text(map[string]string{"after": a.After}))
-		}
+	step, err := p.plannedStep(ctx, s)
+	switch {
+	case err != nil:
+		return a, err
+	case step == nil && o == Success:
+		return a, fault.New(fault.Conflict, "the config has no step %q any more that is claimed in %q: it cannot end with success", p.Step, p.Status)
+	case step == nil:
 		return a, nil
 	}
+	if failed, ok := step.Failed.For(p.Requester); ok && o == Failure {
+		a.To, a.Event = failed, "failed/"+step.Key
+	}
 	if o == Success {
-		return a, fault.New(fault.Conflict, "the config has no step %q any more that is claimed in %q: it cannot end with success", p.Step, p.Status)
+		a.To, _ = step.Success.For(p.Requester)
+		a.After = afterOf(step, p.Requester)
+		a.Note = []byte(text(map[string]string{"after": a.After}))
 	}
 	return a, nil
+}
+
+// Withdraw ends an operation that is due: it was handed on, or is to be resumed, and nobody
+// holds it. If no effect of it may have happened, the entity goes back to where the step
+// starts. Otherwise the operation waits for a person, who ends it by [Resolve]: what happened
+// is not guessed. One that is held or uncertain is [holdfast.ErrConflict]. It returns the
+// operation, unless that is at its end.
+func Withdraw(ctx context.Context, e *holdfast.Engine, operation, reason, by string) (*Operation, error) {
+	p, err := Find(ctx, e, operation)
+	if err != nil {
+		return nil, err
+	}
+	s, at, err := p.site(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	switch entities.Phase(p.Phase) {
+	case entities.Held:
+		return nil, fault.New(fault.Conflict, "the operation %s is held by %s until %s: it can be withdrawn while nobody holds it", p.ID, p.Holder, p.Until.Format(time.RFC3339)).
+			With("phase", p.Phase).With("holder", p.Holder).With("until", p.Until)
+	case entities.Uncertain:
+		return nil, fault.New(fault.Conflict, "the operation %s is uncertain: resolve it, and name its outcome", p.ID).With("phase", p.Phase)
+	}
+	claim := p.Status
+	if p.plan != nil {
+		claim = p.plan.Into
+	}
+	now, done, err := s.ground.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
+		Outcome: "withdrawn", Message: cmp.Or(reason, "it was withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
+	if err == nil && !done {
+		err = fault.New(fault.Conflict, "the operation %s was taken up or ended at the same moment: look at it again", p.ID).With("operation", p.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return operationOf(now), nil
 }

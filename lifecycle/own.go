@@ -293,31 +293,55 @@ func (o *own) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entiti
 	return e, err
 }
 
+func (o *own) withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (e entities.Entity, done bool, err error) {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		var err error
+		if e, done, err = entities.Withdraw(ctx, tx, at, a); err != nil || !done {
+			return err
+		}
+		return o.follow(ctx, tx, &e, a.Claim, false)
+	})
+	return e, done && err == nil, err
+}
+
 // strandLimit is how many rows of the user's are counted at the most.
 const strandLimit = 100_000
 
-// strands counts the rows of the user's that are in a status which goes. The user
-// may write what they like: nothing keeps them from a status that is gone.
-func (o *own) strands(ctx context.Context, was, next string) ([]stranded, error) {
-	var old, now []string
-	if json.Unmarshal([]byte(was), &old) != nil || json.Unmarshal([]byte(next), &now) != nil {
+// strands counts the rows of the user's that are in a status which goes, and those that stand free in one
+// that becomes a claim status or ceases to be one. The user may write what they like: nothing keeps them
+// from a status that is gone.
+func (o *own) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
+	var old []string
+	if json.Unmarshal([]byte(was), &old) != nil {
 		return nil, nil // there was none before
 	}
-	gone := slices.DeleteFunc(old, func(s string) bool { return slices.Contains(now, s) })
-	if len(gone) == 0 {
+	kept := has(next)
+	gone := slices.DeleteFunc(old, kept)
+	statuses := append(slices.Clone(gone), slices.DeleteFunc(slices.Clone(flipped), func(s string) bool { return !kept(s) })...)
+	if len(statuses) == 0 {
 		return nil, nil
 	}
-	rows, err := o.table.In(ctx, gone, strandLimit)
+	rows, err := o.table.In(ctx, statuses, strandLimit)
 	counts := make(map[string]int64)
 	for _, row := range rows {
-		if o.space != "" || row.Workspace == store.WorkspaceOf(ctx) {
-			counts[row.Status]++
+		if o.space == "" && row.Workspace != store.WorkspaceOf(ctx) {
+			continue
 		}
+		if !slices.Contains(gone, row.Status) { // who has an operation is counted by that
+			side, failed := entities.Get(ctx, o.site.engine, o.site.config.Workflow, row.ID)
+			if failed == nil && side.Claim.Phase != entities.Free {
+				continue
+			}
+			if failed != nil && fault.CodeOf(failed) != fault.NotFound {
+				return nil, failed
+			}
+		}
+		counts[row.Status]++
 	}
 	var all []stranded
-	for _, status := range gone {
+	for _, status := range statuses {
 		if n := counts[status]; n > 0 {
-			all = append(all, stranded{status, n})
+			all = append(all, stranded{status: status, count: n})
 		}
 	}
 	return all, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,25 +13,33 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // A config is registered in each workspace that it is for, so that no node moves an
 // entity to a status that the config in force has not.
 //
-// A change that takes statuses away must strand nobody, also not against a step that
-// is under way elsewhere, on a node that knows the old config. So it is announced
-// first: from then on, commands obey both configs, for they go by the registry's
-// revision and are refused where that has changed. Then the transactions that were
-// under way are waited for, which may have gone by the old one. Only then are the
-// entities counted: from here on they can only leave the statuses that go. If there
-// are any, the change is taken back, and refused.
+// A change must strand nobody, also not against a step that is under way elsewhere, on a
+// node that knows the old config. Two kinds of change can: one that takes statuses away, and
+// one that makes claim statuses of others, or the other way round: who stands there free
+// would be put back by the janitor, or stand where no step leads on. An operation goes on by
+// its plan whatever the config says, but must find the statuses that its plan leads to.
+//
+// So such a change is announced first: from then on, commands obey both configs, for they go
+// by the registry's revision and are refused where that has changed. None leaves an entity in
+// a status that goes or becomes a claim's, and no operation is taken whose plan leads there.
+// Then the transactions that were under way are waited for, which may have gone by the old
+// one. Only then are the entities and operations counted: from here on they can only become
+// fewer. If there are any, the change is taken back, and refused. The end of an operation is
+// not held up by an announcement: it is counted before and after, by its plan and its status.
 
 type inForce struct {
 	revision                 int64
 	statuses, config, wanted string
 	stale                    bool // wanted has been so for long: its node has died
 	origin                   string
+	claims                   string // the claim statuses; while a change is announced, those of both
 }
 
 type putArgs struct {
@@ -39,12 +48,13 @@ type putArgs struct {
 	inForce
 }
 
-type strandArgs struct{ lifecycle, statuses string }
+type strandArgs struct{ lifecycle, statuses, claims, flipped string }
 
 type behindArgs struct{ lifecycle, config string }
 
 type stranded struct {
 	status string
+	open   bool // operations that are under way there, or lead there
 	count  int64
 }
 
@@ -52,7 +62,7 @@ var (
 	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
 		func(name string, args *store.Args) { args.Text(name) },
 		func(c *inForce, row store.Row) error {
-			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin)
+			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin, &c.claims)
 		})
 	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
@@ -63,17 +73,22 @@ var (
 			args.Text(a.config)
 			args.MaybeText(a.wanted)
 			args.Text(a.origin)
+			args.Text(a.claims)
 		},
 		func(r *int64, row store.Row) error { return row.Scan(r) })
 	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
 		func(a putArgs, args *store.Args) { args.Text(a.name); args.Int(a.expected) },
 		func(r *int64, row store.Row) error { return row.Scan(r) })
-	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read}, nil,
-		func(a strandArgs, args *store.Args) { args.Text(a.lifecycle); args.Text(a.statuses) },
+	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read, Slow: true}, nil,
+		func(a strandArgs, args *store.Args) {
+			for _, t := range []string{a.lifecycle, a.statuses, a.claims, a.flipped} {
+				args.Text(t)
+			}
+		},
 		func(all *[]stranded, row store.Row) error {
 			var s stranded
-			err := row.Scan(&s.status, &s.count)
+			err := row.Scan(&s.status, &s.open, &s.count)
 			*all = append(*all, s)
 			return err
 		})
@@ -121,7 +136,7 @@ func (s *site) register(ctx context.Context, replace bool) error {
 			return s.takeBackStale(ctx, at, now)
 		}
 		now.origin = s.origin()
-		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text, origin: s.origin()})
+		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text, origin: s.origin(), claims: text(s.config.ClaimStatuses())})
 		if fault.CodeOf(err) != fault.Concurrency {
 			return err
 		}
@@ -175,18 +190,24 @@ func text(v any) string {
 // first tells that the config is not yet in force: it is only announced.
 func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
 
-// change replaces a config. Where it takes statuses away, it is announced first. What
+// change replaces a config. Where it could strand somebody, it is announced first. What
 // another node has announced already is not announced again, which would only make the
 // other begin anew: nodes that bring the same config at once finish it together.
 func (s *site) change(ctx context.Context, at store.Place, now, next inForce) error {
-	if now.revision > 0 && now.wanted == "" && !takesAway(now.statuses, next.statuses) {
+	was := now.claimsInForce()
+	if now.first() { // there is nothing that it would be another than
+		was = s.config.ClaimStatuses()
+	}
+	flipped := differing(was, s.config.ClaimStatuses())
+	if now.revision > 0 && now.wanted == "" && !takesAway(now.statuses, next.statuses) && !slices.ContainsFunc(flipped, has(now.statuses)) {
 		_, err := s.put(ctx, at, now.revision, next)
 		return err
 	}
 	revision := now.revision
-	if now.wanted != next.statuses {
+	both := text(append(slices.Clone(was), differing(s.config.ClaimStatuses(), was)...))
+	if now.wanted != next.statuses || now.claims != both {
 		announced := now
-		announced.wanted = next.statuses
+		announced.wanted, announced.claims = next.statuses, both
 		if now.first() {
 			announced.statuses, announced.config = next.statuses, next.config
 		}
@@ -197,7 +218,7 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 	}
 	err := s.settleDown(ctx, at)
 	if err == nil {
-		err = s.strands(ctx, at, now.statuses, next.statuses)
+		err = s.strands(ctx, at, now.statuses, next, flipped)
 	}
 	if err == nil {
 		_, err = s.put(ctx, at, revision, next)
@@ -209,11 +230,35 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 }
 
 func takesAway(have, want string) bool {
-	var old, now []string
-	if json.Unmarshal([]byte(have), &old) != nil || json.Unmarshal([]byte(want), &now) != nil {
-		return true
+	var old []string
+	kept := has(want)
+	return json.Unmarshal([]byte(have), &old) != nil || slices.ContainsFunc(old, func(s string) bool { return !kept(s) })
+}
+
+// has says whether a status is in a list as it is stored.
+func has(list string) func(string) bool {
+	var all []string
+	_ = json.Unmarshal([]byte(list), &all) // what cannot be read has none
+	return func(s string) bool { return slices.Contains(all, s) }
+}
+
+// differing returns what is in one of two lists and not in the other.
+func differing(a, b []string) []string {
+	only := []string{}
+	for _, s := range slices.Concat(a, b) {
+		if slices.Contains(a, s) != slices.Contains(b, s) {
+			only = append(only, s)
+		}
 	}
-	return slices.ContainsFunc(old, func(s string) bool { return !slices.Contains(now, s) })
+	return only
+}
+
+// claimsInForce are the claim statuses of the config that is in force.
+func (c inForce) claimsInForce() []string {
+	if config, violations := lifecycles.Parse([]byte(c.config)); len(violations) == 0 {
+		return config.ClaimStatuses()
+	}
+	return []string{}
 }
 
 // put writes a config, and raises the registry's revision with it.
@@ -233,7 +278,7 @@ func (s *site) takeBack(ctx context.Context, at store.Place, revision int64, was
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if !was.first() {
-		was.wanted = ""
+		was.wanted, was.claims = "", text(was.claimsInForce())
 		_, err := s.put(ctx, at, revision, was)
 		return err
 	}
@@ -274,7 +319,7 @@ func (s *site) takeBackStale(ctx context.Context, at store.Place, now inForce) e
 	if !now.stale {
 		return nil
 	}
-	now.wanted = ""
+	now.wanted, now.claims = "", text(now.claimsInForce())
 	_, err := s.put(ctx, at, now.revision, now)
 	if fault.CodeOf(err) == fault.Concurrency {
 		return nil
@@ -297,12 +342,13 @@ func (s *site) settleDown(ctx context.Context, at store.Place) error {
 	return err
 }
 
-// strands refuses a config that has no place for some entities.
-func (s *site) strands(ctx context.Context, at store.Place, was, statuses string) error {
-	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, statuses})
+// strands refuses a config that has no place for some entities; flipped are the statuses that
+// become claim statuses, or cease to be.
+func (s *site) strands(ctx context.Context, at store.Place, was string, next inForce, flipped []string) error {
+	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, next.statuses, next.claims, text(flipped)})
 	if o, ok := s.ground.(*own); ok && err == nil {
 		var rows []stranded
-		rows, err = o.strands(ctx, was, statuses)
+		rows, err = o.strands(ctx, was, next.statuses, flipped)
 		all = append(all, rows...)
 	}
 	if err != nil || len(all) == 0 {
@@ -310,12 +356,26 @@ func (s *site) strands(ctx context.Context, at store.Place, was, statuses string
 	}
 	var total int64
 	var parts []string
+	advice := map[string]bool{}
 	for _, x := range all {
 		total += x.count
-		parts = append(parts, fmt.Sprintf("%d in %q", x.count, x.status))
+		switch {
+		case x.open:
+			parts = append(parts, fmt.Sprintf("%d with an operation that is in %[2]q or leads there", x.count, x.status))
+			advice["let operations end first, or withdraw or resolve them"] = true
+		case slices.Contains(flipped, x.status) && has(next.claims)(x.status):
+			parts = append(parts, fmt.Sprintf("%d in %q, which becomes a claim status", x.count, x.status))
+			advice["move them on first, or take another status for the claim"] = true
+		case slices.Contains(flipped, x.status):
+			parts = append(parts, fmt.Sprintf("%d in %q, which is no claim status any more", x.count, x.status))
+			advice["run a node, which puts them back, and try again"] = true
+		default:
+			parts = append(parts, fmt.Sprintf("%d in %q", x.count, x.status))
+			advice["move them on first, or keep the status"] = true
+		}
 	}
-	f := fault.New(fault.Validation, "the config of %q would strand %d entities: %s; move them on first, or keep the status", s.config.Workflow, total,
-		strings.Join(parts, ", ")).With("count", total).With("workflow", s.config.Workflow)
+	f := fault.New(fault.Validation, "the config of %q would strand %d entities: %s; %s", s.config.Workflow, total,
+		strings.Join(parts, ", "), strings.Join(slices.Sorted(maps.Keys(advice)), "; ")).With("count", total).With("workflow", s.config.Workflow)
 	f.Violations = []fault.Violation{{Rule: "strand", Path: "/status_types", Message: f.Message}}
 	return f
 }

@@ -27,8 +27,8 @@ import (
 // worker's too has two stages, and is handed on twice.
 //
 // Between the two there is no moment in which nobody has it and nobody takes it up: it
-// is held, and the janitor puts it back; or it is due, and waits for a worker as long
-// as it takes; or a worker holds it.
+// is held, and the janitor puts it back; or it is due, and waits for a worker, until the
+// janitor withdraws it when the step's timeout is over; or a worker holds it.
 
 // The stages of an operation that workers take up.
 const (
@@ -107,8 +107,8 @@ func refOf(id string) (ref, error) {
 }
 
 // TakeTasks takes what there is to do for handlers of the context's workspace, for so
-// long.
-func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
+// long, on the engine or in a transaction of it.
+func TakeTasks(ctx context.Context, e *holdfast.Engine, d store.Doer, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
 	if err := strict.Text("worker", worker, events.MaxName); err != nil {
 		return nil, err
 	}
@@ -123,10 +123,10 @@ func TakeTasks(ctx context.Context, e *holdfast.Engine, worker string, names []s
 	for _, name := range names {
 		leases[entities.Workers(at.Workspace, name)] = lease
 	}
-	taken, err := entities.TakeDue(ctx, e, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit})
+	taken, err := entities.TakeDue(ctx, d, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit, Elsewhere: true})
 	all := make([]Task, 0, len(taken))
 	for _, r := range taken {
-		t, failed := boardOf(e).task(ctx, at, r, lease)
+		t, failed := boardOf(e).task(ctx, d, at, r, lease)
 		if failed != nil { // it runs out, and is taken again
 			e.Log().Warn("a task could not be given out", "lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "error", failed)
 			continue
@@ -155,20 +155,28 @@ func AfterTask(ctx context.Context, e *holdfast.Engine, x reactions.Task) (Task,
 
 // TaskTopics are what is woken when there is something to do for handlers.
 func TaskTopics(workspace string, names []string) (topics []string) {
-	for _, name := range names {
-		topics = append(topics, entities.QueueTopic(entities.Workers(workspace, name)))
+	for _, queue := range TaskQueues(workspace, names) {
+		topics = append(topics, entities.QueueTopic(queue))
 	}
 	return topics
 }
 
+// TaskQueues are the queues of operations for handlers.
+func TaskQueues(workspace string, names []string) (queues []string) {
+	for _, name := range names {
+		queues = append(queues, entities.Workers(workspace, name))
+	}
+	return queues
+}
+
 // task makes a task of an operation that was taken. An opaque body is an effect begun
 // from here on: the worker is about to be told.
-func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, lease time.Duration) (Task, error) {
+func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entities.Resumed, lease time.Duration) (Task, error) {
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil {
 		return Task{}, err
 	}
-	t, err := s.attemptOf(at, r.Entity, r.Claim.Operation, r.Claim.Epoch)
+	t, err := s.attemptOf(ctx, at, r.Entity, r.Claim.Operation, r.Claim.Epoch)
 	if err != nil {
 		return Task{}, err
 	}
@@ -179,7 +187,7 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, le
 	name := ref{lifecycle: r.Lifecycle, entity: r.ID, operation: r.Claim.Operation, stage: r.Claim.Stage}
 	kind := r.Claim.Stage
 	if r.Claim.Stage == stageAction && t.opaque {
-		x, err := effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil)
+		x, err := effects.Begin(ctx, d, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil)
 		if err != nil {
 			return Task{}, err
 		}
@@ -188,7 +196,7 @@ func (b *board) task(ctx context.Context, at store.Place, r entities.Resumed, le
 		}
 	}
 	if longest := t.longest(r.Claim.Stage); lease > longest { // nobody is held longer than he may take
-		until, err := entities.RenewWithin(ctx, b.engine, at, r.Ticket(), longest, longest)
+		until, err := entities.Limit(ctx, d, at, r.Ticket(), longest)
 		if err != nil {
 			return Task{}, err
 		}
@@ -252,7 +260,7 @@ func taskOf(ctx context.Context, e *holdfast.Engine, id string, epoch int64) (*a
 	if err != nil {
 		return nil, r, now, err
 	}
-	t, err := s.attemptOf(at, now, r.operation, epoch)
+	t, err := s.attemptOf(ctx, at, now, r.operation, epoch)
 	if err != nil {
 		return nil, r, now, err
 	}
@@ -515,19 +523,24 @@ func TaskEffect(ctx context.Context, e *holdfast.Engine, id string, epoch int64,
 }
 
 // attemptOf is an attempt whose body is elsewhere.
-func (s *site) attemptOf(at store.Place, now entities.Entity, operation string, epoch int64) (*attempt, error) {
+func (s *site) attemptOf(ctx context.Context, at store.Place, now entities.Entity, operation string, epoch int64) (*attempt, error) {
 	now.Claim.Operation, now.Claim.Epoch = operation, epoch
-	steps, err := s.offered(now.Claim.Step, now.Claim.Requester)
+	c := now.Claim
+	s, step, err := s.planned(ctx, c.Plan, c.Step, c.Requester, c.Revert)
+	if err == nil && step == nil {
+		err = fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", c.Step, c.Revert)
+	}
 	if err != nil {
 		return nil, err
 	}
-	step := stepAt(steps, now.Claim.Revert)
-	if step == nil {
-		return nil, fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", now.Claim.Step, now.Claim.Revert)
+	return &attempt{site: s, at: at, entity: now, claim: claimOf(step, c), step: step, lease: s.stuckAfter(), opaque: s.opaque(step, c.Requester)}, nil
+}
+
+// claimOf is the status that an operation of a step is held in: that of its claim or, under a
+// lease, where the step starts.
+func claimOf(step *lifecycles.Step, c entities.Claim) string {
+	if claim, claimed := step.Claim.For(c.Requester); claimed {
+		return claim.Into
 	}
-	claim := now.Claim.Revert // of a lease
-	if c, claimed := step.Claim.For(now.Claim.Requester); claimed {
-		claim = c.Into
-	}
-	return &attempt{site: s, at: at, entity: now, claim: claim, step: step, lease: s.stuckAfter(), opaque: s.opaque(step, now.Claim.Requester)}, nil
+	return c.Revert
 }

@@ -91,7 +91,7 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 	b := boardOf(hf)
 	b.door.mu.Lock()
-	b.door.known["job"] = true // the loop of the door would have found it
+	b.door.known["job"] = nil // the loop of the door would have found it
 	b.door.mu.Unlock()
 	for range 10 {
 		e, err := entities.Get(ctx, hf, "job", "x")
@@ -106,7 +106,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 			if err := store.Shift(ctx, hf, time.Hour); err != nil {
 				return err
 			}
-			if _, err := b.sweep(ctx); err != nil {
+			if _, err := b.expire(ctx, true); err != nil {
 				return err
 			}
 		case entities.Due:
@@ -125,7 +125,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 
 // work is a worker's round.
 func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
-	tasks, err := TakeTasks(ctx, hf, "w", []string{"Do", "May"}, 1, time.Minute)
+	tasks, err := TakeTasks(ctx, hf, hf, "w", []string{"Do", "May"}, 1, time.Minute)
 	for _, t := range tasks {
 		if c.asked {
 			if err := c.unjournaled(ctx, hf, t); err != nil {
@@ -220,7 +220,8 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 		running.Go(func() {
 			defer close(done)
 			for i := range 300 {
-				if err := boardOf(e).door.serve(&lifecycles.Config{Workflow: "wf"}, fmt.Sprint("h", i)); err != nil {
+				name := fmt.Sprint("h", i)
+				if err := boardOf(e).door.serve("wf", name, afterElsewhere(&lifecycles.Config{Workflow: "wf"}, name)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -38,15 +38,9 @@ func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 	onBoth(t, func(t *testing.T, db string) {
 		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
-		for name, s := range map[string]string{"Do": safety, "May": "transactional"} {
-			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: s, OnUnknown: unknown})
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		y := &yard{t: t, ctx: ctx, e: e}
+		y.declare(unknown, safety, "Do")
+		y.declare(unknown, "transactional", "May")
 		if _, err := lifecycle.PutConfig(ctx, e, "job", []byte(jobs), false); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +51,31 @@ func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 		if _, err := l.CreateAt(ctx, e, "j", "", []byte(`{"a":1,"b":2}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		f(&yard{t, ctx, e, l})
+		y.l = l
+		f(y)
+	})
+}
+
+// workers declares handlers of workers, which wait for a person where an outcome is unknown.
+func (y *yard) workers(safety string, names ...string) {
+	y.t.Helper()
+	y.declare("hold", safety, names...)
+}
+
+func (y *yard) declare(unknown, safety string, names ...string) {
+	y.t.Helper()
+	if err := declareWorkers(y.ctx, y.e, unknown, safety, names...); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety string, names ...string) error {
+	return e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
+		for _, name := range names {
+			_, failed := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
+			err = errors.Join(err, failed)
+		}
+		return err
 	})
 }
 
@@ -74,7 +92,7 @@ func (y *yard) fire(step string) string {
 
 func (y *yard) take(handlers ...string) []lifecycle.Task {
 	y.t.Helper()
-	all, err := lifecycle.TakeTasks(y.ctx, y.e, "w1", handlers, 10, time.Minute)
+	all, err := lifecycle.TakeTasks(y.ctx, y.e, y.e, "w1", handlers, 10, time.Minute)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -113,7 +131,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		op := y.fire("do")
 		y.is("doing due")
-		if other, err := lifecycle.TakeTasks(t.Context(), y.e, "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
+		if other, err := lifecycle.TakeTasks(t.Context(), y.e, y.e, "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
 			t.Errorf("another workspace takes %v, %v", other, err)
 		}
 		if got := y.take("May"); len(got) > 0 {
@@ -263,8 +281,10 @@ func TestAWorkerThatStops(t *testing.T) {
 				y.fire("do")
 				y.is("doing due")
 				task := y.one("Do")
+				_, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute) // it was heard of
+				wantCode(t, err, "")
 				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
-				_, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+				_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
 				wantCode(t, err, fault.LeaseLost)
 				if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
 					t.Fatal(err)
@@ -285,7 +305,7 @@ func TestBadTasks(t *testing.T) {
 			_, err := lifecycle.CompleteTask(y.ctx, y.e, id, 1, nil, nil)
 			wantCode(t, err, fault.NotFound)
 		}
-		_, err := lifecycle.TakeTasks(y.ctx, y.e, "", []string{"Do"}, 1, time.Minute)
+		_, err := lifecycle.TakeTasks(y.ctx, y.e, y.e, "", []string{"Do"}, 1, time.Minute)
 		wantCode(t, err, fault.Validation)
 	})
 }
@@ -444,6 +464,9 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			task := y.one("Do")
 			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
 				t.Fatalf("the task is %+v", task)
+			}
+			if _, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
+				t.Fatal(err)
 			}
 			y.lapse()
 		}

@@ -60,11 +60,22 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := c.store.run(ctx, c.tx, cmd)
-	if err == nil && c.joined {
-		err = c.store.notify(ctx, c.tx, cmd.Wakes())
+	return mapError(c.call(ctx, func(ctx context.Context) error {
+		err := c.store.run(ctx, c.tx, cmd)
+		if err == nil && c.joined {
+			err = c.store.notify(ctx, c.tx, cmd.Wakes())
+		}
+		return err
+	}))
+}
+
+// call runs one call of the database in the transaction, within the call timeout. A joined transaction
+// has the user's limits: their session may wait longer for a lock, and must not be broken by us.
+func (c *conn) call(ctx context.Context, call func(context.Context) error) error {
+	if c.joined {
+		return call(ctx)
 	}
-	return mapError(err)
+	return c.store.call(ctx, c.tx.Conn(), call)
 }
 
 // Exposed says whether the user has had the transaction in their own hands.

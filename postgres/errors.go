@@ -34,6 +34,9 @@ func mapError(err error) error {
 	if pg != nil {
 		return mapState(pg, err)
 	}
+	if errors.Is(err, errSilent) {
+		return fault.New(fault.Unavailable, "the database did not answer in time, and the connection was dropped").Repeatable().Wrap(err)
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

@@ -41,6 +41,7 @@ var scenes = map[string]scene{
 	"entity parked": entityScene(func(s *entityStage) { s.claim(); s.begin("charge"); s.end(entities.Park) }),
 	"entity late":   late(entityScene(func(s *entityStage) { s.claim(); s.begin("charge") })),
 	"entity queued": entityScene(func(s *entityStage) { s.claim(); s.queue() }),
+	"entity due":    entityScene(func(s *entityStage) { s.claim(); s.begin("charge"); s.end(entities.Back) }),
 
 	"stream":             streamScene(func(*streamStage) {}),
 	"stream registering": streamScene((*streamStage).registering),
@@ -349,6 +350,10 @@ func (s *entityStage) calls() map[string]call {
 				}
 			}
 			return n, err
+		},
+		"withdraw": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			got, done, err := entities.Withdraw(ctx, e, s.at, entities.WithdrawArgs{Ticket: ticket, Outcome: "withdrawn", Claim: claimed})
+			return []any{got, done}, err
 		},
 		"adopt": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return entities.Adopt(ctx, e, s.at, "invoice", "i", entities.Choice{Into: "open", Revert: "draft"}, "me", lease)

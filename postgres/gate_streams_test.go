@@ -148,8 +148,11 @@ func (s *streamStage) calls() map[string]call {
 			return p.SweepBefore(ctx, e, "ffffffff-ffff-ffff-ffff-ffffffffffff", 0)
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
-			if _, err := s.finish(ctx, e); err != nil {
-				return nil, err
+			for done := any(false); done == false; { // a vacuum may be under way too
+				var err error
+				if done, err = s.finish(ctx, e); err != nil {
+					return nil, err
+				}
 			}
 			return reactions.Gather(ctx, e, s.at, []string{"r"})
 		},

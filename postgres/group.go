@@ -28,9 +28,7 @@ func (s *Store) rounds() store.Rounds {
 		Most:      mostMembers,
 		Lone:      s.lone,
 		Acquire: func() (any, func(), error) {
-			ctx, cancel := s.alarm.Within(context.Background(), patience, nil)
-			defer cancel()
-			link, err := s.quick.Acquire(ctx)
+			link, err := s.acquire(context.Background(), s.quick)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -59,12 +57,12 @@ func slots(latency time.Duration) int {
 // lone serves a caller that nobody waits behind. What it cannot do at once, it
 // leaves: the slot is for others meanwhile.
 func (s *Store) lone(ctx context.Context, c store.Command) error {
-	link, err := s.quick.Acquire(ctx)
+	link, err := s.acquire(ctx, s.quick)
 	if err != nil {
-		return orAlone(s.fault(err))
+		return orAlone(err)
 	}
 	defer link.Release()
-	return orAlone(lost(s.run(ctx, link, c)))
+	return s.serveOne(ctx, link, c)
 }
 
 // orAlone leaves to the caller itself what is known not to have happened and
@@ -76,21 +74,24 @@ func orAlone(err error) error {
 	return err
 }
 
-// patience is how long a round may take. The server's own limit is shorter
-// (quickStatement); this is for a server that does not answer.
-const patience = 10 * time.Second
+func (s *Store) serveOne(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
+	return orAlone(lost(s.call(ctx, link.Conn(), func(ctx context.Context) error { return s.run(ctx, link, c) })))
+}
 
 // serve runs a round in one statement. If that fails as a whole, nothing of it
 // is applied, and each member runs alone: then the one at fault has its error,
 // and the others their answers.
 func (s *Store) serve(link *pgxpool.Conn, members []store.Command) []error {
-	ctx, cancel := s.alarm.Within(context.Background(), patience, nil)
-	defer cancel()
+	ctx := context.Background()
 	if len(members) == 1 {
-		return []error{orAlone(lost(s.run(ctx, link, members[0])))}
+		return []error{s.serveOne(ctx, link, members[0])}
 	}
 	errs := make([]error, len(members))
-	asks, err := s.serveAll(ctx, link, members)
+	var asks map[store.Command]bool
+	err := lost(s.call(ctx, link.Conn(), func(ctx context.Context) (err error) {
+		asks, err = s.serveAll(ctx, link, members)
+		return err
+	}))
 	if err != nil && fault.CodeOf(err) != fault.OutcomeUnknown {
 		err = store.ErrAlone
 	}
@@ -112,11 +113,11 @@ func (s *Store) serveAll(ctx context.Context, link *pgxpool.Conn, members []stor
 	}
 	rows, err := link.Query(ctx, s.verbs[members[0].Decl().Name].of(true, members), args.Arrays()...)
 	if err != nil {
-		return nil, lost(err)
+		return nil, err
 	}
 	left, err := scanMembers(rows, members)
 	if err != nil {
-		return nil, lost(err)
+		return nil, err
 	}
 	asks = make(map[store.Command]bool, len(left))
 	for _, c := range left {

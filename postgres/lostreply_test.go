@@ -35,7 +35,40 @@ type breaker struct {
 	// answer is awaited, so that it has done what it was asked to, and thrown
 	// away.
 	deliver atomic.Bool
-	broken  atomic.Int32
+	// hang says that the connection is not closed then: from the marker on, all
+	// that either side sends is swallowed, and neither learns of the other's end.
+	hang   atomic.Bool
+	broken atomic.Int32
+	// listened counts the connections that began to listen.
+	listened atomic.Int32
+
+	mu    sync.Mutex
+	pairs []*pair
+}
+
+// pair is a connection through the breaker.
+type pair struct {
+	client, server net.Conn
+	hung           atomic.Bool
+}
+
+// hangAll has every open connection swallow what is sent, for ever.
+func (b *breaker) hangAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.pairs {
+		p.hung.Store(true)
+	}
+}
+
+func (b *breaker) close() {
+	b.listener.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.pairs {
+		p.client.Close()
+		p.server.Close()
+	}
 }
 
 // newBreaker listens for the test, and returns itself and the URL through it.
@@ -50,7 +83,7 @@ func newBreaker(t *testing.T, base string) (*breaker, string) {
 		t.Fatal(err)
 	}
 	b.wg.Go(b.accept)
-	t.Cleanup(func() { b.listener.Close(); b.wg.Wait() })
+	t.Cleanup(func() { b.close(); b.wg.Wait() })
 	u.Host = b.listener.Addr().String()
 	return b, u.String()
 }
@@ -66,38 +99,59 @@ func (b *breaker) accept() {
 			client.Close()
 			continue
 		}
-		b.wg.Go(func() { b.serve(client, server) })
+		p := &pair{client: client, server: server}
+		b.mu.Lock()
+		b.pairs = append(b.pairs, p)
+		b.mu.Unlock()
+		b.wg.Go(func() { b.serve(p) })
 	}
 }
 
 // serve copies both ways, and swallows the answer to the marker.
-func (b *breaker) serve(client, server net.Conn) {
+func (b *breaker) serve(p *pair) {
+	client, server := p.client, p.server
 	var swallow atomic.Bool
 	answered := make(chan struct{})
 	b.wg.Go(func() {
 		defer close(answered)
-		defer client.Close()
+		defer p.end(client)
 		buffer := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buffer)
 			if err != nil || swallow.Load() {
 				return
 			}
+			if p.hung.Load() {
+				continue
+			}
 			if _, err := client.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
 	})
-	defer server.Close()
+	defer p.end(server)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(buffer)
 		if err != nil {
 			return
 		}
+		if p.hung.Load() {
+			continue
+		}
+		if bytes.Contains(buffer[:n], []byte("LISTEN ")) {
+			b.listened.Add(1)
+		}
 		if marker := b.marker.Load(); marker != nil && bytes.Contains(buffer[:n], *marker) {
 			b.marker.Store(nil)
 			b.broken.Add(1)
+			if b.hang.Load() {
+				p.hung.Store(true)
+				if b.deliver.Load() {
+					_, _ = server.Write(buffer[:n])
+				}
+				continue
+			}
 			swallow.Store(true)
 			if b.deliver.Load() {
 				_, _ = server.Write(buffer[:n])
@@ -109,6 +163,13 @@ func (b *breaker) serve(client, server net.Conn) {
 		if _, err := server.Write(buffer[:n]); err != nil && !errors.Is(err, io.EOF) {
 			return
 		}
+	}
+}
+
+// end closes one side when the other has ended, unless nobody is to know.
+func (p *pair) end(side net.Conn) {
+	if !p.hung.Load() {
+		side.Close()
 	}
 }
 

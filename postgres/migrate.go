@@ -85,9 +85,11 @@ func (s *Store) migrate(ctx context.Context, o store.Options, allowed bool) (don
 
 func (s *Store) migrateOnce(ctx context.Context, o store.Options, known []store.Migration, allowed bool) (done store.Migrated, err error) {
 	var have []store.Applied
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		have, err = s.applied(ctx, tx)
-		return err
+	err = s.bounded(ctx, s.callTimeout, func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+			have, err = s.applied(ctx, tx)
+			return err
+		})
 	})
 	if err != nil {
 		return done, s.fault(err)
@@ -100,9 +102,11 @@ func (s *Store) migrateOnce(ctx context.Context, o store.Options, known []store.
 	if !allowed {
 		return done, store.Behind(len(have), len(known))
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		done, err = s.apply(ctx, tx, o, known)
-		return err
+	err = s.bounded(ctx, migrateTimeout, func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+			done, err = s.apply(ctx, tx, o, known)
+			return err
+		})
 	})
 	if fault.CodeOf(s.fault(err)) == fault.DatabaseDenied && len(pending) > 0 {
 		return done, store.Behind(len(have), len(known)).Wrap(err)

@@ -44,8 +44,9 @@ var session = map[string]string{
 }
 
 // quick is what the connections for groups run under besides: whoever has to
-// wait for a lock does so elsewhere, and nobody waits long for a group.
-var quick = map[string]string{"lock_timeout": "20ms", "statement_timeout": "8s"}
+// wait for a lock does so elsewhere, and nobody waits long for a group. The server
+// gives up before the client does (callTimeout): what it says is certain.
+var quick = map[string]string{"lock_timeout": "20ms", "statement_timeout": "6s"}
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
 	if o.Log == nil {
@@ -76,6 +77,7 @@ func (d *Database) connect(ctx context.Context, s *Store) (err error) {
 	if err != nil {
 		return err
 	}
+	s.callTimeout = d.callTimeout
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -114,6 +116,9 @@ func beside(ctx context.Context, like *pgxpool.Config, size int32, settings map[
 func (d *Database) config() (*pgxpool.Config, error) {
 	if d.pool != nil {
 		config := d.pool.Config()
+		if err := d.watch(config); err != nil {
+			return nil, err
+		}
 		return config, d.mode(config)
 	}
 	config, err := pgxpool.ParseConfig(d.url)
@@ -123,11 +128,45 @@ func (d *Database) config() (*pgxpool.Config, error) {
 	if err := d.mode(config); err != nil {
 		return nil, err
 	}
+	if err := d.readCallTimeout(config.ConnConfig.RuntimeParams); err != nil {
+		return nil, err
+	}
+	if err := d.watch(config); err != nil {
+		return nil, err
+	}
 	if d.pooled {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	d.tune(config)
 	return config, nil
+}
+
+// readCallTimeout takes call_timeout, which is ours, out of what the URL has the
+// server set.
+func (d *Database) readCallTimeout(params map[string]string) error {
+	text, given := params["call_timeout"]
+	if !given {
+		return nil
+	}
+	delete(params, "call_timeout")
+	t, err := time.ParseDuration(text)
+	if err != nil || t <= 0 {
+		return fault.New(fault.Validation, "call_timeout of the URL is %q: it is a positive duration such as 8s", text)
+	}
+	d.callTimeout = t
+	return nil
+}
+
+// watch has the connections of a config notice that their other end is gone.
+func (d *Database) watch(config *pgxpool.Config) error {
+	if d.callTimeout <= 0 {
+		return fault.New(fault.Validation, "CallTimeout is %s: it is a positive duration", d.callTimeout)
+	}
+	config.ConnConfig.DialFunc = dialer(config.ConnConfig.DialFunc)
+	if config.PingTimeout == 0 { // of a connection that was idle
+		config.PingTimeout = d.callTimeout / 4
+	}
+	return nil
 }
 
 // mode looks at how statements are to be sent.
@@ -175,7 +214,7 @@ func pgxDefaultConns() int32 {
 func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
 	var told sync.Once
 	err := store.Retry(ctx, func() error {
-		err := s.fault(s.checkServer(ctx))
+		err := s.fault(s.bounded(ctx, s.callTimeout, s.checkServer))
 		if fault.IsSafe(err) {
 			told.Do(func() { s.log.Warn("the database does not answer yet; trying on", "error", err) })
 		}

@@ -8,9 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -33,6 +35,7 @@ func cluster(t *testing.T) *pgtest.Cluster {
 type writer struct {
 	name   string
 	update bool // two events in a transaction rather than one by itself
+	pause  time.Duration
 
 	stop            atomic.Bool
 	acked           atomic.Int64
@@ -42,7 +45,7 @@ type writer struct {
 }
 
 func (w *writer) run(ctx context.Context, hf *holdfast.Engine) {
-	for i := 0; !w.stop.Load(); i++ {
+	for i := 0; !w.stop.Load() && clock.Wait(ctx, w.pause) == nil; i++ {
 		name := fmt.Sprintf("%s-%d", w.name, i)
 		err := w.append(ctx, hf, name)
 		switch {

@@ -18,7 +18,8 @@ import (
 var planned = []struct{ name, args string }{
 	{"reactions.look", `0, '', '["r"]'`},
 	{"reactions.gather", `0, '', '[["r", "", "", -1]]', 100`},
-	{"reactions.take", `0, '', '[["r", 10000, null, ""]]', 'h', 100, 1`},
+	{"reactions.take", `0, '', '[["r", 10000, null, ""]]', 'h', 100, 1, 1`},
+	{"reactions.take", `0, '', '[["r", 10000, null, "", null, "h", "worker"]]', 'h', 100, 100, 1`},
 	{"reactions.events", `0, '', '` + list(`["w", "s%d", -1, 10, null]`) + `', 100`},
 	{"reactions.ack", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"reactions.deliver", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0}`) + `'`},
@@ -26,7 +27,8 @@ var planned = []struct{ name, args string }{
 	{"reactions.free", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"feed.sequence", `0, 'w', 100, 200`},
 	{"batches.ready", `0, '', '["h"]', 16, ''`},
-	{"batches.take", one + `, '{b}', '{me}', '{30000}', '{100}', '{0}', '{NULL}'`},
+	{"batches.take", one + `, '{b}', '{me}', '{30000}', '{100}', '{1}', '{0}', '{NULL}'`},
+	{"handlers.lost", `0, 'w', '', 100`},
 	{"batches.settle", one + `, '{b}', '{k10101}', '{done}', '{1}', '{1}', '{NULL}', '{0}', '{0}', '{NULL}'`},
 	{"batches.giveup", one + `, '{b}', '{k10101}', '{fail}', '{1}', '{no}', '{0}', '{NULL}'`},
 	{"batches.add", one + `, '{o}', ARRAY['` + list(`["k%d", 1, {}]`) + `'], '{0}', '{NULL}'`},
@@ -35,6 +37,7 @@ var planned = []struct{ name, args string }{
 	{"batches.pause", one + `, '{b}', '{0}', '{NULL}'`},
 	{"batches.items", `0, 'w', 'b', 5000, '', 100`},
 	{"batches.sweep", `0, '', 1000, 100, '[]', 1`},
+	{"entities.overdue", `0, '', '["n"]', 100, 900000`},
 	{"runs.ready", `0, '', '["", "h"]', 100, ''`},
 	{"runs.load", `0, 'w', 'run_10050', '', 0`},
 	{"runs.expired", `0, '', 100`},
@@ -64,7 +67,7 @@ var planned = []struct{ name, args string }{
 	{"scopes.old", `0, '', 100`},
 	{"scopes.expire", one + `, '{user}', '{u7}', '{3}', '{0}', '{NULL}'`},
 	{"scopes.forget", one + `, '{user}', '{u57}'`},
-	{"wake.glance", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["live batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old attempt", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"]]'`},
+	{"wake.glance", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old attempt", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"], ["cancelled batch", "[0,\"w\",\"b\"]"], ["cancelled run", "[0,\"w\",\"run_10050\"]"]]', 2000`},
 	{"batches.cleaned", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
 	{"attempts.list", `0, 'w', 'l', 'e1', 100`},
 	{"attempts.prune", `0, '', 86400000, 100`},
@@ -85,12 +88,13 @@ var planned = []struct{ name, args string }{
 	{"check.histories", `0, 'w', '$entity/l/e1', 100`},
 	{"check.runs", `0, 'w', 'run_10050', 100`},
 	{"check.scopes", `0, 'w', 'user', 'u1', 100`},
+	{"check.stranded", `0, 'w', 'l', 'e1', 100`},
 	{"check.streams", `0, 'w', 's1', 100`},
 	{"check.wallets", `0, 'w', 'w2', 100`},
 	{"effects.contradictions", `0, 'w', '', '', 100`},
 	{"entities.expired", `0, '', '["l"]', 100`},
 	{"entities.list", `0, 'w', 'l', '', '', 100`},
-	{"entities.resume", `0, '', '[["l:l", 1000]]', 'h', 100`},
+	{"entities.resume", `0, '', '[["l:l", 1000]]', 'h', 100, 1`},
 	{"entities.strays", `0, '', '{}', '', '', '', 100`},
 	{"events.read", `0, 'v', 'long', 5000, 100`},
 	{"events.readback", `0, 'v', 'long', 5000, 100`},
@@ -131,7 +135,7 @@ const (
 
 // aMove ends a step and begins another.
 const aMove = `{"run": {"status": "RUNNING", "step": "n", "visit": 1, "cancel": false, "over": false},
-	"touch": {"status": "COMPLETED", "hold": "drop", "when": "none", "attempts": 1, "failures": 0, "deaths": 0, "uncertain": false, "over": true},
+	"touch": {"status": "COMPLETED", "hold": "drop", "when": "none", "attempts": 1, "failures": 0, "deaths": 0, "quiet": false, "lost": 0, "uncertain": false, "over": true},
 	"add": [{"name": "n", "visit": 1, "n": 2, "type": "task", "handler": "h", "status": "RUNNING", "input": 1, "attempts": 1, "timeout": 1000, "held": true,
 	"safety": "", "unknown": "hold", "begun": 0, "over": false}],
 	"results": [{"n": "x", "o": 0, "s": "done", "r": 1}], "signal": "g", "lapse": true, "events": [{"name": "stepCompleted", "data": {}}, {"name": "stepStarted", "data": {}}]}`
@@ -157,7 +161,11 @@ func list(format string) string {
 var many = []string{
 	`INSERT INTO holdfast.sequence VALUES (0, 'w', 0)`,
 	`INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)
-	 VALUES (0, 'w', 'r', 'event', 'null', '', '{}', 1, 0, 0, 'live', clock_timestamp(), clock_timestamp())`,
+	 VALUES (0, 'w', 'r', 'event', 'null', '', '{"handler": "h"}', 1, 0, 0, 'live', clock_timestamp(), clock_timestamp())`,
+	`INSERT INTO holdfast.handler VALUES (0, 'w', 'h', 'worker', '', '', '', 0, '', clock_timestamp(), clock_timestamp())`,
+	`INSERT INTO holdfast.entity (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at, phase, operation, revert, due_at, queue, claimed_at)
+	 SELECT 0, 'w', 'n', 'e' || i, 's', 0, '{}', clock_timestamp(), clock_timestamp(), CASE WHEN i > 100 THEN 'free' ELSE 'due' END, 'o' || i, 'r',
+	        clock_timestamp() - interval '1 hour', 'h:w:h', clock_timestamp() FROM generate_series(1, 20000) AS i`,
 	`INSERT INTO holdfast.wallet VALUES (0, 'w', 'w', 1000000, false, 0, clock_timestamp(), clock_timestamp())`,
 	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
 	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
@@ -218,6 +226,10 @@ var many = []string{
 	   FROM generate_series(1, 20000) n, (VALUES ('gone'), ('held')) AS q(r)`,
 	`INSERT INTO holdfast.follow (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
 	 VALUES (0, 'w', 'h', '$reaction/r/s150', 19999, 19999, clock_timestamp(), clock_timestamp(), 1, clock_timestamp())`,
+	`UPDATE holdfast.follow SET crash_group = 50, lost = 1 WHERE reaction = 'r' AND stream BETWEEN 's13001' AND 's13050'`,
+	`UPDATE holdfast.entity SET lost = 1 WHERE id BETWEEN 'e13001' AND 'e13050'`,
+	`UPDATE holdfast.step SET lost = 1 WHERE run BETWEEN 'run_10001' AND 'run_10100'`,
+	`UPDATE holdfast.item SET lost = 1 WHERE batch = 'b' AND key BETWEEN 'k10101' AND 'k10150'`,
 	`UPDATE holdfast.follow SET blocked = true WHERE reaction = 'r' AND stream BETWEEN 's14001' AND 's14050'`,
 	`INSERT INTO holdfast.due SELECT 0, 'gone', 'w', 's' || n, 1 FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.stream (shard, workspace, name, head, first) VALUES (0, 'v', 'long', 20000, 100)`,

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,6 +28,8 @@ type Database struct {
 	schema string
 	pooled bool
 	plain  bool
+
+	callTimeout time.Duration
 }
 
 var _ store.Database = (*Database)(nil)
@@ -49,6 +52,12 @@ func Pooled() Option { return func(d *Database) { d.pooled = true } }
 // a lone caller. It is for tests that compare the two.
 func Plain() Option { return func(d *Database) { d.plain = true } }
 
+// CallTimeout sets how long a call of the database may take, 8 seconds by default.
+// A connection that does not answer within it is dropped. A transaction may take
+// longer: each of its statements is a call. The parameter call_timeout of a URL
+// says the same and wins.
+func CallTimeout(t time.Duration) Option { return func(d *Database) { d.callTimeout = t } }
+
 // URL is the database that a connection string names, in any form that pgx
 // takes.
 func URL(url string, options ...Option) *Database {
@@ -63,7 +72,7 @@ func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 }
 
 func with(d *Database, options []Option) *Database {
-	d.schema = "holdfast"
+	d.schema, d.callTimeout = "holdfast", callTimeout
 	for _, o := range options {
 		o(d)
 	}

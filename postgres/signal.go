@@ -25,7 +25,11 @@ func (s *Store) Signal(ctx context.Context, topics []string) error {
 			topics = topics[1:]
 			continue
 		}
-		if _, err := s.vital.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel(), payload); err != nil {
+		err := s.bounded(ctx, s.callTimeout, func(ctx context.Context) error {
+			_, err := s.vital.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel(), payload)
+			return err
+		})
+		if err != nil {
 			return s.fault(err)
 		}
 		topics = topics[n:]
@@ -66,23 +70,37 @@ func (s *Store) Listen(ctx context.Context, f func(topics []string)) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	link, err := s.pool.Acquire(ctx)
+	link, err := s.acquire(ctx, s.pool)
 	if err != nil {
-		return s.fault(err)
+		return err
 	}
 	conn := link.Hijack() // it must not go back to the pool while it listens
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, `LISTEN "`+s.channel()+`"`); err != nil {
-		return s.fault(err)
+	defer func() { _ = s.bounded(context.WithoutCancel(ctx), s.callTimeout, conn.Close) }()
+	err = s.call(ctx, conn, func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, `LISTEN "`+s.channel()+`"`)
+		return err
+	})
+	for err == nil {
+		err = s.hear(ctx, conn, f)
 	}
-	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			return s.fault(err)
-		}
-		var topics []string
-		if json.Unmarshal([]byte(n.Payload), &topics) == nil {
-			f(topics)
-		}
+	return s.fault(err)
+}
+
+// hear waits for one notification. Where none comes for a while, it asks whether
+// the connection still lives: one that died silently has none either.
+func (s *Store) hear(ctx context.Context, conn *pgx.Conn, f func(topics []string)) error {
+	wait, cancel := s.alarm.Within(ctx, s.callTimeout/2, errSilent)
+	defer cancel()
+	n, err := conn.WaitForNotification(wait)
+	if err != nil && context.Cause(wait) == errSilent && !conn.IsClosed() { //nolint:errorlint // it is this very one
+		return s.callFor(ctx, s.callTimeout/2, conn, conn.Ping)
 	}
+	if err != nil {
+		return err
+	}
+	var topics []string
+	if json.Unmarshal([]byte(n.Payload), &topics) == nil {
+		f(topics)
+	}
+	return nil
 }

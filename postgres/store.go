@@ -5,6 +5,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -38,7 +39,14 @@ type Store struct {
 	// patient bounds how many connections of the pool wait for locks.
 	patient chan struct{}
 	grouper *store.Grouper
-	alarm   clock.Alarm // for rounds
+	// callTimeout bounds each call of the database.
+	callTimeout time.Duration
+	alarm       clock.Alarm
+	orphans     struct {
+		sync.Mutex
+		all []orphan
+	}
+	endings sync.WaitGroup // of the orphans
 	// vital serves what must not wait behind the rest: a hold that cannot be
 	// renewed because the pool is busy is lost.
 	vital *pgxpool.Pool
@@ -186,7 +194,7 @@ func newStatements(schema string, movable bool) *statements {
 func (s *Store) movable(ctx context.Context) (yes bool, err error) {
 	err = store.Retry(ctx, func() error {
 		text := "SELECT movable FROM " + pgx.Identifier{s.schema, "clock"}.Sanitize()
-		return s.fault(s.pool.QueryRow(ctx, text).Scan(&yes))
+		return s.fault(s.bounded(ctx, s.callTimeout, func(ctx context.Context) error { return s.pool.QueryRow(ctx, text).Scan(&yes) }))
 	})
 	return yes, err
 }
@@ -195,20 +203,22 @@ func (s *Store) movable(ctx context.Context) (yes bool, err error) {
 // make: against that one the tests parse them. Parsing takes a hundred milliseconds of the
 // server's time, ten times what else there is to do at opening.
 func (s *Store) parse(ctx context.Context, all *statements) error {
-	link, err := s.pool.Acquire(ctx)
+	link, err := s.acquire(ctx, s.pool)
 	if err != nil {
-		return s.fault(err)
+		return err
 	}
 	defer link.Release()
 	var shape string
-	if err := link.QueryRow(ctx, shapeSQL, s.schema).Scan(&shape); err != nil {
+	err = s.call(ctx, link.Conn(), func(ctx context.Context) error { return link.QueryRow(ctx, shapeSQL, s.schema).Scan(&shape) })
+	if err != nil || shape == migratedShape {
 		return s.fault(err)
 	}
-	if shape == migratedShape {
-		return nil
-	}
 	for _, text := range all.texts {
-		if _, err := link.Conn().PgConn().Prepare(ctx, "", text, nil); err != nil {
+		err := s.call(ctx, link.Conn(), func(ctx context.Context) error {
+			_, err := link.Conn().PgConn().Prepare(ctx, "", text, nil)
+			return err
+		})
+		if err != nil {
 			return s.fault(err)
 		}
 	}
@@ -217,7 +227,7 @@ func (s *Store) parse(ctx context.Context, all *statements) error {
 
 // migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema tells
 // its new value where a migration changed it.
-const migratedShape = "675419a379c562d43c22619f126d5675"
+const migratedShape = "1af5a66619824dc70e6da9a84cbd0347"
 
 // shapeSQL digests what parsing looks at in a schema: the columns and keys of its relations
 // and the signatures of its functions. It is the same for every name of the schema.
@@ -275,16 +285,29 @@ func (s *Store) doOnce(ctx context.Context, c store.Command) error {
 	if c.Decl().Lane == store.Vital {
 		pool = s.vital
 	}
-	link, err := pool.Acquire(ctx)
+	link, err := s.acquire(ctx, pool)
 	if err != nil {
-		return s.fault(err)
+		return err
 	}
 	defer link.Release()
-	err = s.run(ctx, link, c)
+	if c.Decl().Slow {
+		return s.fault(s.callFor(ctx, store.SlowLimit, link.Conn(), func(ctx context.Context) error { return s.runSlow(ctx, link, c) }))
+	}
+	err = s.call(ctx, link.Conn(), func(ctx context.Context) error { return s.run(ctx, link, c) })
 	if c.Decl().Lane == store.Write {
 		return lost(err)
 	}
 	return s.fault(err)
+}
+
+// runSlow runs a read with a limit of its own for the server too.
+func (s *Store) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
+	return pgx.BeginTxFunc(ctx, link, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", store.SlowLimit.Milliseconds())); err != nil {
+			return err
+		}
+		return s.run(ctx, tx, c)
+	})
 }
 
 // Update runs f in one transaction, and runs it again if the transaction had to
@@ -294,12 +317,16 @@ func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) 
 }
 
 func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	link, err := s.pool.Acquire(ctx)
+	link, err := s.acquire(ctx, s.pool)
 	if err != nil {
-		return s.fault(err)
+		return err
 	}
 	defer link.Release()
-	tx, err := link.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	var tx pgx.Tx
+	err = s.call(ctx, link.Conn(), func(ctx context.Context) (err error) {
+		tx, err = link.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+		return err
+	})
 	if err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "0A000" { // "cannot set transaction read-write mode during recovery"
@@ -307,22 +334,23 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 		}
 		return s.fault(err)
 	}
-	defer rollback(ctx, tx) // after a commit it does nothing
+	defer s.rollback(ctx, tx, clock.Now()) // after a commit it does nothing
 	if err := f(ctx, &conn{store: s, tx: tx}); err != nil {
 		return gaveWay(err)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return lost(tx.Commit(ctx))
+	return lost(s.call(ctx, link.Conn(), tx.Commit))
 }
 
-// rollback ends a transaction also when the caller's context has ended, but
-// does not wait for ever.
-func rollback(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = tx.Rollback(ctx)
+// rollback ends a transaction also when the caller's context has ended. Where that
+// broke the connection, the server may not have heard of it.
+func (s *Store) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
+	if tx.Conn().IsClosed() && ctx.Err() != nil {
+		s.terminate(tx.Conn().PgConn().PID(), clock.Since(begun))
+	}
+	_ = s.call(context.WithoutCancel(ctx), tx.Conn(), tx.Rollback)
 }
 
 // Version names the database and its version.
@@ -331,6 +359,7 @@ func (s *Store) Version() string { return s.version }
 // Close waits for what is under way and frees every connection. A pool that
 // the program brought stays open.
 func (s *Store) Close() error {
+	s.endings.Wait()
 	for _, p := range []*pgxpool.Pool{s.vital, s.quick} {
 		if p != nil {
 			p.Close()

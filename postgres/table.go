@@ -168,13 +168,17 @@ func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (
 	var rows []store.OwnRow
 	if sc == nil {
 		err = store.Retry(ctx, func() (err error) {
-			rows, err = t.query(ctx, t.store.pool, t.read, workspace, id)
+			rows, err = t.ask(ctx, t.read, workspace, id)
 			return err
 		})
 	} else if c, wrong := t.conn(ctx, sc); wrong != nil {
 		err = wrong
 	} else {
-		rows, err = t.query(ctx, c.tx, t.read, workspace, id)
+		err = c.call(ctx, func(ctx context.Context) (err error) {
+			rows, err = query(ctx, c.tx, t.read, workspace, id)
+			return err
+		})
+		err = t.fault(err)
 	}
 	if err != nil || len(rows) == 0 {
 		return row, false, err
@@ -192,21 +196,34 @@ func (t *table) In(ctx context.Context, statuses []string, limit int) (rows []st
 		return nil, nil
 	}
 	err = store.Retry(ctx, func() (err error) {
-		rows, err = t.query(ctx, t.store.pool, t.in, statuses, limit)
+		rows, err = t.ask(ctx, t.in, statuses, limit)
 		return err
 	})
 	return rows, err
 }
 
-func (t *table) query(ctx context.Context, q querier, text string, args ...any) ([]store.OwnRow, error) {
+// ask reads rows outside of any transaction.
+func (t *table) ask(ctx context.Context, text string, args ...any) (rows []store.OwnRow, err error) {
+	link, err := t.store.acquire(ctx, t.store.pool)
+	if err != nil {
+		return nil, err
+	}
+	defer link.Release()
+	err = t.store.call(ctx, link.Conn(), func(ctx context.Context) (err error) {
+		rows, err = query(ctx, link, text, args...)
+		return err
+	})
+	return rows, t.fault(err)
+}
+
+func query(ctx context.Context, q querier, text string, args ...any) ([]store.OwnRow, error) {
 	rows, err := q.Query(ctx, text, args...)
 	if err != nil {
-		return nil, t.fault(err)
+		return nil, err
 	}
-	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (row store.OwnRow, err error) {
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (row store.OwnRow, err error) {
 		return row, r.Scan(&row.Workspace, &row.ID, &row.Status, &row.Version, &row.Data)
 	})
-	return all, t.fault(err)
 }
 
 // Move changes the status of a row that has the one named.
@@ -223,7 +240,11 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		return 0, false, nil
 	}
 	var status string
-	n, err := t.guarded(ctx, c.tx, []any{&version, &status}, workspace, id, from, to, want)
+	var n int
+	err = c.call(ctx, func(ctx context.Context) (err error) {
+		n, err = t.guarded(ctx, c.tx, []any{&version, &status}, workspace, id, from, to, want)
+		return err
+	})
 	switch {
 	case err == nil && n == 0:
 		return 0, false, nil
@@ -233,7 +254,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		err = fault.New(fault.Validation, "%s keeps the status %q as %q: look at its triggers and at the type of %s, which is %s", t.name, to, status, t.cols.status.name, t.cols.status.declared)
 	}
 	if err != nil {
-		undo(ctx, c.tx)
+		_ = c.call(ctx, func(ctx context.Context) error { return undo(ctx, c.tx) })
 		return 0, false, t.fault(err)
 	}
 	return version, true, nil
@@ -267,10 +288,12 @@ func (t *table) guarded(ctx context.Context, tx pgx.Tx, dest []any, args ...any)
 // undo goes back to the savepoint. Where it is gone already, because the move
 // went well and only its result is wrong, the statement fails, and the
 // transaction can then not be committed, which is what is wanted.
-func undo(ctx context.Context, tx pgx.Tx) {
-	if _, err := tx.Exec(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); err == nil {
-		_, _ = tx.Exec(ctx, "RELEASE SAVEPOINT "+savepoint)
+func undo(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
+	if err == nil {
+		_, err = tx.Exec(ctx, "RELEASE SAVEPOINT "+savepoint)
 	}
+	return err
 }
 
 // key says whether a row can have this workspace and id. Where the table has no

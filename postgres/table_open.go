@@ -21,7 +21,9 @@ func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable
 		return nil, err
 	}
 	t := &table{store: s}
-	err = store.Retry(ctx, func() error { return s.fault(s.openTable(ctx, t, want, schema, name)) })
+	err = store.Retry(ctx, func() error {
+		return s.fault(s.bounded(ctx, s.callTimeout, func(ctx context.Context) error { return s.openTable(ctx, t, want, schema, name) }))
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -235,7 +235,8 @@ func (b *bench) pause() time.Duration {
 // die has somebody take the step and not come back.
 func (b *bench) die() {
 	b.t.Helper()
-	b.take()
+	_, err := runs.Renew(b.ctx, b.e, b.take(), time.Minute) // it was heard of
+	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
 	at, err := b.e.Place(b.ctx, store.Read)
 	b.ok(err)

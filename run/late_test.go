@@ -33,7 +33,6 @@ func TestALateStepIsReported(t *testing.T) {
 	// A body whose context ends, because its lease is lost, says nothing of what it did.
 	stopped := run.Define("stopped", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) { late(ctx); <-ctx.Done(); return "", ctx.Err() }, run.Opaque()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		run.WorkerOf(e).Lease = 300 * time.Millisecond
 		for name, def := range defs {
 			b := newBench(t, e, def)
 			meanwhile.Store(b.id, func() { b.gone(name) })
@@ -46,6 +45,7 @@ func TestALateStepIsReported(t *testing.T) {
 			}
 			b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
 		}
+		run.WorkerOf(e).Lease = 2 * time.Second // its renewal tells the body, after a third
 		b := newBench(t, e, stopped)
 		meanwhile.Store(b.id, func() { b.gone(effects.Body) })
 		b.once()

@@ -411,11 +411,11 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	one.Round(ctx)
 	for _, b := range all {
 		b.e = one
-		if s := b.live().Step; s.Holder != "" || s.Deaths != 1 {
+		if s := b.live().Step; s.Holder != "" || s.Lost != 1 {
 			t.Errorf("it was not freed: %+v", s)
 		}
 	}
-	holdfasttest.Advance(t, one, time.Minute) // the pause after a death
+	holdfasttest.Advance(t, one, time.Minute) // the pause behind it
 	running(t, one)
 	limit, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

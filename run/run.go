@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -81,7 +80,7 @@ func StartOn(ctx context.Context, do holdfast.Doer, desk *runs.Desk, s runs.Star
 	}
 	mine, serve, free := keeperOf(e).worker.Eager()
 	defer free()
-	s.Mine, s.Holder, s.Lease = mine, e.Node(), hold.Lease
+	s.Mine, s.Holder, s.Lease = mine, e.Node(), keeperOf(e).worker.HeldFor()
 	if l, created, err = desk.Start(ctx, do, s); created && l.Taken() {
 		serve(&l)
 	}

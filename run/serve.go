@@ -45,6 +45,25 @@ func keeperOf(e *holdfast.Engine) *keeper {
 	}).(*keeper)
 }
 
+// Lease sets how long the engine that it is handed to holds a step of a run without a renewal: a
+// crash of the program is noticed after that. It renews three times as often. The default is 30 seconds.
+func Lease(d time.Duration) holdfast.Part { return lease(d) }
+
+type lease time.Duration
+
+// Start is called by [holdfast.Open].
+func (l lease) Start(_ context.Context, e *holdfast.Engine) error {
+	d := time.Duration(l)
+	if d < shortestLease || d > 24*time.Hour {
+		return fault.New(fault.Validation, "a lease of run steps must be between %s and 24h, got %s", shortestLease, d)
+	}
+	keeperOf(e).worker.Lease = d
+	return nil
+}
+
+// shortestLease leaves a renewal time to arrive.
+const shortestLease = 100 * time.Millisecond
+
 // Desk is for the packages of this module, and of no use outside it.
 func Desk(e *holdfast.Engine) *runs.Desk { return keeperOf(e).desk }
 

@@ -236,9 +236,9 @@ func (c *conn) exec(ctx context.Context, st *statement, values []any) (sql.Resul
 		return nil, err
 	}
 	if p != nil {
-		return p.ExecContext(ctx, st.args(values, c.did)...)
+		return p.ExecContext(ctx, st.args(values, c.did, &c.store.wall)...)
 	}
-	return c.tx.ExecContext(ctx, st.text, st.args(values, c.did)...)
+	return c.tx.ExecContext(ctx, st.text, st.args(values, c.did, &c.store.wall)...)
 }
 
 func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows, error) {
@@ -247,9 +247,9 @@ func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows
 		return nil, err
 	}
 	if p != nil {
-		return p.QueryContext(ctx, st.args(values, c.did)...)
+		return p.QueryContext(ctx, st.args(values, c.did, &c.store.wall)...)
 	}
-	return c.tx.QueryContext(ctx, st.text, st.args(values, c.did)...)
+	return c.tx.QueryContext(ctx, st.text, st.args(values, c.did, &c.store.wall)...)
 }
 
 // prepared returns the prepared form of a statement. A joined transaction may

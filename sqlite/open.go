@@ -30,7 +30,7 @@ const checkedWhole = 64 << 20
 // open does everything between a path and a usable store, in an order that
 // changes nothing before the file is known to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
-	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db}
+	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {
@@ -93,7 +93,10 @@ func (s *Store) start(ctx context.Context, migrate bool) (store.Migrated, error)
 	if err != nil {
 		return done, err
 	}
-	return done, s.prepare(ctx)
+	if err := s.prepare(ctx); err != nil {
+		return done, err
+	}
+	return done, s.keepTimeAtStart(ctx)
 }
 
 func (s *Store) checkLibrary(ctx context.Context) error {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -53,7 +52,7 @@ type statement struct {
 const theTime = 0
 
 // args returns what a statement is run with.
-func (st *statement) args(values, did []any) []any {
+func (st *statement) args(values, did []any, wall *wallClock) []any {
 	if st.uses == nil {
 		return values
 	}
@@ -65,7 +64,7 @@ func (st *statement) args(values, did []any) []any {
 		case n < theTime:
 			all[i] = did[-n-1]
 		default:
-			all[i] = clock.OfMachine().UnixMilli()
+			all[i] = wall.ms()
 		}
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -23,6 +24,7 @@ type Database struct {
 	db      *sql.DB
 	alone   bool
 	readers int
+	wrong   func() time.Duration // by how much tests have set the clock wrong
 }
 
 var _ store.Database = (*Database)(nil)

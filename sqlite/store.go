@@ -17,13 +17,6 @@ import (
 //go:embed sql/*.sql migrations/*.sql
 var files embed.FS
 
-// now is the database's time in milliseconds since 1970: the node's clock,
-// which SQLite has no other of, and the shift that tests can move.
-//
-// The machine's part is bound and not asked for in SQL: SQLite would ask the same
-// clock, at three times the cost.
-const now = `(:now + (SELECT c.shift FROM holdfast_clock AS c WHERE c.one = 1))`
-
 // Store is an open SQLite database. One connection writes; the others read,
 // and see what was last committed. Safe for concurrent use.
 type Store struct {
@@ -34,6 +27,8 @@ type Store struct {
 
 	write, read *sql.DB
 	grouper     *store.Grouper
+	wall        wallClock
+	stepping    sync.Mutex // of the wall clock
 	// link is the one connection that writes, of a file of our own, with its
 	// statements; turn is who has it. With a pool of the program's, each
 	// transaction takes a connection from it.
@@ -198,6 +193,9 @@ func (s *Store) notWhole(verb string, err error) error {
 // Do runs a command and commits it. The context is listened to while the
 // command waits for its turn; once begun, it is carried through.
 func (s *Store) Do(ctx context.Context, c store.Command) error {
+	if err := s.keepTime(ctx); err != nil {
+		return err
+	}
 	sc := s.scripts[c.Decl().Name]
 	if sc != nil && sc.reads {
 		return store.Retry(ctx, func() error { return s.readOnce(ctx, &sc.do, c, c) })
@@ -229,7 +227,11 @@ var errNothing = errors.New("no row")
 // gives its rows to the one that wants them, if any does.
 func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Command) error {
 	if !s.owned { // of a pool of one, an update may have the only connection
-		wait, cancel := context.WithTimeout(ctx, longTurn)
+		limit := longTurn
+		if c.Decl().Slow {
+			limit = store.SlowLimit
+		}
+		wait, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		ctx = wait
 	}
@@ -240,7 +242,7 @@ func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Comm
 	if err != nil {
 		return s.fault(err)
 	}
-	rows, err := query.QueryContext(ctx, st.args(native(args.Values(0)), nil)...)
+	rows, err := query.QueryContext(ctx, st.args(native(args.Values(0)), nil, &s.wall)...)
 	if err != nil {
 		return s.fault(err)
 	}
@@ -254,6 +256,9 @@ func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Comm
 // Update runs f in one transaction that holds the write lock from its first
 // moment, and runs it again if the lock could not be had.
 func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	if err := s.keepTime(ctx); err != nil {
+		return err
+	}
 	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
 }
 

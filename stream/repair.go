@@ -29,21 +29,26 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Deaths    int
-	Blocked   bool
-	Error     string
-	Failing   Version // the version that failed, -1 for none
-	Holder    string  // who works on it, and until when
-	Until     time.Time
-	DueAt     time.Time // when it is tried next
+	// LostHandOuts counts hand-outs in a row to workers elsewhere of whom nothing was heard.
+	LostHandOuts int
+	Blocked      bool
+	Error        string
+	Failing      Version // the version that failed, -1 for none
+	Holder       string  // who works on it, and until when
+	Until        time.Time
+	DueAt        time.Time // when it is tried next
 	// Generation counts the resets.
 	Generation int64
+	// ResetRequested says that it is reset when the lease of its holder ends.
+	ResetRequested bool
 }
 
 // Repaired is what a repair touched, and what it left alone because somebody
-// works on it at this moment.
+// works on it at this moment. Pending is what is reset when the lease of who works on it ends.
 type Repaired struct {
 	Touched []Position
 	Held    []Position
+	Pending []Position
 }
 
 // Query returns where reactions stand, in the order of their names and streams:
@@ -69,7 +74,8 @@ func Skip(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 
 // Reset sends reactions back to the first event that is kept. Every event is
 // delivered again, as another operation. After-effects and webhooks are reset only
-// where [Filter.Reaction] names one: they would send again what was sent.
+// where [Filter.Reaction] names one: they would send again what was sent. A stream that somebody works on is reset
+// when that lease ends: its holder is told to stop, and cannot renew it any more.
 func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 	return repair(ctx, d, "reset", f)
 }
@@ -79,7 +85,15 @@ func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaire
 		return Repaired{}, reactions.CheckName(f.Reaction)
 	}
 	touched, held, err := reactions.Repair(ctx, d, how, f.inner())
-	return Repaired{positions(touched), positions(held)}, err
+	r := Repaired{Held: positions(held)}
+	for _, p := range positions(touched) {
+		if p.ResetRequested {
+			r.Pending = append(r.Pending, p)
+		} else {
+			r.Touched = append(r.Touched, p)
+		}
+	}
+	return r, err
 }
 
 func (f Filter) inner() reactions.Filter {
@@ -90,8 +104,8 @@ func positions(all []reactions.Position) []Position {
 	out := make([]Position, len(all))
 	for i, p := range all {
 		out[i] = Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-			Failures: p.Failures, Deaths: p.Deaths, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
-			Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation}
+			Failures: p.Failures, Deaths: p.Deaths, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+			Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 	}
 	return out
 }

@@ -62,14 +62,15 @@ type BatchCounts struct {
 
 // BatchItem is an item as it stands.
 type BatchItem struct {
-	Key       string          `json:"key"`
-	State     string          `json:"state" enum:"pending,waiting,running,succeeded,failed,cancelled"`
-	Decision  *string         `json:"decision" enum:"accepted,cancelled"`
-	Cost      int64           `json:"cost"`
-	Attempts  int64           `json:"attempts"`
-	Artifacts string          `json:"artifacts" doc:"The prefix under which it may have put artifacts, or nothing."`
-	Output    json.RawMessage `json:"output"`
-	Error     string          `json:"error"`
+	Key          string          `json:"key"`
+	State        string          `json:"state" enum:"pending,waiting,running,succeeded,failed,cancelled"`
+	Decision     *string         `json:"decision" enum:"accepted,cancelled"`
+	Cost         int64           `json:"cost"`
+	Attempts     int64           `json:"attempts"`
+	LostHandOuts int64           `json:"lostHandOuts" doc:"Hand-outs in a row to workers of whom nothing was heard."`
+	Artifacts    string          `json:"artifacts" doc:"The prefix under which it may have put artifacts, or nothing."`
+	Output       json.RawMessage `json:"output"`
+	Error        string          `json:"error"`
 }
 
 // CancelledBatch is the answer to a cancel: CANCELLED, or ACCEPTED while it goes on.

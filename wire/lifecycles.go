@@ -165,15 +165,16 @@ type HeldClaim struct {
 
 // Operation is a piece of work that is not at its end, or has contradictions.
 type Operation struct {
-	ID      string   `json:"id"`
-	Kind    string   `json:"kind"`
-	Subject string   `json:"subject"`
-	State   string   `json:"state" enum:"held,due,uncertain,ended"`
-	Handler string   `json:"handler"`
-	Since   *Time    `json:"since"`
-	Epoch   int64    `json:"epoch"`
-	Error   string   `json:"error,omitempty"`
-	Effects []Effect `json:"effects"`
+	ID           string   `json:"id"`
+	Kind         string   `json:"kind"`
+	Subject      string   `json:"subject"`
+	State        string   `json:"state" enum:"held,due,uncertain,ended"`
+	Handler      string   `json:"handler"`
+	Since        *Time    `json:"since"`
+	Epoch        int64    `json:"epoch"`
+	Error        string   `json:"error,omitempty"`
+	Effects      []Effect `json:"effects"`
+	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Hand-outs in a row to workers of whom nothing was heard; listed with state=lost."`
 	// Contradictions are calls by holders that had lost their lease, until they are acknowledged.
 	Contradictions []Contradiction `json:"contradictions,omitempty"`
 }
@@ -215,6 +216,11 @@ type Effect struct {
 type Resolve struct {
 	Effects []KnownEffect `json:"effects,omitempty"`
 	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"How the operation ends; without one it is resumed."`
+}
+
+// Withdraw says why an operation is withdrawn.
+type Withdraw struct {
+	Reason string `json:"reason,omitempty"`
 }
 
 // KnownEffect is whether an effect happened.

@@ -57,24 +57,25 @@ type Run struct {
 
 // RunStep is a visit of a step.
 type RunStep struct {
-	Name       string          `json:"name"`
-	Visit      int64           `json:"visit" doc:"The how many-th of this step, from 1 on."`
-	Type       string          `json:"type"`
-	Handler    string          `json:"handler,omitempty"`
-	Status     string          `json:"status" enum:"PENDING,RUNNING,WAITING,COMPLETED,FAILED,SKIPPED,CANCELLED"`
-	Attempts   int64           `json:"attempts"`
-	Failures   int64           `json:"failures" doc:"Attempts that their workers lived to report."`
-	Deaths     int64           `json:"deaths" doc:"Holders that did not come back."`
-	Uncertain  bool            `json:"uncertain" doc:"It waits for a person to say what happened; see operations."`
-	Input      json.RawMessage `json:"input"`
-	Output     json.RawMessage `json:"output"`
-	Error      *string         `json:"error"`
-	Epoch      int64           `json:"epoch"`
-	Holder     *string         `json:"holder"`
-	Until      *Time           `json:"until" doc:"Of the hold."`
-	DueAt      *Time           `json:"dueAt" doc:"When it is looked at next, if nobody holds it."`
-	StartedAt  *Time           `json:"startedAt"`
-	FinishedAt *Time           `json:"finishedAt"`
+	Name         string          `json:"name"`
+	Visit        int64           `json:"visit" doc:"The how many-th of this step, from 1 on."`
+	Type         string          `json:"type"`
+	Handler      string          `json:"handler,omitempty"`
+	Status       string          `json:"status" enum:"PENDING,RUNNING,WAITING,COMPLETED,FAILED,SKIPPED,CANCELLED"`
+	Attempts     int64           `json:"attempts"`
+	Failures     int64           `json:"failures" doc:"Attempts that their workers lived to report."`
+	Deaths       int64           `json:"deaths" doc:"Holders that did not come back."`
+	LostHandOuts int64           `json:"lostHandOuts" doc:"Hand-outs in a row to workers of whom nothing was heard."`
+	Uncertain    bool            `json:"uncertain" doc:"It waits for a person to say what happened; see operations."`
+	Input        json.RawMessage `json:"input"`
+	Output       json.RawMessage `json:"output"`
+	Error        *string         `json:"error"`
+	Epoch        int64           `json:"epoch"`
+	Holder       *string         `json:"holder"`
+	Until        *Time           `json:"until" doc:"Of the hold."`
+	DueAt        *Time           `json:"dueAt" doc:"When it is looked at next, if nobody holds it."`
+	StartedAt    *Time           `json:"startedAt"`
+	FinishedAt   *Time           `json:"finishedAt"`
 }
 
 // Command pauses, resumes, cancels or retries a run.

@@ -177,19 +177,23 @@ type RepairFilter struct {
 type Repaired struct {
 	Streams []string `json:"streams"`
 	Held    []string `json:"held"`
+	Pending []string `json:"pending" doc:"Those that are reset when the lease of who works on them ends; renew then tells cancelRequested, and extends it no more."`
 }
 
 // Position is where a reaction stands on a stream.
 type Position struct {
-	Stream      string `json:"stream"`
-	Reaction    string `json:"reaction"`
-	Watermark   int64  `json:"watermark" doc:"-1: nothing is handled yet."`
-	Head        int64  `json:"head"`
-	Retry       int    `json:"retry"`
-	Deaths      int    `json:"deaths"`
-	Blocked     bool   `json:"blocked"`
-	Error       string `json:"error"`
-	LeasedBy    string `json:"leasedBy"`
-	LeasedUntil *Time  `json:"leasedUntil"`
-	NotBefore   *Time  `json:"notBefore"`
+	Stream       string `json:"stream"`
+	Reaction     string `json:"reaction"`
+	Watermark    int64  `json:"watermark" doc:"-1: nothing is handled yet."`
+	Head         int64  `json:"head"`
+	Retry        int    `json:"retry"`
+	Deaths       int    `json:"deaths"`
+	LostHandOuts int    `json:"lostHandOuts" doc:"Hand-outs in a row to workers of whom nothing was heard."`
+	Blocked      bool   `json:"blocked"`
+	Error        string `json:"error"`
+	LeasedBy     string `json:"leasedBy"`
+	LeasedUntil  *Time  `json:"leasedUntil"`
+	NotBefore    *Time  `json:"notBefore"`
+	// ResetRequested says that it is reset when the lease ends.
+	ResetRequested bool `json:"resetRequested" doc:"It is reset when the lease ends."`
 }

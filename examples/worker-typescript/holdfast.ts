@@ -3,6 +3,8 @@
 // Node 18 or later; it uses only what can be erased, so that a Node that runs TypeScript
 // runs it as it is.
 
+import { randomUUID } from "node:crypto";
+
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** What there is to do. `idempotencyKey` is the same for every attempt. */
@@ -114,15 +116,19 @@ export class Work {
 
   /** Keeps the hold until the work is over. */
   async keep(leaseMs: number, over: AbortSignal): Promise<void> {
-    while (await pause(leaseMs / 3, over)) {
+    // The first renewal says that the task has arrived: from then on, a worker that dies of it is counted.
+    do {
       try {
-        await this.#worker.call(`tasks/${this.task.id}/renew`, { epoch: this.task.epoch, leaseMs });
+        const renewed = await this.#worker.call<{ cancelRequested?: boolean }>(`tasks/${this.task.id}/renew`, { epoch: this.task.epoch, leaseMs });
+        if (!renewed.cancelRequested) continue;
+        this.#lost.abort(new Error("it is cancelled"));
+        return;
       } catch (error) {
         if (!(error instanceof Problem)) continue; // it is not heard: the hold may last
         this.#lost.abort(error);
         return;
       }
-    }
+    } while (await pause(leaseMs / 3, over));
   }
 }
 
@@ -145,15 +151,21 @@ export class Worker {
     const o = this.#options;
     const parallel = o.parallel ?? 4;
     const leaseMs = o.leaseMs ?? 30_000;
-    for (let failures = 0; !this.#stop.signal.aborted; ) {
-      if (this.#running.size >= parallel) {
+    let claim: { ask: object; key: string } | undefined; // one whose answer is not known
+    for (let failures = 0; claim || !this.#stop.signal.aborted; ) {
+      if (!claim && this.#running.size >= parallel) {
         await Promise.race(this.#running);
         continue;
       }
       try {
-        // It is not broken off by stop(): what the server has given out would run out.
-        const ask = { worker: o.name, handlers: Object.keys(o.handlers), limit: parallel - this.#running.size, leaseMs, waitMs: 5_000 };
-        const { tasks } = await this.#once<{ tasks: Task[] }>("tasks/claim", ask);
+        // It is not broken off by stop(): what the server has given out would run out. Under the same
+        // key it is given the same tasks, where the answer was lost.
+        claim ??= {
+          ask: { worker: o.name, handlers: Object.keys(o.handlers), limit: parallel - this.#running.size, leaseMs, waitMs: 5_000 },
+          key: randomUUID(),
+        };
+        const { tasks } = await this.#once<{ tasks: Task[] }>("tasks/claim", claim.ask, claim.key);
+        claim = undefined;
         failures = 0;
         for (const task of tasks) {
           const work = this.#work(task, leaseMs).finally(() => this.#running.delete(work));
@@ -161,6 +173,7 @@ export class Worker {
         }
       } catch (error) {
         if (this.#stop.signal.aborted) break;
+        if (error instanceof Problem && error.status < 500 && error.status !== 429) claim = undefined; // refused: nothing was given out
         o.log?.("asking for tasks failed", { error: String(error) });
         await pause(Math.min(30_000, 250 * 2 ** failures++) * (0.5 + Math.random() / 2), this.#stop.signal);
       }
@@ -206,11 +219,12 @@ export class Worker {
     }
   }
 
-  async #once<R>(path: string, body: object): Promise<R> {
+  async #once<R>(path: string, body: object, key?: string): Promise<R> {
     const o = this.#options;
     const headers: { [name: string]: string } = { "Content-Type": "application/json" };
     if (o.key) headers["Authorization"] = `Bearer ${o.key}`;
     if (o.workspace) headers["X-Holdfast-Workspace"] = o.workspace;
+    if (key) headers["Idempotency-Key"] = key;
     const response = await fetch(`${o.url}/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(60_000) });
     const answer: any = await response.json().catch(() => ({}));
     if (!response.ok) throw new Problem(response.status, answer.code ?? "", answer.detail ?? response.statusText);

@@ -52,6 +52,7 @@ var Wide = map[string]string{
 	"reactions.look":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
 	"reactions.expired":    "one janitor frees what was left held in all workspaces on a shard",
+	"reactions.free":       "a holder crashes with what it had in hand in all workspaces on a shard",
 	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",
 	"feed.ready":           "one poll serves the feeds of all workspaces on a shard",
 
@@ -60,6 +61,7 @@ var Wide = map[string]string{
 
 	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
 	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
+	"entities.overdue":  "one janitor withdraws what no worker came for in all workspaces on a shard",
 	"entities.resume":   "one poll resumes the operations of all workspaces on a shard",
 	"lifecycles.of":     "a name belongs to programs or to the door in all workspaces",
 	"lifecycles.doors":  "a node serves what was put through the API into all workspaces on a shard",
@@ -96,6 +98,7 @@ var Wide = map[string]string{
 	"check.events":    "a check looks at the whole database",
 	"check.entities":  "a check looks at the whole database",
 	"check.claims":    "a check looks at the whole database",
+	"check.stranded":  "a check looks at the whole database",
 	"check.scopes":    "a check looks at the whole database",
 	"check.batches":   "a check looks at the whole database",
 	"check.runs":      "a check looks at the whole database",

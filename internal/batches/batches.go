@@ -80,6 +80,7 @@ type Item struct {
 	Key              string
 	Cost, Charged    int64
 	Failures, Deaths int64
+	Lost             int64 // hand-outs in a row of which nobody was heard
 	Epoch            int64
 	Holder           string
 	Until            time.Time
@@ -148,6 +149,9 @@ const Keeping = "batch-keeping"
 
 // Progress is what those are woken by who follow a batch.
 func Progress(id string) string { return "batch-progress/" + id }
+
+// CancelTopic is woken when a batch is to be cancelled.
+func CancelTopic(id string) string { return "batch-cancelled/" + id }
 
 func row(id string) string { return "batch/" + id }
 
@@ -228,8 +232,9 @@ var (
 	}).
 		Waking(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
 		Emitting(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
-	sealVerb     = moveVerb("batches.seal", "sealed")
-	cancelVerb   = moveVerb("batches.cancel", "cancelled", "cancelRequested")
+	sealVerb   = moveVerb("batches.seal", "sealed")
+	cancelVerb = moveVerb("batches.cancel", "cancelled", "cancelRequested").
+			Waking(func(a moveArgs) []string { return []string{Keeping, Progress(a.id), CancelTopic(a.id)} })
 	closeVerb    = moveVerb("batches.close", "completed", "cancelled")
 	pauseVerb    = moveVerb("batches.pause", "paused")
 	resumeVerb   = moveVerb("batches.resume", "resumed")
@@ -263,7 +268,7 @@ var (
 		},
 		func(all *[]Item, r store.Row) error {
 			var i Item
-			err := r.Scan(&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error)
+			err := r.Scan(&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error)
 			i.Until = i.Until.UTC()
 			*all = append(*all, i)
 			return err

@@ -89,7 +89,7 @@ var (
 		return e
 	}).
 		Waking(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
-		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]) })
+		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
 	giveUpVerb = store.NewVerb(store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
 		func(a giveUpArgs, args *store.Args) {
@@ -144,7 +144,7 @@ var (
 )
 
 // endNames names the events by how a hold ends.
-var endNames = map[string]string{"done": "itemSucceeded", "fail": "itemFailed", "died": "itemDied", "release": "itemReleased"}
+var endNames = map[string][]string{"done": {"itemSucceeded"}, "fail": {"itemFailed"}, "died": {"itemDied", "itemLost"}, "release": {"itemReleased"}}
 
 // Settle ends an item with its output. Settling again under the epoch that settled it,
 // with the same output, gives the same answer.
@@ -228,7 +228,8 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) er
 	return err
 }
 
-// Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost].
+// Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost]. To a
+// holder whose item was cancelled under it, it says CancelRequested.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{t.Batch, t.Key, t.Epoch, lease})
 	if err == nil && len(all) == 0 {
@@ -251,8 +252,8 @@ func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over 
 // sweepLimit is how much one sweep does at the most.
 const sweepLimit = 500
 
-// Expire ends the holds that have run out, each as a death of its holder, and returns how
-// many: in a workspace, or in all on a shard.
+// Expire ends the holds that have run out, each as a death of its holder, or as a hand-out that
+// was lost, and returns how many: in a workspace, or in all on a shard.
 func Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {

@@ -77,10 +77,12 @@ type Ask struct {
 	// program are not declared.
 	Kind   string
 	Holder string
-	Lease  time.Duration
-	Limit  int
-	All    bool
-	Shard  int16
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
+	Lease     time.Duration
+	Limit     int
+	All       bool
+	Shard     int16
 }
 
 type readyArgs struct {
@@ -92,6 +94,7 @@ type takeArgs struct {
 	id, handler, holder string
 	lease               time.Duration
 	limit               int
+	elsewhere           bool
 }
 
 type taking struct {
@@ -122,6 +125,7 @@ var (
 			args.Text(a.holder)
 			args.Int(a.lease.Milliseconds())
 			args.Int(int64(a.limit))
+			args.Int(bit(a.elsewhere))
 		},
 		func(t *taking, r store.Row) error {
 			t.applied = r.Applied()
@@ -170,12 +174,13 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	}
 	var all []Taken
 	var failed error
+	_, whole := d.(*store.Tx)
 	for _, b := range ready {
-		if len(all) >= a.Limit {
+		if len(all) >= a.Limit || whole && len(all) > 0 { // a transaction has one wallet locked
 			break
 		}
 		at.Workspace = b.Workspace
-		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all)})
+		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all), a.Elsewhere})
 		failed = errors.Join(failed, err) // one that cannot be taken of must not hold up the others
 		all = append(all, some...)
 	}

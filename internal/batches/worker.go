@@ -120,7 +120,9 @@ func (w *Worker) lease() time.Duration {
 func (w *Worker) Serve(ctx context.Context, t Taken) {
 	ctx = store.InWorkspace(ctx, t.Workspace)
 	var told atomic.Bool // the body was, that it is not wanted any more
-	k := hold.Keeper{Lease: w.lease(), Timeout: t.Timeout, Renew: func(ctx context.Context) error {
+	woken, leave := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.place(), t.Batch))
+	defer leave()
+	k := hold.Keeper{Lease: w.lease(), Timeout: t.Timeout, Woken: woken, Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, t, w.lease())
 		if err == nil && r.CancelRequested { // what it would bring is refunded
 			err = lost(t)

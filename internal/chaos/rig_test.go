@@ -56,6 +56,7 @@ type rig struct {
 	world   *world
 	site    *httptest.Server
 	log     *os.File
+	janitor string // how often it comes round
 }
 
 // build makes the command.
@@ -68,9 +69,9 @@ func build(t *testing.T) string {
 	return path
 }
 
-func newRig(t *testing.T, binary, db string, servers int) *rig {
+func newRig(t *testing.T, binary, db string, servers int, janitor string) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), binary: binary, db: db, world: newWorld()}
+	r := &rig{t: t, dir: t.TempDir(), binary: binary, db: db, world: newWorld(), janitor: janitor}
 	var err error
 	if db == "" {
 		r.db = "sqlite:" + filepath.Join(r.dir, "chaos.db")
@@ -124,7 +125,7 @@ func (r *rig) holdfast(args ...string) string {
 
 // serve begins a server, and returns when it is ready.
 func (r *rig) serve(p *proxy) (*exec.Cmd, error) {
-	cmd := exec.Command(r.binary, "serve", "--db", r.db, "--listen", "127.0.0.1:0", "--janitor-every", "500ms", "--log-level", "warn", "--artifacts", "none")
+	cmd := exec.Command(r.binary, "serve", "--db", r.db, "--listen", "127.0.0.1:0", "--janitor-every", r.janitor, "--log-level", "warn", "--artifacts", "none")
 	cmd.Stderr = r.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -147,15 +148,42 @@ func (r *rig) serve(p *proxy) (*exec.Cmd, error) {
 // specVar makes this program a worker.
 const specVar = "HOLDFAST_CHAOS_WORKER"
 
-func (r *rig) work(spec workerSpec) (*exec.Cmd, error) {
+func (r *rig) worker(spec workerSpec) (*exec.Cmd, error) {
 	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), specVar+"="+string(text))
 	cmd.Stderr = r.log
+	return cmd, err
+}
+
+// work begins a worker.
+func (r *rig) work(spec workerSpec) (*exec.Cmd, error) {
+	cmd, err := r.worker(spec)
+	if err != nil {
+		return nil, err
+	}
 	return cmd, cmd.Start()
+}
+
+// tells begins a worker, and returns when it has said a line.
+func (r *rig) tells(spec workerSpec, line string) (*exec.Cmd, error) {
+	cmd, err := r.worker(spec)
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == line {
+			return cmd, nil
+		}
+	}
+	return cmd, fmt.Errorf("the worker ended: %w", cmd.Wait())
 }
 
 // close ends everything.

@@ -46,6 +46,8 @@ type workerSpec struct {
 	World       string
 	Servers     []string
 	Key         string
+	Quick       bool // it does what it takes at once
+	Holds       bool // or only renews it
 }
 
 // worker does tasks, follows a reaction by hand, and claims by hand.

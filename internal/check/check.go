@@ -100,7 +100,7 @@ type kind struct {
 func newVerb(name string, parts int) *store.Verb[row, []row] { return newVerbOf(name, parts, scan) }
 
 func newVerbOf(name string, parts int, scan func(*[]row, store.Row) error) *store.Verb[row, []row] {
-	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
+	return store.NewVerb(store.Decl{Name: name, Lane: store.Read, Slow: true}, nil,
 		func(after row, a *store.Args) {
 			a.Text(after.first)
 			if parts == 2 {
@@ -130,6 +130,7 @@ var kinds = []kind{
 	{newVerb("check.events", 1), "", "I17", named("stream "), headless},
 	{newVerb("check.entities", 2), "entities", "I42", named("entity "), uneven},
 	{newVerb("check.claims", 2), "claims", "I5", named("entity "), forgotten},
+	{newVerbOf("check.stranded", 2, scanStream), "", "I7", named("entity "), astrand},
 	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", 1), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerbOf("check.batches", 1, scanStream), "batches", "I9-I11", named("batch "), unevenBatch},
@@ -141,7 +142,7 @@ var kinds = []kind{
 // overdue is how long after its end a hold is overdue, beyond any sweep's turn.
 const overdue = time.Minute
 
-var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read}, nil,
+var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
 	func(ago time.Duration, a *store.Args) { a.Int(ago.Milliseconds()) },
 	func(n *int64, r store.Row) error { return r.Scan(n) })
 
@@ -220,6 +221,19 @@ func astray(f row) string {
 
 func forgotten(f row) string {
 	return fmt.Sprintf("its claim under epoch %d counts %d effects that may have happened, and the journal has %d, or it went back all the same", f.last, f.head, f.events)
+}
+
+// astrand tells of an entity that the config in force has no place for.
+func astrand(f row) string {
+	switch f.wrong {
+	case "gone":
+		return "it is in a status that its lifecycle's config does not have: put the status back into the config, and move it on"
+	case "stray":
+		return "it is in a claim status, and nobody has claimed it: run a node, which puts it back"
+	case "target":
+		return "its operation leads to a status that its lifecycle's config does not have, or that is a claim status: put the status back as it was, and let the operation end"
+	}
+	return "its operation is held in a status that is no claim status any more, and no end moves it: make it a claim status again, and let the operation end"
 }
 
 // unbalanced tells of a wallet: head stands for its balance, last for the sum.

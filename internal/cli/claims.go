@@ -180,15 +180,16 @@ func (c *claimRelease) Run(ctx context.Context, p *program, k *kong.Context) err
 }
 
 type operationsCommand struct {
-	List    operationsList    `cmd:"" help:"List operations that are not at their end, or have contradictions."`
-	Resolve operationsResolve `cmd:"" help:"Say what happened, where that is not known."`
-	Ack     operationsAck     `cmd:"" help:"Acknowledge contradictions of an operation."`
+	List     operationsList     `cmd:"" help:"List operations that are not at their end, or have contradictions."`
+	Resolve  operationsResolve  `cmd:"" help:"Say what happened, where that is not known."`
+	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that nobody holds."`
+	Ack      operationsAck      `cmd:"" help:"Acknowledge contradictions of an operation."`
 }
 
 type operationsList struct {
 	doorFlags
 	pageFlags
-	State string `setting:"-" enum:",held,due,uncertain,contradicted" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain or contradicted."`
+	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain, contradicted or lost."`
 }
 
 // Help is shown by kong.
@@ -200,7 +201,12 @@ func (operationsList) Help() string {
 Those that are contradicted have an effect that was called by a holder without a lease. Compare the
 call with the effects of the operation, put right what is wrong, then acknowledge it:
 
-    holdfast operations list --state contradicted --url http://127.0.0.1:7070`
+    holdfast operations list --state contradicted --url http://127.0.0.1:7070
+
+Those that are lost were handed out to workers of whom nothing was heard; they are handed out again after growing
+pauses. Look for workers that die as soon as they receive them:
+
+    holdfast operations list --state lost --url http://127.0.0.1:7070`
 }
 
 // Run lists operations.
@@ -265,6 +271,35 @@ func (c *operationsAck) Run(ctx context.Context, p *program, k *kong.Context) er
 	})
 }
 
+type operationsWithdraw struct {
+	doorFlags
+	onceFlags
+	ID     string `arg:"" name:"id" help:"The operation's id."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for its history."`
+}
+
+// Help is shown by kong.
+func (operationsWithdraw) Help() string {
+	return `Take back an operation that is due, such as one that waits for a worker that does not come. The entity
+goes back to where the step starts. If an effect of it may have happened, the operation is uncertain
+instead: resolve it.
+
+    holdfast operations list --state due --url http://127.0.0.1:7070
+    holdfast operations withdraw "$OPERATION" --reason "no such worker" --url http://127.0.0.1:7070`
+}
+
+// Run withdraws an operation.
+func (c *operationsWithdraw) Run(ctx context.Context, p *program, k *kong.Context) error {
+	return c.through(ctx, p, k, func(d *door) error {
+		var raw json.RawMessage
+		done, err := d.WithdrawOperation(ctx, c.ID, wire.Withdraw{Reason: c.Reason}, c.options(&raw)...)
+		if err != nil {
+			return err
+		}
+		return d.showResolved(raw, c.ID, done)
+	})
+}
+
 type operationsResolve struct {
 	doorFlags
 	onceFlags
@@ -301,12 +336,17 @@ func (c *operationsResolve) Run(ctx context.Context, p *program, k *kong.Context
 		if err != nil {
 			return err
 		}
-		if done.Operation == nil {
-			return d.show(raw, facts("operation", c.ID, "state", "at its end"))
-		}
-		x := *done.Operation
-		return d.show(raw, facts("operation", x.ID, "subject", x.Subject, "state", x.State, "effects", effectsOf(x)))
+		return d.showResolved(raw, c.ID, done)
 	})
+}
+
+// showResolved shows an operation that a person has ended, or has not.
+func (d *door) showResolved(raw json.RawMessage, id string, done wire.Resolved) error {
+	if done.Operation == nil {
+		return d.show(raw, facts("operation", id, "state", "at its end"))
+	}
+	x := *done.Operation
+	return d.show(raw, facts("operation", x.ID, "subject", x.Subject, "state", x.State, "effects", effectsOf(x)))
 }
 
 // knownEffect reads NAME[#ORDINAL][=RESULT].

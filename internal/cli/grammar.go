@@ -40,7 +40,7 @@ type grammar struct {
 	Fire       fireCommand       `cmd:"" help:"Do a step of an entity."`
 	Claim      claimCommand      `cmd:"" help:"A claim by hand: take, renew, settle, release."`
 	Claims     claimsCommand     `cmd:"" help:"Who works on what: list."`
-	Operations operationsCommand `cmd:"" help:"What is not at its end: list, resolve, ack."`
+	Operations operationsCommand `cmd:"" help:"What is not at its end: list, resolve, withdraw, ack."`
 	Streams    streamsCommand    `cmd:"" help:"Streams of events: append, read, close."`
 	Events     eventsCommand     `cmd:"" help:"Read the feed over all streams, or follow it."`
 	Reactions  reactionsCommand  `cmd:"" help:"Reactions: list, show, put, delete, streams, unblock, skip, reset."`

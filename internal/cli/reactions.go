@@ -223,6 +223,9 @@ func (f repairFlags) run(ctx context.Context, p *program, k *kong.Context, call 
 		for _, s := range done.Streams {
 			t.add(s, "yes")
 		}
+		for _, s := range done.Pending {
+			t.add(s, "when the lease of who works on it ends")
+		}
 		for _, s := range done.Held {
 			t.add(s, "no: somebody works on it")
 		}
@@ -270,6 +273,7 @@ func (reactionsReset) Help() string {
     holdfast reactions reset mailer order-7 --db sqlite:holdfast.db
     holdfast reactions reset mailer --all --db sqlite:holdfast.db
 
+A stream that somebody works on is reset when that lease ends; its holder is told to stop.
 With * for all, after-effects and webhooks are left alone: name the one that is meant.`
 }
 

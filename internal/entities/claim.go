@@ -36,6 +36,7 @@ const (
 // very row. So no end can miss an effect, and no effect can begin after the end.
 type Claim struct {
 	Phase     Phase
+	Expired   bool // it is held, and the lease has expired; of who looked, or came second
 	Operation string
 	Step      string
 	Requester string
@@ -53,16 +54,45 @@ type Claim struct {
 	// Stage is which of the step's handlers is next, of an operation that was
 	// taken up: "" is all of them.
 	Stage string
+	// Plan is what the operation was taken with, of an entity that was read: nil where a
+	// program took it that stored none.
+	Plan *Plan
 	// Repeated says of the answer to an end that it was recorded before, by this holder or by
 	// somebody else for it.
 	Repeated bool
 }
 
 // Choice is the claim that a status leads into, and where it goes back to.
-type Choice struct{ Into, Revert string }
+type Choice struct {
+	Into, Revert string
+	Plan         *Plan
+}
 
 // MarshalJSON makes a list of it.
-func (c Choice) MarshalJSON() ([]byte, error) { return json.Marshal([2]string{c.Into, c.Revert}) }
+func (c Choice) MarshalJSON() ([]byte, error) { return json.Marshal([3]any{c.Into, c.Revert, c.Plan}) }
+
+// Plan is what an operation was taken with: its step, as the config had it then, for its
+// requester. However the config is changed, the operation ends by its plan.
+type Plan struct {
+	Operation  string `json:"operation"`
+	Into       string `json:"into"`              // the status that it is held in
+	Success    string `json:"success,omitempty"` // where it leads
+	Failed     string `json:"failed,omitempty"`  // where a failure leads; "" is back
+	After      string `json:"after,omitempty"`   // the after-effect
+	Action     string `json:"action,omitempty"`  // handlers
+	Validation string `json:"validation,omitempty"`
+	Timeout    int64  `json:"timeout,omitempty"` // in ms
+}
+
+// planIn reads the plan of an operation. One of another operation is none: a program that
+// stores no plans took this one.
+func planIn(text, operation string) *Plan {
+	var p Plan
+	if text == "" || json.Unmarshal([]byte(text), &p) != nil || p.Operation != operation {
+		return nil
+	}
+	return &p
+}
 
 // ClaimArgs takes an entity into a claim. Choices says into which, by the status
 // that it is in. Begun is the number of effects that begin with it.
@@ -122,12 +152,14 @@ type Result struct {
 const (
 	EventClaimed     = "claimed"
 	EventInterrupted = "interrupted"
+	EventLost        = "lost" // a hand-out of which nobody was heard
 	EventParked      = "parked"
 	EventRecovered   = "recovered"
 	EventAdopted     = "adopted"
 	EventResumed     = "resumed"
 	EventSeen        = "seen"
 	EventQueued      = "queued"
+	EventReleased    = "released"
 )
 
 var (
@@ -135,12 +167,15 @@ var (
 		func(a ClaimArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindClaim, scanClaim).
 		Told(func(a ClaimArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) }).
-		Governed(func(a ClaimArgs) (string, []string) {
-			var all []string
+		Governed(func(a ClaimArgs) store.Move {
+			m := store.Move{Lifecycle: a.Lifecycle}
 			for _, c := range a.Choices {
-				all = append(all, c.Into, c.Revert)
+				m.Into, m.To = append(m.Into, c.Into), append(m.To, c.Revert)
+				if c.Plan != nil {
+					m.To = append(m.To, c.Plan.Success, c.Plan.Failed)
+				}
 			}
-			return a.Lifecycle, all
+			return m
 		})
 	endVerb = store.NewVerb(store.Decl{Name: "entities.end", Group: true, Marks: store.HistoryMarks},
 		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindEnd, scanClaim).
@@ -151,7 +186,6 @@ var (
 			}
 			return emits(a.Lifecycle, a.ID, a.Event, EventInterrupted, EventParked)
 		}).
-		Governed(func(a EndArgs) (string, []string) { return a.Lifecycle, []string{a.To} }).
 		Waking(func(a EndArgs) []string {
 			if a.How == Success || a.Delay > 0 {
 				return nil
@@ -166,6 +200,7 @@ var (
 			args.Int(a.Epoch)
 			args.Int(a.lease.Milliseconds())
 			args.Int(a.longest.Milliseconds())
+			args.Int(flag(a.heard))
 		},
 		func(all *[]time.Time, row store.Row) error {
 			var until time.Time
@@ -178,6 +213,7 @@ var (
 type renewArgs struct {
 	Ticket
 	lease, longest time.Duration
+	heard          bool // of its holder
 }
 
 // After is the name under which an after-effect is marked: no event has it, but what
@@ -192,7 +228,7 @@ func Topic(lifecycle string) string { return "operations/" + lifecycle }
 func told(m store.Mark) result {
 	e := Entity{Version: m.Version, Claim: Claim{Phase: Free}}
 	switch m.Name {
-	case EventInterrupted, EventResumed, EventQueued:
+	case EventInterrupted, EventLost, EventResumed, EventQueued:
 		e.Claim.Phase = Due
 	case EventParked:
 		e.Claim.Phase = Uncertain
@@ -273,9 +309,20 @@ func scanRow(e *Entity, row store.Row, before ...any) error {
 	err := row.Scan(append(before, &e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt, &phase, &c.Operation, &c.Step, &c.Requester,
 		&c.Revert, &c.Input, &c.Holder, &c.Epoch, &c.Until, &c.ClaimedAt, &c.Begun, &c.Failures, &c.Deaths, &c.Error, &c.Outcome, &c.Manual)...)
 	c.Phase = Phase(phase)
+	if c.Expired = phase == "expired"; c.Expired {
+		c.Phase = Held
+	}
 	for _, t := range []*time.Time{&e.CreatedAt, &e.UpdatedAt, &c.Until, &c.ClaimedAt} {
 		*t = t.UTC()
 	}
+	return err
+}
+
+// scanPlanned scans an entity with its claim and the plan of that, behind other columns.
+func scanPlanned(e *Entity, row store.Row, before ...any) error {
+	var plan string
+	err := scanRow(e, row, append(before, &plan)...)
+	e.Claim.Plan = planIn(plan, e.Claim.Operation)
 	return err
 }
 
@@ -374,21 +421,30 @@ func ClaimFailed(e Entity) *fault.Error {
 
 // Renew extends a hold, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease time.Duration) (time.Time, error) {
-	return RenewWithin(ctx, d, at, t, lease, 0)
+	return renew(ctx, d, at, renewArgs{t, lease, 0, true})
 }
 
 // RenewWithin extends the hold of an operation that was resumed, at the most until so
 // long after that; 0 is as [Renew].
 func RenewWithin(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease, longest time.Duration) (time.Time, error) {
-	if err := CheckLease(lease); err != nil {
+	return renew(ctx, d, at, renewArgs{t, lease, longest, true})
+}
+
+// Limit has a hold that was just handed out end so long after that. Its holder was not heard of by it.
+func Limit(ctx context.Context, d store.Doer, at store.Place, t Ticket, longest time.Duration) (time.Time, error) {
+	return renew(ctx, d, at, renewArgs{t, longest, longest, false})
+}
+
+func renew(ctx context.Context, d store.Doer, at store.Place, a renewArgs) (time.Time, error) {
+	if err := CheckLease(a.lease); err != nil {
 		return time.Time{}, err
 	}
-	until, err := renewVerb.DoAt(ctx, d, at, renewArgs{t, lease, longest})
+	until, err := renewVerb.DoAt(ctx, d, at, a)
 	switch {
 	case err != nil:
 		return time.Time{}, err
 	case len(until) == 0:
-		return time.Time{}, lost(t)
+		return time.Time{}, lost(a.Ticket)
 	}
 	return until[0], nil
 }

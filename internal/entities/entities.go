@@ -70,14 +70,15 @@ var (
 		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindCreate, scan).Told(toldCreate).
 		Emitting(func(a CreateArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{"created"}}
-		}).Governed(func(a CreateArgs) (string, []string) { return a.Lifecycle, []string{a.Status} })
+		}).Governed(func(a CreateArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.Status}} })
 	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true, Marks: store.HistoryMarks},
 		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan).Told(toldTransition).
 		Emitting(func(a TransitionArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{a.Event, After(a.After)}}
-		}).Governed(func(a TransitionArgs) (string, []string) { return a.Lifecycle, []string{a.To} })
+		}).Governed(func(a TransitionArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.To}} })
 	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
-		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanClaim)
+		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) },
+		func(r *result, row store.Row) error { r.applied = row.Applied(); return scanPlanned(&r.entity, row) })
 )
 
 func key(lifecycle, id string) string { return "entity/" + lifecycle + "/" + id }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -20,6 +21,7 @@ type Lapsed struct {
 	Holder          string
 	ClaimedAt       time.Time
 	Side            bool
+	Plan            *Plan // nil: it was taken by a program that stored none
 }
 
 type freeArgs struct {
@@ -56,14 +58,28 @@ type syncArgs struct{ lifecycle, id, status string }
 var (
 	expiredVerb = store.NewVerb(store.Decl{Name: "entities.expired", Lane: store.Read}, nil,
 		func(lifecycles []string, args *store.Args) { args.Text(text(lifecycles)); args.Int(lapseLimit) },
-		func(all *[]Lapsed, row store.Row) error {
-			var l Lapsed
-			err := row.Scan(&l.Workspace, &l.Lifecycle, &l.ID, &l.Epoch, &l.Begun, &l.Status, &l.Revert, &l.Operation, &l.Step, &l.Requester,
-				&l.Holder, &l.ClaimedAt, &l.Side)
-			l.ClaimedAt = l.ClaimedAt.UTC()
-			*all = append(*all, l)
-			return err
-		})
+		scanLapsed)
+	overdueVerb = store.NewVerb(store.Decl{Name: "entities.overdue", Lane: store.Read}, nil,
+		func(lifecycles []string, args *store.Args) {
+			args.Text(text(lifecycles))
+			args.Int(lapseLimit)
+			args.Int(hold.Timeout.Milliseconds())
+		},
+		scanLapsed)
+	withdrawVerb = store.NewVerb(store.Decl{Name: "entities.withdraw", Group: true, Marks: store.HistoryMarks},
+		func(a WithdrawArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
+		func(a WithdrawArgs, args *store.Args) {
+			args.Text(a.Lifecycle)
+			args.Text(a.ID)
+			args.Text(a.Operation)
+			args.Int(a.Epoch)
+			args.Text(a.Outcome)
+			args.MaybeText(a.Message)
+			args.Text(a.Claim)
+			events.BindMeta(args, a.Meta)
+		}, scanClaim).
+		Told(func(a WithdrawArgs, m store.Mark) result { return told(m) }).
+		Emitting(func(a WithdrawArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventReleased, EventParked) })
 	freeVerb = store.NewVerb(store.Decl{Name: "entities.free", Group: true, Marks: store.HistoryMarks},
 		func(a freeArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a freeArgs, args *store.Args) {
@@ -77,7 +93,7 @@ var (
 		}, scanClaim).
 		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a freeArgs) store.Emission {
-			return emits(a.Lifecycle, a.ID, EventRecovered, EventInterrupted, EventParked)
+			return emits(a.Lifecycle, a.ID, EventRecovered, EventInterrupted, EventLost, EventParked)
 		}).
 		Waking(func(a freeArgs) []string { return []string{Topic(a.Lifecycle)} })
 	adoptVerb = store.NewVerb(store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
@@ -90,7 +106,9 @@ var (
 		}, scanClaim).
 		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
-		Governed(func(a adoptArgs) (string, []string) { return a.lifecycle, []string{a.Revert} })
+		Governed(func(a adoptArgs) store.Move {
+			return store.Move{Lifecycle: a.lifecycle, To: []string{a.Revert}, Stray: a.Into}
+		})
 	unparkVerb = store.NewVerb(store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
 		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a UnparkArgs, args *store.Args) {
@@ -109,7 +127,6 @@ var (
 		Emitting(func(a UnparkArgs) store.Emission {
 			return emits(a.Lifecycle, a.ID, a.Event, EventResumed, After(a.After))
 		}).
-		Governed(func(a UnparkArgs) (string, []string) { return a.Lifecycle, []string{a.To} }).
 		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
 	syncVerb = store.NewVerb(store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
 		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} },
@@ -124,10 +141,11 @@ var (
 			args.Text(text(list))
 			args.Text(a.Holder)
 			args.Int(int64(a.Limit))
+			args.Int(flag(a.Elsewhere))
 		},
 		func(all *[]Resumed, row store.Row) error {
 			var r Resumed
-			err := scanRow(&r.Entity, row, &r.Workspace, &r.Lifecycle, &r.ID, &r.Claim.Stage)
+			err := scanPlanned(&r.Entity, row, &r.Workspace, &r.Lifecycle, &r.ID, &r.Claim.Stage)
 			*all = append(*all, r)
 			return err
 		})
@@ -153,6 +171,8 @@ type ResumeArgs struct {
 	Leases map[string]time.Duration
 	Holder string
 	Limit  int
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
 }
 
 // Resumed is an entity that was taken to be resumed.
@@ -181,6 +201,16 @@ func text(v any) string {
 // lapseLimit is how many holds one sweep looks at.
 const lapseLimit = 500
 
+func scanLapsed(all *[]Lapsed, row store.Row) error {
+	var l Lapsed
+	var plan string
+	err := row.Scan(&l.Workspace, &l.Lifecycle, &l.ID, &l.Epoch, &l.Begun, &l.Status, &l.Revert, &l.Operation, &l.Step, &l.Requester,
+		&l.Holder, &l.ClaimedAt, &l.Side, &plan)
+	l.ClaimedAt, l.Plan = l.ClaimedAt.UTC(), planIn(plan, l.Operation)
+	*all = append(*all, l)
+	return err
+}
+
 // Expired returns holds of some lifecycles that have run out, on one shard.
 func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
 	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, lifecycles)
@@ -188,6 +218,32 @@ func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string
 		all[i].Shard = shard
 	}
 	return all, err
+}
+
+// Overdue returns operations of some lifecycles that have waited for a worker for longer than their step may take, on one
+// shard.
+func Overdue(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
+	all, err := overdueVerb.DoAt(ctx, d, store.Place{Shard: shard}, lifecycles)
+	for i := range all {
+		all[i].Shard = shard
+	}
+	return all, err
+}
+
+// WithdrawArgs withdraws an operation that is due.
+type WithdrawArgs struct {
+	Ticket
+	Outcome, Message string
+	Claim            string // the claim status
+	Meta             events.Meta
+}
+
+// Withdraw ends an operation that is due, and that nobody holds, and says whether it did:
+// the entity goes back, or, if an effect of it may have happened, waits for a person.
+func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs) (Entity, bool, error) {
+	a.Message = hold.Plain(a.Message)
+	r, err := withdrawVerb.DoAt(ctx, d, at, a)
+	return named(r.entity, a.Lifecycle, a.ID), r.applied, err
 }
 
 // Recover frees a hold that has run out, and says whether it did: another may
@@ -252,7 +308,7 @@ func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]
 // ScanOpen scans an entity with its claim, behind its lifecycle and its id.
 func ScanOpen(all *[]Entity, row store.Row) error {
 	var e Entity
-	err := scanRow(&e, row, &e.Lifecycle, &e.ID)
+	err := scanPlanned(&e, row, &e.Lifecycle, &e.ID)
 	*all = append(*all, e)
 	return err
 }

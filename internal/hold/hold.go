@@ -9,6 +9,11 @@
 //
 // While the holder works, a [Keeper] renews the hold in the background, at most
 // until the handler's timeout, so that a body that hangs is not held for ever.
+// A holder elsewhere is quiet until it is heard of under its epoch: it renews, begins an
+// effect, or ends what it holds. A lease that runs out while it is quiet is a lost
+// hand-out, which nobody may ever have received, and not a death: it is counted apart, what
+// was handed out is due again after [LostPause], and nothing is given up for it.
+//
 // What a dead holder left is freed by a [Janitor], on any node; two of them at
 // once do no harm, because freeing is conditional too.
 //
@@ -32,6 +37,12 @@ const (
 	// Timeout is how long a hold is renewed at the most.
 	Timeout = 15 * time.Minute
 )
+
+// LostPause is the pause behind the n-th hand-out in a row of which nobody was heard: none,
+// then 1, 3, 7, 15 seconds and so on, up to five minutes. The statements that end leases say the same.
+func LostPause(n int64) time.Duration {
+	return min(time.Second<<min(n-1, 9)-time.Second, 5*time.Minute)
+}
 
 // Hold is the right to work on something, until it runs out.
 type Hold struct {

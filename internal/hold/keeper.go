@@ -24,6 +24,8 @@ type Keeper struct {
 	Timeout time.Duration
 	// Since is a time on this node's clock before the lease was taken. Zero is the time of Start.
 	Since time.Time
+	// Woken has it renew at once when it gets a value, for what a renewal tells; nil never does.
+	Woken <-chan struct{}
 
 	stop func()
 	done sync.WaitGroup
@@ -97,7 +99,7 @@ func (k *Keeper) limit() time.Duration {
 func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 	limit, begun := k.limit(), clock.Now()
 	for {
-		if clock.Wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(begun)))) != nil {
+		if k.wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(begun)))) != nil {
 			return
 		}
 		if clock.Since(begun) >= limit {
@@ -114,6 +116,18 @@ func (k *Keeper) keep(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		}
 	}
+}
+
+// wait waits for so long, or until it is woken.
+func (k *Keeper) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.Woken:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // once renews, and gives up in time for another try.

@@ -31,6 +31,15 @@ func (c *Config) Claims() []ClaimState {
 	return all
 }
 
+// ClaimStatuses are the names of the claim statuses, rising.
+func (c *Config) ClaimStatuses() []string {
+	all := []string{}
+	for _, x := range c.Claims() {
+		all = append(all, x.Into)
+	}
+	return all
+}
+
 func (c *Config) claimState(claim Claim) ClaimState {
 	s := ClaimState{Workflow: c.Workflow, Module: c.OwningModule, Into: claim.Into, Revert: claim.Revert}
 	if c.Table != nil {

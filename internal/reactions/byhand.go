@@ -3,6 +3,7 @@ package reactions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 		return nil, err
 	}
 	var names []string
-	args := TakeArgs{Holder: a.Holder}
+	args := TakeArgs{Holder: a.Holder, Limit: a.Limit, Suspects: a.Limit, Elsewhere: true}
 	byName := make(map[string]Info, len(a.Reactions))
 	for _, x := range a.Reactions {
 		byName[x.Name] = x
@@ -58,7 +59,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 		return nil, err
 	}
 	for {
-		taken, err := takeSome(ctx, d, args, a.Limit)
+		taken, err := Take(ctx, d, args)
 		if err != nil || len(taken) == 0 {
 			return nil, err
 		}
@@ -98,19 +99,6 @@ func (d *Definition) wanted() []string {
 	return d.Events
 }
 
-// takeSome takes as many streams as are asked for. One of them may be a stream on
-// which somebody has died.
-func takeSome(ctx context.Context, d store.Doer, a TakeArgs, limit int) ([]*Lease, error) {
-	a.Limit, a.Suspects = 0, 1
-	suspects, err := Take(ctx, d, a)
-	if err != nil || len(suspects) == limit {
-		return suspects, err
-	}
-	a.Limit, a.Suspects = limit-len(suspects), 0
-	others, err := Take(ctx, d, a)
-	return append(suspects, others...), err
-}
-
 func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Event) (bool, error), taken []*Lease) ([]*Lease, error) {
 	var some []*Lease
 	var ends []End
@@ -135,7 +123,7 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 		if len(l.Events) > 0 {
 			some = append(some, l)
 			if next := l.Events[0].Version; next > first { // a death is blamed on what is behind the watermark: that is to be this event
-				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true})
+				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true, Unheard: true})
 			}
 		} else {
 			ends = append(ends, End{Lease: l, Done: handled})
@@ -294,6 +282,9 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 	if failures := p.Failures + 1; !retryable || failures > x.Options.MaxRetries {
 		block := x.Options.BlockOnError || !retryable
 		err := Stop(ctx, d, l, p.Watermark, failing, message, failures, block)
+		if errors.Is(err, errReset) {
+			return Failed{}, nil
+		}
 		if !block {
 			failures = 0
 		}
@@ -309,14 +300,14 @@ func ByHand(at store.Place, reaction, stream string, epoch int64) *Lease {
 }
 
 // RenewOne extends one hold, at the most until so long after it was taken (0 is for
-// ever), and returns until when, or [fault.LeaseLost].
-func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease, longest time.Duration) (time.Time, error) {
-	until, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease }, longest)
-	if err == nil && until[0].IsZero() {
+// ever), or returns [fault.LeaseLost].
+func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease, longest time.Duration) (Renewal, error) {
+	all, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease }, longest)
+	if err == nil && all[0].Until.IsZero() {
 		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	}
 	if err != nil {
-		return time.Time{}, err
+		return Renewal{}, err
 	}
-	return until[0], nil
+	return all[0], nil
 }

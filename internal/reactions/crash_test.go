@@ -185,3 +185,62 @@ func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
 	_, err = stream.Append(ctx, hf, "over", stream.Any, stream.Event{Name: "over"})
 	return err
 }
+
+// TestCrashOfAReset verifies that a reset which is requested while somebody holds the stream, and done by the end of that
+// lease, is done once, wherever a fault strikes, and that the event comes again.
+func TestCrashOfAReset(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+				return err
+			}
+			_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"})
+			if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+				return err
+			}
+			if err := janitorOnce(ctx, hf); err != nil { // a try before this one may have left a lease
+				return err
+			}
+			if err := handleOnce(ctx, hf, true); err != nil {
+				return err
+			}
+			return handleOnce(ctx, hf, false)
+		},
+		Recover: janitorOnce,
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			all, _, err := reactions.Query(ctx, hf, reactions.Filter{}, reactions.Position{}, 10)
+			if err != nil || len(all) != 1 || all[0].Watermark != 0 || all[0].Generation != 1 || all[0].ResetRequested || all[0].Holder != "" {
+				return fmt.Errorf("it stands at %+v, %w", all, err)
+			}
+			history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0)
+			if err != nil || len(history) != 1 || history[0].Name != "reset" {
+				return fmt.Errorf("the history is %+v, %w", history, err)
+			}
+			return nil
+		},
+	})
+}
+
+// handleOnce takes the stream and acknowledges it, and requests a reset between the two, unless that was done before.
+func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
+	at, err := hf.Place(ctx, store.Read)
+	if err != nil {
+		return err
+	}
+	if _, err := reactions.Gather(ctx, hf, at, []string{"r"}); err != nil {
+		return err
+	}
+	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	if err != nil || len(leases) == 0 {
+		return err
+	}
+	if history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0); err != nil {
+		return err
+	} else if reset && len(history) == 0 {
+		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+			return err
+		}
+	}
+	_, err = reactions.RecordOne(ctx, hf, reactions.End{Lease: leases[0], Done: leases[0].Due})
+	return err
+}

@@ -143,13 +143,16 @@ func (w *Worker) renewAll(patience time.Duration) error {
 		}
 	}
 	for _, leases := range byShard {
-		held, err := Renew(ctx, w.Engine, leases, func(l *Lease) time.Duration { return w.handler(l).Lease })
+		renewals, err := Renew(ctx, w.Engine, leases, func(l *Lease) time.Duration { return w.handler(l).Lease })
 		if err != nil {
 			return err
 		}
 		for i, l := range leases {
-			if !held[i] {
+			switch r := renewals[i]; {
+			case r.Until.IsZero():
 				w.lose(l)
+			case r.CancelRequested:
+				w.stop(l)
 			}
 		}
 	}
@@ -174,8 +177,8 @@ func (w *Worker) lose(l *Lease) (untouched bool) {
 	g := w.held[l]
 	if g != nil {
 		delete(w.held, l)
-		if l.Deaths > 0 {
-			w.suspects--
+		if l.Group > 0 {
+			w.suspects[l.Shard]--
 		}
 		if g.begun {
 			w.stuck[l.stream()] = false
@@ -186,6 +189,24 @@ func (w *Worker) lose(l *Lease) (untouched bool) {
 		g.lost(hold.ErrLost)
 	}
 	return g != nil && g.lost == nil
+}
+
+// stop tells the body of a lease whose stream is to be reset. It ends the lease, which resets the stream; where it
+// does not, the lease expires. One that nobody has begun with is ended here.
+func (w *Worker) stop(l *Lease) {
+	w.mu.Lock()
+	g := w.held[l]
+	if g == nil || g.lost != nil {
+		w.mu.Unlock()
+		if g != nil {
+			g.lost(errReset)
+		}
+		return
+	}
+	w.mu.Unlock()
+	if w.lose(l) {
+		w.aside.Go(func() { w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true}) })
+	}
 }
 
 func (w *Worker) loseAll() {

@@ -400,7 +400,7 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 			if err != nil || end[0].Recorded {
 				t.Errorf("the old holder of %s recorded its end: %v", l.Stream, err)
 			}
-			if kept, err := reactions.Renew(ctx, hf, []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Hour }); err != nil || kept[0] {
+			if kept, err := reactions.Renew(ctx, hf, []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Hour }); err != nil || !kept[0].Until.IsZero() {
 				t.Errorf("the old holder of %s renewed its hold: %v", l.Stream, err)
 			}
 			if err := poison(l); fault.CodeOf(err) != fault.LeaseLost {

@@ -18,6 +18,7 @@ type Position struct {
 	Due              int64 // the last version that is known to concern the reaction
 	Head             int64 // the last version of the stream
 	Failures, Deaths int
+	Lost             int // hand-outs in a row of which nobody was heard
 	Blocked          bool
 	Error            string
 	Failing          int64 // the version that failed, -1 for none
@@ -28,6 +29,7 @@ type Position struct {
 	Generation       int64
 	Delivered        int64 // the last version that can be acknowledged under the epoch
 	Held             bool  // the lease has not run out
+	ResetRequested   bool  // it is reset when the lease ends
 }
 
 // Filter chooses positions. The zero value chooses all of every reaction.
@@ -52,6 +54,7 @@ type repaired struct {
 	watermark int64
 	holder    string
 	dueAt     time.Time
+	pending   bool // the reset is requested, and done when the lease ends
 }
 
 var (
@@ -73,7 +76,7 @@ var (
 		},
 		func(r *repaired, row store.Row) error {
 			r.applied = row.Applied()
-			return row.Scan(&r.watermark, &r.holder, &r.dueAt)
+			return row.Scan(&r.watermark, &r.holder, &r.dueAt, &r.pending)
 		}).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
 		Waking(func(a repairArgs) []string {
 			return []string{store.MarkTopic(a.reaction), notice{What: repairs[a.how], Reaction: a.reaction, Stream: a.stream}.topic()}
@@ -90,8 +93,8 @@ var (
 func scanPosition(all *[]Position, row store.Row) error {
 	var p Position
 	var source string
-	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Blocked, &p.Error,
-		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation, &p.Delivered, &p.Held)
+	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Lost, &p.Blocked, &p.Error,
+		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation, &p.Delivered, &p.Held, &p.ResetRequested)
 	if p.Delivered < 0 { // it is not known
 		p.Delivered = p.Head
 	}
@@ -159,7 +162,8 @@ func (f *Filter) chooses(p Position, pattern *regexp.Regexp) bool {
 
 // Repair repairs positions: how is unblock, reset or skip. It returns those that
 // it touched, as they stand now, and those that somebody holds, which it left
-// alone. Each is a transaction of its own, so a repair of many may be interrupted
+// alone. A reset of one that is held is requested: no more is delivered under the lease, its holder is told when
+// it renews, which extends the lease no more, and the end of the lease is the reset. Each is a transaction of its own, so a repair of many may be interrupted
 // and repeated. A filter that names no reaction is for all that people repair; a reset,
 // which sends again what was sent, only for those that they have made themselves.
 func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, held []Position, err error) {
@@ -189,6 +193,9 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 			switch {
 			case err != nil:
 				return touched, held, err
+			case r.pending:
+				p.ResetRequested = true
+				touched = append(touched, p)
 			case r.applied:
 				touched = append(touched, p.repaired(how, r.dueAt))
 			case r.holder != "":
@@ -214,7 +221,8 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 		p.Watermark = max(p.Watermark, p.Failing)
 	}
 	p.Epoch++ // whoever had it is fenced
-	p.Delivered, p.Held = p.Head, false
+	p.Delivered, p.Held, p.ResetRequested = p.Head, false, false
+	p.Lost = 0
 	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p
 }

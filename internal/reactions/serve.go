@@ -28,7 +28,7 @@ func (w *Worker) serve(ctx context.Context, l *Lease) {
 		return
 	}
 	done, failures, finished := l.Watermark, l.Failures, false
-	careful := l.Deaths > 0 || l.Failures > 0
+	careful := l.Group > 0 || l.Failures > 0
 	for i := range l.Events {
 		if body.Err() != nil {
 			w.abandon(l, done, context.Cause(body))

@@ -21,7 +21,10 @@ type Lease struct {
 	Watermark                   int64 // the last version handled
 	Due                         int64 // the last version that is known to concern the reaction
 	Failures, Deaths            int
-	Generation                  int64 // counts the resets
+	// Group is how many streams on which a holder has crashed, this one among them, may be in one holder's
+	// hands; 0: nobody has crashed.
+	Group      int
+	Generation int64 // counts the resets
 	hold.Hold
 	// Events are what comes next, as far as they were read; Full says that
 	// there may be more.
@@ -32,7 +35,7 @@ type Lease struct {
 }
 
 // Attempt counts the tries of the first event, this one included.
-func (l *Lease) Attempt() int { return l.Failures + l.Deaths + 1 }
+func (l *Lease) Attempt() int { return l.Failures + max(l.Deaths, min(l.Group, 1)) + 1 }
 
 // Handled is the version to acknowledge when all events are handled: where
 // there are no more, all that is known to concern the reaction.
@@ -74,8 +77,10 @@ type Wanted struct {
 type TakeArgs struct {
 	Reactions []Wanted
 	Holder    string
-	Limit     int // of streams on which nobody has died
-	Suspects  int // of the others
+	Limit     int
+	Suspects  int // of streams among them on which a holder has crashed
+	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Elsewhere bool
 	All       bool
 	Shard     int16
 }
@@ -100,6 +105,8 @@ type End struct {
 	// Now says that it must be recorded now, with what else its transaction
 	// writes: that it was recorded before will not do.
 	Now bool
+	// Unheard says that it is not the holder who says so.
+	Unheard bool
 }
 
 // Ended is what became of an [End]: nothing, if the hold was lost, or if the end
@@ -127,6 +134,7 @@ type item struct {
 	Lease     int64  `json:"l,omitempty"`
 	Now       bool   `json:"o,omitempty"`
 	Longest   int64  `json:"t,omitempty"`
+	Unheard   bool   `json:"q,omitempty"`
 }
 
 func (l *Lease) item() item {
@@ -162,7 +170,14 @@ func (l *Lease) row() follows { return follows{l.Workspace, l.Reaction, l.Stream
 
 type renewed struct {
 	follows
-	until time.Time
+	Renewal
+}
+
+// Renewal is until when a lease is held, the zero time for one that is not, and whether its holder is to stop,
+// because the stream is to be reset.
+type Renewal struct {
+	Until           time.Time
+	CancelRequested bool
 }
 
 type acked struct {
@@ -189,11 +204,16 @@ var (
 			args.Text(text(list))
 			args.Text(a.Holder)
 			args.Int(int64(a.Limit))
-			args.Int(int64(a.Suspects))
+			args.Int(int64(min(a.Suspects, a.Limit)))
+			elsewhere := int64(0)
+			if a.Elsewhere {
+				elsewhere = 1
+			}
+			args.Int(elsewhere)
 		},
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
-			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Watermark, &l.Due, &l.Epoch, &l.Until, &l.Failures, &l.Deaths, &l.Generation)
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Watermark, &l.Due, &l.Epoch, &l.Until, &l.Failures, &l.Deaths, &l.Group, &l.Generation)
 			l.Until = l.Until.UTC()
 			*all = append(*all, l)
 			return err
@@ -212,8 +232,8 @@ var (
 	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil, bindItems,
 		func(all *[]renewed, row store.Row) error {
 			var r renewed
-			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.until)
-			r.until = r.until.UTC()
+			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested)
+			r.Until = r.Until.UTC()
 			*all = append(*all, r)
 			return err
 		})
@@ -231,7 +251,7 @@ var (
 		},
 		func(r *stopped, row store.Row) error {
 			r.applied = row.Applied()
-			return row.Scan(&r.again)
+			return row.Scan(&r.again, &r.reset)
 		}).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
 		Waking(func(a stopArgs) []string {
 			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
@@ -249,7 +269,7 @@ var (
 		})
 )
 
-type stopped struct{ applied, again bool }
+type stopped struct{ applied, again, reset bool }
 
 func bindItems(items []item, args *store.Args) { args.Text(text(items)) }
 
@@ -298,7 +318,7 @@ func Look(ctx context.Context, d store.Doer, at store.Place, names []string) (bo
 
 // Take takes streams on which there is something to do.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
-	if len(a.Reactions) == 0 || a.Limit < 0 || a.Suspects < 0 || a.Limit+a.Suspects < 1 || a.Limit+a.Suspects > 1000 {
+	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Suspects < 0 {
 		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
 	}
 	for _, w := range a.Reactions {
@@ -369,7 +389,7 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 	for i, e := range ends {
 		items[i] = e.Lease.item()
 		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
-		items[i].Delay, items[i].Now, items[i].Lease = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds()
+		items[i].Delay, items[i].Now, items[i].Lease, items[i].Unheard = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds(), e.Unheard
 		if e.Error != "" {
 			failing := e.Failing
 			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing
@@ -401,7 +421,8 @@ func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 
 // Stop blocks a stream for a reaction or, where the reaction does not block,
 // skips the version that failed; or it returns [fault.LeaseLost]. Stopping again
-// under the same epoch gives the same answer.
+// under the same epoch gives the same answer. A stream whose reset is requested is neither blocked nor skipped:
+// it is reset, and the error is errReset.
 func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
 	a := stopArgs{how: "blocked", done: done, failing: failing, message: hold.Plain(message), failures: failures,
 		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
@@ -409,40 +430,43 @@ func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mess
 		a.how, a.failures = "skipped", 0
 	}
 	r, err := stopVerb.DoAt(ctx, d, l.place(), a)
-	if err == nil && !r.applied && !r.again {
-		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	switch {
+	case err != nil || r.applied || r.again:
+		return err
+	case r.reset:
+		if _, err = RecordOne(ctx, d, End{Lease: l, Done: l.Watermark, Unfinished: true}); err == nil {
+			err = errReset
+		}
+		return err
 	}
-	return err
+	return hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
-// Renew extends holds on one shard, and says of each whether it is still held.
-func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]bool, error) {
-	until, err := renewWithin(ctx, d, leases, lease, 0)
-	held := make([]bool, len(leases))
-	for i := range until {
-		held[i] = !until[i].IsZero()
-	}
-	return held, err
+// errReset is the cause of the end of a body's context whose stream is to be reset.
+var errReset = errors.New("the stream is reset")
+
+// Renew extends holds on one shard, and says how each is held.
+func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]Renewal, error) {
+	return renewWithin(ctx, d, leases, lease, 0)
 }
 
-// renewWithin renews at the most until so long after the take, 0 is for ever, and returns
-// until when each is held, the zero time for one that is not.
-func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration, longest time.Duration) ([]time.Time, error) {
+// renewWithin renews at the most until so long after the take, 0 is for ever.
+func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration, longest time.Duration) ([]Renewal, error) {
 	items := make([]item, len(leases))
 	for i, l := range leases {
 		items[i] = l.item()
 		items[i].Lease, items[i].Longest = lease(l).Milliseconds(), longest.Milliseconds()
 	}
 	rows, err := renewVerb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, items)
-	extended := make(map[follows]time.Time, len(rows))
+	extended := make(map[follows]Renewal, len(rows))
 	for _, r := range rows {
-		extended[r.follows] = r.until
+		extended[r.follows] = r.Renewal
 	}
-	until := make([]time.Time, len(leases))
+	all := make([]Renewal, len(leases))
 	for i, l := range leases {
-		until[i] = extended[l.row()]
+		all[i] = extended[l.row()]
 	}
-	return until, err
+	return all, err
 }
 
 // sweepLimit is how many things one sweep looks at.

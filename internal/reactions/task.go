@@ -110,16 +110,15 @@ func FailTask(ctx context.Context, d store.Doer, id string, epoch int64, message
 	return t.version, f, err
 }
 
-// RenewTask extends the hold of a task, as long as its handler may take, and returns until
-// when.
-func RenewTask(ctx context.Context, d store.Doer, id string, epoch int64, lease time.Duration, longest func(handler string) (time.Duration, error)) (time.Time, error) {
+// RenewTask extends the hold of a task, as long as its handler may take.
+func RenewTask(ctx context.Context, d store.Doer, id string, epoch int64, lease time.Duration, longest func(handler string) (time.Duration, error)) (Renewal, error) {
 	t, err := taskOf(ctx, d, id, epoch)
 	if err != nil {
-		return time.Time{}, err
+		return Renewal{}, err
 	}
 	most, err := longest(t.reaction.Options.Handler)
 	if err != nil {
-		return time.Time{}, err
+		return Renewal{}, err
 	}
 	return RenewOne(ctx, d, t.lease, lease, most)
 }

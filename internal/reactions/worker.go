@@ -91,8 +91,9 @@ type Crumb struct {
 // A fetcher takes many streams at a time and reads what comes next on them in
 // one statement; their events are handled in order, several streams at once;
 // what is done is acknowledged for as many streams as are ready, in one
-// statement. A stream on which somebody died is taken one at a time, and each of
-// its events acknowledged by itself, so that what kills its worker shows.
+// statement. What a worker had in hand that crashed is taken as one group, and one
+// group at a time, which is halved after each further crash; each of its events is
+// acknowledged by itself, so that what kills its worker shows.
 //
 // Reactions may be added and dropped while it runs. A lease stays with the handler
 // that it was taken for, until it ends.
@@ -113,7 +114,7 @@ type Worker struct {
 	tuned    chan struct{} // tells who renews that they are others
 	held     map[*Lease]*grip
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
-	suspects int              // streams in hand on which somebody has died
+	suspects map[int16]int    // streams in hand on which a holder has crashed, by shard
 
 	ends    chan ending
 	batch   int // streams of one take
@@ -239,6 +240,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.rounds = make(map[int16]*round)
 	w.mu.Lock()
 	w.held, w.stuck, w.ends, w.tuned = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
+	w.suspects = make(map[int16]int)
 	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
 	var recording, renewing, bodies sync.WaitGroup
@@ -313,7 +315,12 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		return false, err
 	}
 	w.mu.Lock()
-	suspects := 1 - min(1, w.suspects)
+	suspects := w.batch
+	for other, n := range w.suspects {
+		if other != shard && n > 0 { // a crash is to tell of one group, and the statement knows one shard
+			suspects = 0
+		}
+	}
 	w.mu.Unlock()
 	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
@@ -417,8 +424,8 @@ func (w *Worker) grip(leases []*Lease) []*Lease {
 			return true
 		}
 		w.held[l] = &grip{since: clock.Now()}
-		if l.Deaths > 0 {
-			w.suspects++
+		if l.Group > 0 {
+			w.suspects[l.Shard]++
 		}
 		w.trace("claimed", l, l.Watermark, nil)
 		return false
@@ -471,8 +478,8 @@ func (w *Worker) letGo(l *Lease) {
 		return
 	}
 	delete(w.held, l)
-	if l.Deaths > 0 {
-		w.suspects--
+	if l.Group > 0 {
+		w.suspects[l.Shard]--
 	}
 }
 

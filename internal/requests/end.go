@@ -20,6 +20,11 @@ func Finish(ctx context.Context, d store.Doer, key string, epoch int64, status i
 	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "done", status: int64(status), answer: string(answer)})
 }
 
+// FinishFor is [Finish] of a request that is remembered for so long.
+func FinishFor(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte, ttl time.Duration) error {
+	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "done", status: int64(status), answer: string(answer), ttl: ttl})
+}
+
 // Answer writes the answer of a request that [Commit] marked under this epoch.
 func Answer(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte) error {
 	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "answer", status: int64(status), answer: string(answer)})

@@ -302,8 +302,12 @@ func (k *Desk) holding(ctx context.Context, d store.Doer, l *Live, holder string
 
 // Take takes a step that is due. It says false where somebody else was first.
 func (k *Desk) Take(ctx context.Context, d store.Doer, l *Live, h Handled, holder string, lease time.Duration) (Live, bool, error) {
+	return k.take(ctx, d, l, h, holder, lease, false)
+}
+
+func (k *Desk) take(ctx context.Context, d store.Doer, l *Live, h Handled, holder string, lease time.Duration, elsewhere bool) (Live, bool, error) {
 	next, err := k.try(ctx, d, l, holder, lease, func(c *course) error {
-		c.take(h)
+		c.take(h, elsewhere)
 		return nil
 	})
 	if errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func Ready(ctx context.Context, d store.Doer, at store.Place, handlers []string,
 	return all, err
 }
 
-// TakeDue takes up to a.Limit steps that are due.
+// TakeDue takes up to a.Limit steps that are due, for somebody elsewhere.
 func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, err error) {
 	if a.Lease == 0 {
 		a.Lease = hold.Lease
@@ -121,12 +122,15 @@ func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, 
 	}
 	// Many ask for the same at once: each begins elsewhere.
 	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+	if _, whole := d.(*store.Tx); whole { // or, where all are locked until the end, in one order
+		slices.SortFunc(ready, func(a, b Live) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+	}
 	var failed error
 	for i := range ready {
 		if len(taken) >= a.Limit {
 			break
 		}
-		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], a.Holder, a.Lease)
+		l, ok, err := k.take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], a.Holder, a.Lease, true)
 		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
 		if ok {
 			taken = append(taken, l)

@@ -14,8 +14,9 @@ import (
 
 // The moves of a run, each as a plan. They know how the run stands, and nothing else.
 
-// take gives the step to somebody, of whose handler this is known.
-func (c *course) take(h Handled) {
+// take gives the step to somebody, of whose handler this is known. One who is elsewhere is
+// quiet until he is heard of.
+func (c *course) take(h Handled, elsewhere bool) {
 	c.how = "due"
 	h = h.of(c.spec())
 	name := "stepStarted"
@@ -26,6 +27,7 @@ func (c *course) take(h Handled) {
 	c.touch(Running, func(t *touch) {
 		t.Hold, t.Safety, t.Unknown, t.Timeout = "take", &h.Safety, &h.Unknown, ms(h.Timeout)
 		t.Attempts++
+		t.Quiet = elsewhere
 	})
 	if h.Safety == opaque {
 		c.plan.Body = &body{Operation(c.run.ID, c.step.Name, c.step.Visit), c.step.Epoch + 1, h.Unknown}
@@ -137,25 +139,37 @@ func (c *course) soonest() string {
 	return "in"
 }
 
-// died is a hold that has run out.
+// died is a hold that has run out. Where its holder is elsewhere and was never heard of, the
+// hand-out is lost: no death is counted, and the step fails by no number of them.
 func (c *course) died() {
 	c.how = "died"
 	c.sawStep()
-	c.step.Deaths++
-	message := fmt.Sprintf("the holder %s did not come back", c.step.Holder)
+	name, message := "stepDied", fmt.Sprintf("the holder %s did not come back", c.step.Holder)
+	told := map[string]any{"holder": c.step.Holder}
+	var delay time.Duration
+	dead := false // one more than may die of it
+	if c.step.Quiet {
+		c.step.Lost++
+		name, message, delay = "stepLost", fmt.Sprintf("it was handed out to %s, who was not heard of", c.step.Holder), hold.LostPause(c.step.Lost)
+		told["lost"] = c.step.Lost
+	} else {
+		c.step.Deaths++
+		c.step.Lost = 0
+		delay, dead = clock.Jitter(time.Second<<min(c.step.Deaths-1, 8)), c.step.Deaths >= hold.MaxDeaths
+		told["deaths"] = c.step.Deaths
+	}
 	unknown := c.step.Begun > 0
-	parked := unknown && (c.step.Safety == opaque && c.step.Unknown == "hold" || c.step.Deaths >= hold.MaxDeaths || c.run.CancelRequested)
+	parked := unknown && (c.step.Safety == opaque && c.step.Unknown == "hold" || dead || c.run.CancelRequested)
 	switch {
 	case parked:
 		c.park(message)
 	case c.run.CancelRequested && c.step.Fired == "":
-		c.stopped("stepDied")
-	case c.step.Deaths >= hold.MaxDeaths:
+		c.stopped(name)
+	case dead:
 		c.lost(fmt.Sprintf("%d holders died of it: %s", c.step.Deaths, message), "")
 	default:
-		delay := clock.Jitter(time.Second << min(c.step.Deaths-1, 8))
 		c.touch(Running, func(t *touch) { t.When, t.Ms, t.Error = c.soonest(), *ms(delay), &message })
-		c.tellStep("stepDied", c.step.Name, c.step.Visit, map[string]any{"deaths": c.step.Deaths, "holder": c.step.Holder})
+		c.tellStep(name, c.step.Name, c.step.Visit, told)
 		c.soon(delay)
 	}
 }
@@ -283,6 +297,7 @@ func (c *course) cancel(open bool) {
 	case c.step.Holder != "" || c.step.Uncertain:
 		c.run.CancelRequested = true
 		c.tell("cancelRequested", nil)
+		c.wakes = append(c.wakes, CancelTopic(c.run.ID))
 		return
 	case live && open: // an effect may have happened: a person says so, and then it is over
 		c.run.CancelRequested = true
@@ -319,7 +334,7 @@ func (c *course) retry() {
 		c.enter(c.run.Step)
 		return
 	}
-	c.step.Failures, c.step.Deaths = 0, 0
+	c.step.Failures, c.step.Deaths, c.step.Lost = 0, 0, 0
 	c.touch(Running, func(t *touch) { t.When, t.Error = "in", nil })
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }

@@ -59,6 +59,8 @@ type touch struct {
 	Attempts  int64           `json:"attempts"`
 	Failures  int64           `json:"failures"`
 	Deaths    int64           `json:"deaths"`
+	Quiet     bool            `json:"quiet"`
+	Lost      int64           `json:"lost"`
 	Hold      string          `json:"hold"` // take, keep, drop
 	When      string          `json:"when"` // none, in, keep, deadline, park, parkin, unpark
 	Ms        int64           `json:"ms"`
@@ -204,8 +206,11 @@ func (c *course) touch(status string, set func(*touch)) {
 	if status != c.step.Status && !slices.Contains(StepTable[c.step.Status], status) {
 		panic(fmt.Sprintf("runs: a step goes from %s to %s", c.step.Status, status))
 	}
-	t := &touch{Status: status, Attempts: c.step.Attempts, Failures: c.step.Failures, Deaths: c.step.Deaths, Hold: "drop", When: "none",
+	t := &touch{Status: status, Attempts: c.step.Attempts, Failures: c.step.Failures, Deaths: c.step.Deaths, Lost: c.step.Lost, Hold: "drop", When: "none",
 		Over: status == Completed || status == Failed || status == Cancelled || status == Skipped, Error: maybe(c.step.Error)}
+	if c.how == "held" { // its holder was heard of
+		t.Lost = 0
+	}
 	set(t)
 	c.plan.Touch = t
 	c.step.Status, c.step.Error = status, deref(t.Error)

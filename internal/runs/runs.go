@@ -89,6 +89,8 @@ type Step struct {
 	Epoch                 int64
 	Until                 time.Time
 	Deaths                int64
+	Quiet                 bool  // it was handed out, and its holder was not heard of yet
+	Lost                  int64 // hand-outs in a row of which nobody was
 	Timeout               time.Duration
 	Due, Deadline         time.Time
 	Begun                 int64
@@ -145,6 +147,9 @@ const Made = "run-made"
 
 // Progress is what those are woken by who follow a run.
 func Progress(id string) string { return "run-progress/" + id }
+
+// CancelTopic is woken when a run is to be cancelled.
+func CancelTopic(id string) string { return "run-cancelled/" + id }
 
 func row(id string) string { return "run/" + id }
 
@@ -228,7 +233,7 @@ type stepRow struct {
 func (x *stepRow) into() []any {
 	s := &x.Step
 	return []any{&s.Name, &s.Visit, &s.N, &x.kind, &s.Handler, &s.Status, &s.Input, &s.Output, &s.Error, &s.Next, &s.Attempts, &s.Failures, &s.Holder, &s.Epoch, &s.Until,
-		&s.Deaths, &x.timeout, &s.Due, &s.Deadline, &s.past, &s.Begun, &s.Uncertain, &s.Safety, &s.Unknown, &s.Signal, &s.Fired, &s.StartedAt, &s.FinishedAt}
+		&s.Deaths, &s.Quiet, &s.Lost, &x.timeout, &s.Due, &s.Deadline, &s.past, &s.Begun, &s.Uncertain, &s.Safety, &s.Unknown, &s.Signal, &s.Fired, &s.StartedAt, &s.FinishedAt}
 }
 
 func (x *stepRow) step() Step {

@@ -208,6 +208,9 @@ func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err erro
 	return found || taken, err
 }
 
+// HeldFor is how long it holds a step without a renewal.
+func (w *Worker) HeldFor() time.Duration { return w.lease() }
+
 func (w *Worker) lease() time.Duration {
 	if w.Lease > 0 {
 		return w.Lease
@@ -279,7 +282,9 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	var told atomic.Bool // the body was, that it is not wanted any more
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
-	k := hold.Keeper{Lease: w.lease(), Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
+	woken, leave := w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.place(), l.Run.ID))
+	defer leave()
+	k := hold.Keeper{Lease: w.lease(), Woken: woken, Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
 			told.Store(true)

@@ -25,6 +25,17 @@ type Registry struct {
 	// Statuses are those that the entities of a lifecycle may be moved to. A
 	// lifecycle that has no config here may move them to any.
 	Statuses map[string][]string
+	// Claims are those of them that only a claim leads into.
+	Claims map[string][]string
+}
+
+// Move is where a command moves an entity of a lifecycle: Into is what it claims, To where
+// it leaves the entity free, at once or when the claim ends. Stray is the claim status that the
+// entity is in by mistake.
+type Move struct {
+	Lifecycle string
+	Into, To  []string
+	Stray     string
 }
 
 // Reaction is what is needed to know whether a reaction wants an event.
@@ -109,12 +120,12 @@ func loadRegistry(ctx context.Context, d Doer, at Place) (*Registry, error) {
 var registryVerb = NewVerb(Decl{Name: "registry.read", Lane: Read}, nil,
 	func(struct{}, *Args) {},
 	func(g *Registry, row Row) error {
-		var name, source, events, streams string
-		if err := row.Scan(&g.Revision, &name, &source, &events, &streams); err != nil || name == "" {
+		var name, source, events, streams, claims string
+		if err := row.Scan(&g.Revision, &name, &source, &events, &streams, &claims); err != nil || name == "" {
 			return err
 		}
 		if source == "lifecycle" {
-			return g.govern(name, events, streams)
+			return g.govern(name, events, streams, claims)
 		}
 		r, err := ParseReaction(name, source, events, streams)
 		g.Reactions = append(g.Reactions, r)
@@ -122,9 +133,9 @@ var registryVerb = NewVerb(Decl{Name: "registry.read", Lane: Read}, nil,
 	})
 
 // govern notes which statuses a lifecycle has: while a change is looked into, those
-// that it has before and after.
-func (g *Registry) govern(name, statuses, wanted string) error {
-	var have, want []string
+// that it has before and after. Those that are claims before or after are stored together.
+func (g *Registry) govern(name, statuses, wanted, claims string) error {
+	var have, want, claimed []string
 	if err := json.Unmarshal([]byte(statuses), &have); err != nil {
 		return fmt.Errorf("the statuses of the lifecycle %s: %w", name, err)
 	}
@@ -134,23 +145,44 @@ func (g *Registry) govern(name, statuses, wanted string) error {
 		}
 		have = slices.DeleteFunc(have, func(s string) bool { return !slices.Contains(want, s) })
 	}
-	if g.Statuses == nil {
-		g.Statuses = make(map[string][]string)
+	if claims != "" {
+		if err := json.Unmarshal([]byte(claims), &claimed); err != nil {
+			return fmt.Errorf("the claim statuses of the lifecycle %s: %w", name, err)
+		}
 	}
-	g.Statuses[name] = have
+	if g.Statuses == nil {
+		g.Statuses, g.Claims = make(map[string][]string), make(map[string][]string)
+	}
+	g.Statuses[name], g.Claims[name] = have, claimed
 	return nil
 }
 
-// allows refuses a status that a lifecycle has not, or not any more.
-func (g *Registry) allows(lifecycle string, statuses []string) error {
-	have, governed := g.Statuses[lifecycle]
-	for _, s := range statuses {
-		if governed && s != "" && !slices.Contains(have, s) {
-			return fault.New(fault.Concurrency, "the lifecycle %q has no status %q (any more): its config was changed, or is being changed", lifecycle, s).
-				With("lifecycle", lifecycle).With("status", s)
+// allows refuses a status that a lifecycle has not, or not any more, and one to leave an
+// entity in that is a claim status by now.
+func (g *Registry) allows(m Move) error {
+	have, governed := g.Statuses[m.Lifecycle]
+	if !governed {
+		return nil
+	}
+	for _, s := range slices.Concat(m.Into, m.To) {
+		if s != "" && !slices.Contains(have, s) {
+			return changed(m.Lifecycle, s, "the lifecycle %q has no status %q (any more)")
+		}
+	}
+	claims := g.Claims[m.Lifecycle] // nil: a program stored the config that stores none
+	if m.Stray != "" && claims != nil && !slices.Contains(claims, m.Stray) {
+		return changed(m.Lifecycle, m.Stray, "in the lifecycle %q, %q is no claim status now")
+	}
+	for _, s := range m.To {
+		if slices.Contains(claims, s) {
+			return changed(m.Lifecycle, s, "in the lifecycle %q, %q is a claim status now, which only a claim leads into")
 		}
 	}
 	return nil
+}
+
+func changed(lifecycle, status, why string) error {
+	return fault.New(fault.Concurrency, why+": its config was changed, or is being changed", lifecycle, status).With("lifecycle", lifecycle).With("status", status)
 }
 
 // ParseReaction makes a reaction of its stored form: a JSON list of names, of

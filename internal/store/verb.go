@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -57,7 +58,13 @@ type Decl struct {
 	// Repeat says that the verb may be repeated without harm, where its
 	// outcome is unknown.
 	Repeat bool
+	// Slow says of a read that it may look at much of the database: it has
+	// [SlowLimit] instead of the limit of a call.
+	Slow bool
 }
+
+// SlowLimit is how long a slow read may take.
+const SlowLimit = 5 * time.Minute
 
 // Marks names a table of events.
 type Marks string
@@ -137,7 +144,7 @@ type Verb[A, R any] struct {
 	told func(A, Mark) R
 	wake func(A) []string
 	emit func(A) Emission
-	rule func(A) (lifecycle string, statuses []string)
+	rule func(A) Move
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -168,9 +175,9 @@ func (v *Verb[A, R]) Emitting(f func(A) Emission) *Verb[A, R] {
 	return v
 }
 
-// Governed sets which lifecycle's entity a command moves to which statuses, and
-// returns the verb: a status that the lifecycle has not is refused.
-func (v *Verb[A, R]) Governed(f func(A) (lifecycle string, statuses []string)) *Verb[A, R] {
+// Governed sets how a command moves an entity, and returns the verb: a status that the
+// lifecycle does not have is refused, and so is a claim status that is not claimed.
+func (v *Verb[A, R]) Governed(f func(A) Move) *Verb[A, R] {
 	v.rule = f
 	return v
 }

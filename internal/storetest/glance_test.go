@@ -38,14 +38,16 @@ var glimpses = []struct {
 	{wake.Need{Kind: wake.HeldStream}, "stream", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldOperation}, "entity", "holder='h' until=PAST", "holder='h' until=FUTURE"},
 	{wake.Need{Kind: wake.HeldStep}, "step", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.LiveBatch}, "batch", "status='RUNNING' running=1", "status='RUNNING'"},
-	{wake.Need{Kind: wake.LiveBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
+	{wake.Need{Kind: wake.HeldItem}, "item", "workspace='w' batch='b' holder='h' until=PAST", "workspace='w' batch='b' holder='h' until=FUTURE"},
+	{wake.Need{Kind: wake.PausedBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
 	{wake.Need{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
 	{wake.Need{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
 	{wake.Need{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
 	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=0", "workspace='w' kind='k' id='i' state='{}' version=0 expires_at=PAST"},
 	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7 expires_at=FUTURE", "workspace='w' kind='k' id='i' version=7"},
 	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7", "workspace='v' kind='k' id='i' state='{}' version=7"},
+	{wake.Cancelled(wake.CancelledBatch, store.Place{Shard: 1, Workspace: "w"}, "b"), "batch", "workspace='w' id='b' cancel_requested=true", "workspace='w' id='b' cancel_requested=false"},
+	{wake.Cancelled(wake.CancelledRun, store.Place{Shard: 1, Workspace: "w"}, "r"), "run", "workspace='w' id='r' cancel_requested=true", "workspace='v' id='r' cancel_requested=true"},
 	{wake.Need{Kind: wake.OldScope}, "scope", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldRequest}, "request", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.Need{Kind: wake.OldToken}, "token", "expires_at=PAST", "expires_at=FUTURE"},
@@ -93,11 +95,14 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		t.Errorf("in an empty database there is %v", due)
 	}
 	for _, g := range glimpses {
+		if g.need.Kind == wake.HeldItem { // it is looked for in its batch
+			r.insert(t, "batch", "shard=1 workspace='w' id='b' status='RUNNING' running=1 parallel=1")
+		}
 		r.insert(t, g.table, "shard=1 "+g.seen)
 		if due := see(0, 1); !due[g.need] {
 			t.Errorf("%v is not seen in %s: %s", g.need, g.table, g.seen)
 		}
-		if due := see(0); len(due) > 0 && g.need.Kind != wake.Scope { // its need names the shard
+		if due := see(0); len(due) > 0 && !strings.HasPrefix(g.need.Name, "[") { // its need names the shard
 			t.Errorf("%v is seen on another shard", due)
 		}
 		r.clear(t, g.table)

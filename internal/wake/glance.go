@@ -3,6 +3,7 @@ package wake
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -21,6 +22,9 @@ const (
 	Keeping   = "keeping"  // of batches: no name
 	Cleaning  = "cleaning" // after items: no name
 	Scope     = "scope"    // is not as it was seen: [SeenScope]
+	// A cancel was requested, of what somebody works for: [Cancelled].
+	CancelledBatch = "cancelled batch"
+	CancelledRun   = "cancelled run"
 )
 
 // What a janitor looks for. None has a name, but for OldAttempt: that is an age in ms.
@@ -29,7 +33,8 @@ const (
 	HeldStream         = "held stream"
 	HeldOperation      = "held operation"
 	HeldStep           = "held step"
-	LiveBatch          = "live batch" // with items in hand, or paused
+	HeldItem           = "held item"
+	PausedBatch        = "paused batch"
 	UnfinishedReaction = "unfinished reaction"
 	DroppedEvents      = "dropped events"
 	OldRun             = "old run"
@@ -46,6 +51,12 @@ func SeenScope(at store.Place, kind, id string, version int64) Need {
 	return Need{Scope, string(name)}
 }
 
+// Cancelled is the need of one who works for a batch or a run, and is to stop when it is cancelled.
+func Cancelled(kind string, at store.Place, id string) Need {
+	name, _ := json.Marshal([]any{at.Shard, at.Workspace, id}) // of texts and a number, it does not fail
+	return Need{kind, string(name)}
+}
+
 // Needs are those of one kind, of several names.
 func Needs(kind string, names ...string) []Need {
 	all := make([]Need, len(names))
@@ -57,12 +68,19 @@ func Needs(kind string, names ...string) []Need {
 
 type glanceArgs struct{ shards, needs string }
 
+// glanced is a need for which there is something, by its place in the list, and in how many ms.
+type glanced struct{ n, wait int }
+
 var glanceVerb = store.NewVerb(store.Decl{Name: "wake.glance", Lane: store.Read}, nil,
-	func(a glanceArgs, args *store.Args) { args.Text(a.shards); args.Text(a.needs) },
-	func(all *[]int, row store.Row) error {
-		var n int
-		err := row.Scan(&n)
-		*all = append(*all, n)
+	func(a glanceArgs, args *store.Args) {
+		args.Text(a.shards)
+		args.Text(a.needs)
+		args.Int(beat.Milliseconds())
+	},
+	func(all *[]glanced, row store.Row) error {
+		var g glanced
+		err := row.Scan(&g.n, &g.wait)
+		*all = append(*all, g)
 		return err
 	})
 
@@ -70,9 +88,15 @@ var glanceVerb = store.NewVerb(store.Decl{Name: "wake.glance", Lane: store.Read}
 // shards. It is one statement, however many they are. It may say so where there is
 // nothing, to one who looks closer, but never the other way round.
 func Glance(ctx context.Context, d store.Doer, shards []int16, needs []Need) (map[Need]bool, error) {
-	due := make(map[Need]bool)
+	due, _, err := glance(ctx, d, shards, needs)
+	return due, err
+}
+
+// glance also returns after how long the next lease expires, if that is before the next beat; 0 is none.
+func glance(ctx context.Context, d store.Doer, shards []int16, needs []Need) (due map[Need]bool, next time.Duration, err error) {
+	due = make(map[Need]bool)
 	if len(shards) == 0 || len(needs) == 0 {
-		return due, nil
+		return due, 0, nil
 	}
 	list := make([][2]string, len(needs))
 	for i, n := range needs {
@@ -80,13 +104,19 @@ func Glance(ctx context.Context, d store.Doer, shards []int16, needs []Need) (ma
 	}
 	args, err := glanceTexts(shards, list)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	found, err := glanceVerb.DoAt(ctx, d, store.Place{}, args)
-	for _, n := range found {
-		due[needs[n]] = true
+	for _, g := range found {
+		wait := time.Duration(g.wait) * time.Millisecond
+		switch {
+		case wait <= 0:
+			due[needs[g.n]] = true
+		case next == 0 || wait < next:
+			next = wait
+		}
 	}
-	return due, err
+	return due, next, err
 }
 
 func glanceTexts(shards []int16, list [][2]string) (a glanceArgs, err error) {

@@ -3,6 +3,8 @@ package wake
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -18,6 +20,9 @@ const beat = 2 * time.Second
 // that nobody woke them for: of another process on SQLite, of a node that died, or
 // that has become due by the passing of time.
 //
+// It also has the leases ended that expire, at the moment when they do: those who could take what
+// was held are not told by anybody that its holder is dead.
+//
 // Without it each poller asks by itself, and a node with a dozen of them that has
 // nothing to do asks eight times a second. Longer pauses would make timers late.
 type Pulse struct {
@@ -25,21 +30,47 @@ type Pulse struct {
 	Doer   store.Doer
 	Shards func(context.Context) ([]int16, error)
 	Log    *slog.Logger
+	// Leases are the kinds of leases whose end it watches, and Expire ends those of a kind that have expired.
+	Leases []Need
+	Expire func(context.Context, map[Need]bool)
+
+	expiring sync.Mutex // somebody ends leases
+	ends     sync.WaitGroup
 }
 
 // Run glances until ctx ends.
 func (p *Pulse) Run(ctx context.Context) {
 	p.Hub.beats(true)
+	defer p.ends.Wait()
 	defer p.Hub.beats(false)
-	for clock.Wait(ctx, clock.Jitter(beat)) == nil {
-		p.glance(ctx)
+	for next := time.Duration(0); clock.Wait(ctx, pauseUntil(next)) == nil; {
+		next = p.glance(ctx)
 	}
 }
 
-func (p *Pulse) glance(ctx context.Context) {
+// pauseUntil is the pause before the next glance: when a lease expires, if that is sooner than the next beat.
+// Where many leases are short, and renewed, it does not ask for each.
+func pauseUntil(expiry time.Duration) time.Duration {
+	pause := clock.Jitter(beat)
+	if expiry > 0 {
+		pause = min(pause, max(expiry, soonest)+clock.Jitter(apart))
+	}
+	return pause
+}
+
+const (
+	soonest = 200 * time.Millisecond // the shortest pause between two glances
+	apart   = 50 * time.Millisecond  // nodes do not all end the same leases in the same moment
+)
+
+// glance returns after how long the next lease expires, if that is soon.
+func (p *Pulse) glance(ctx context.Context) (next time.Duration) {
 	resting := p.Hub.rests()
-	var needs []Need
+	needs := slices.Clone(p.Leases)
 	known := make(map[Need]bool)
+	for _, n := range needs {
+		known[n] = true
+	}
 	by := make(map[*rest][]Need)
 	for _, r := range resting {
 		by[r] = r.needs()
@@ -51,16 +82,22 @@ func (p *Pulse) glance(ctx context.Context) {
 		}
 	}
 	if len(needs) == 0 {
-		return
+		return 0
 	}
 	shards, err := p.Shards(ctx)
 	due := known
 	if err == nil {
-		due, err = Glance(ctx, p.Doer, shards, needs)
+		due, next, err = glance(ctx, p.Doer, shards, needs)
 	}
 	if err != nil { // whoever rests finds out, and tells
 		p.Log.Debug("a glance failed", "error", err)
 		due = known
+	}
+	if err == nil && p.Expire != nil && p.expiring.TryLock() { // aside: code of the user's is part of it, and may hang
+		p.ends.Go(func() {
+			defer p.expiring.Unlock()
+			p.Expire(ctx, due)
+		})
 	}
 	for r, needs := range by {
 		for _, n := range needs {
@@ -70,6 +107,7 @@ func (p *Pulse) glance(ctx context.Context) {
 			}
 		}
 	}
+	return next
 }
 
 // rest is a poller that has come to rest, and leaves the looking to the pulse.
@@ -113,6 +151,22 @@ func (h *Hub) Rest(need Need) (due <-chan struct{}, end func(), ok bool) {
 	r := &rest{needs: func() []Need { return []Need{need} }, due: make(chan struct{}, 1)}
 	end, ok = h.lieDown(r)
 	return r.due, end, ok
+}
+
+// Watch returns a channel that gets a value when the topic is woken, and when the pulse sees the
+// need. The function ends the watching.
+func (h *Hub) Watch(topic string, need Need) (woken <-chan struct{}, end func()) {
+	r := &rest{needs: func() []Need { return []Need{need} }, due: make(chan struct{}, 1)}
+	h.mu.Lock()
+	h.waiters[topic] = append(h.waiters[topic], r.due)
+	h.mu.Unlock()
+	rise, _ := h.lieDown(r)
+	return r.due, func() {
+		if rise != nil {
+			rise()
+		}
+		h.forget(r.due, []string{topic})
+	}
 }
 
 // lieDown leaves the looking to the pulse, if there is one, until end is called.

@@ -1,5 +1,6 @@
 -- Ends holds of items. 'done' keeps the output; 'fail' counts a failure, and 'died' a
--- death, of a hold that has run out: the item waits to be taken again. 'release' counts
+-- death, of a hold that has run out: the item waits to be taken again. Of a hold that was
+-- quiet it counts a lost hand-out instead, however many, and the item waits the longer. 'release' counts
 -- nothing. The last failure or death that is allowed is not counted here: that item is to
 -- be given up, and what it cost returned. Locks batches and then items, and looks at the
 -- time afterwards: a holder whose statement waited past its end has lost. The update is told
@@ -23,10 +24,10 @@ WITH m AS (
        FOR UPDATE OF b
 ), cur AS MATERIALIZED (
     SELECT m.member, m.how, m.epoch AS wanted, m.output AS gives, m.error AS says, m.delay, b.shard, b.workspace, b.id, b.attempts, b.allowed,
-           i.key, i.state, i.epoch, i.until, i.failures, i.deaths, i.output, i.decision, i.holder
+           i.key, i.state, i.epoch, i.until, i.failures, i.deaths, i.lost, m.how = 'died' AND i.quiet AS unheard, i.output, i.decision, i.holder
       FROM b JOIN m ON m.shard = b.shard AND m.workspace = b.workspace AND m.batch = b.id
      CROSS JOIN LATERAL (
-           SELECT i.key, i.state, i.epoch, i.until, i.failures, i.deaths, i.output, i.decision, i.holder
+           SELECT i.key, i.state, i.epoch, i.until, i.failures, i.deaths, i.quiet, i.lost, i.output, i.decision, i.holder
              FROM {schema}.item i
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.key = m.key
               FOR UPDATE) AS i
@@ -36,18 +37,20 @@ WITH m AS (
     SELECT cur.*
       FROM t, cur
      WHERE cur.state = 'running' AND cur.epoch = cur.wanted AND (cur.until <= t.now) = (cur.how = 'died')
-       AND (cur.how <> 'fail' OR cur.failures + 1 < cur.attempts) AND (cur.how <> 'died' OR cur.deaths + 1 < cur.allowed)
+       AND (cur.how <> 'fail' OR cur.failures + 1 < cur.attempts) AND (cur.how <> 'died' OR cur.unheard OR cur.deaths + 1 < cur.allowed)
        AND NOT EXISTS (SELECT 1 FROM m AS x WHERE x.shard = cur.shard AND x.workspace = cur.workspace AND x.batch = cur.id AND x.key = cur.key
                                               AND x.member < cur.member)
 ), ended AS (
     UPDATE {schema}.item i
        SET state = CASE WHEN ok.how = 'done' THEN 'succeeded' ELSE 'waiting' END, output = ok.gives::json,
-           failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END, deaths = ok.deaths + CASE WHEN ok.how = 'died' THEN 1 ELSE 0 END,
-           error = CASE WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
-           due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
+           failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END, deaths = ok.deaths + CASE WHEN ok.how = 'died' AND NOT ok.unheard THEN 1 ELSE 0 END,
+           quiet = false, lost = CASE WHEN ok.unheard THEN ok.lost + 1 ELSE 0 END,
+           error = CASE WHEN ok.unheard THEN 'it was handed out to ' || ok.holder || ', who was not heard of' WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
+           due_at = CASE WHEN ok.unheard THEN t.now + least((1000::bigint << least(ok.lost, 9)::integer) - 1000, 300000) * interval '1 ms'
+                         WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
       FROM t, ok
      WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key
-    RETURNING ok.member, ok.shard, ok.workspace, ok.id, ok.how, i.state, i.failures, i.deaths
+    RETURNING ok.member, ok.shard, ok.workspace, ok.id, ok.how, ok.unheard, i.state, i.failures, i.deaths, i.lost
 ), sums AS MATERIALIZED (
     SELECT e.shard, e.workspace, e.id, count(*) AS ended, count(*) FILTER (WHERE e.how = 'done') AS done
       FROM ended e
@@ -66,8 +69,9 @@ WITH m AS (
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version + e.nth,
-           CASE m.how WHEN 'done' THEN 'itemSucceeded' WHEN 'fail' THEN 'itemFailed' WHEN 'died' THEN 'itemDied' ELSE 'itemReleased' END,
-           json_build_object('key', m.key, 'state', e.state, 'failures', e.failures, 'deaths', e.deaths, 'over', coalesce(moved.over, false),
+           CASE WHEN e.unheard THEN 'itemLost' WHEN m.how = 'done' THEN 'itemSucceeded' WHEN m.how = 'fail' THEN 'itemFailed' WHEN m.how = 'died' THEN 'itemDied'
+                ELSE 'itemReleased' END,
+           json_build_object('key', m.key, 'state', e.state, 'failures', e.failures, 'deaths', e.deaths, 'lost', e.lost, 'over', coalesce(moved.over, false),
                              'counts', json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,
                                                          'failed', moved.failed, 'cancelled', moved.cancelled, 'accepted', moved.accepted)),
            moved.updated_at

@@ -1,21 +1,21 @@
 -- Takes items of a batch, as many as may run at once, and reserves what those cost that
 -- were never taken: in their order, as far as the wallet lasts. Locks wallet, batch and
 -- items, in this order. Nothing is taken of a batch that is to be cancelled.
--- $4 batch, $5 holder, $6 lease in ms, $7 limit
--- $8 revision, $9 marks
+-- $4 batch, $5 holder, $6 lease in ms, $7 limit, $8 whether the holder is elsewhere, and quiet until it is heard of
+-- $9 revision, $10 marks
 WITH m AS (
-    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
-             WITH ORDINALITY AS m(shard, workspace, command, batch, holder, lease, room, revision, marks, member)
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, batch, holder, lease, room, quiet, revision, marks, member)
      WHERE {known}
 ), w AS MATERIALIZED (
-    SELECT m.member, m.shard, m.workspace, m.batch, m.holder, m.lease, m.room, w.id AS wallet, w.balance, w.negative, w.version AS rows
+    SELECT m.member, m.shard, m.workspace, m.batch, m.holder, m.lease, m.room, m.quiet, w.id AS wallet, w.balance, w.negative, w.version AS rows
       FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
      CROSS JOIN LATERAL (
            SELECT w.id, w.balance, w.negative, w.version FROM {schema}.wallet w
             WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
               FOR UPDATE) AS w
 ), b AS MATERIALIZED (
-    SELECT w.member, w.shard, w.workspace, w.batch, w.holder, w.lease, w.wallet, w.balance, w.negative, w.rows,
+    SELECT w.member, w.shard, w.workspace, w.batch, w.holder, w.lease, w.quiet, w.wallet, w.balance, w.negative, w.rows,
            b.status, b.items, b.next, b.waiting, b.running, b.charged, b.version, least(w.room, b.parallel - b.running) AS room, b.timeout, b.artifacts
       FROM w CROSS JOIN LATERAL (
            SELECT b.status, b.items, b.next, b.waiting, b.running, b.charged, b.version, b.parallel, b.cancel_requested, b.timeout, b.artifacts
@@ -52,11 +52,11 @@ WITH m AS (
            coalesce((SELECT max(a.sum) FROM admitted a), 0) AS cost, coalesce((SELECT max(a.paid) FROM admitted a), 0) AS paid
       FROM b
 ), chosen AS MATERIALIZED (
-    SELECT b.shard, b.workspace, b.batch, x.key, b.holder, t.now, t.now + least(b.lease, b.timeout) * interval '1 ms' AS until
+    SELECT b.shard, b.workspace, b.batch, x.key, b.holder, b.quiet, t.now, t.now + least(b.lease, b.timeout) * interval '1 ms' AS until
       FROM t, b, (SELECT again.key FROM again UNION ALL SELECT admitted.key FROM admitted) AS x
 ), taken AS (
     UPDATE {schema}.item i
-       SET state = 'running', charged = i.cost, holder = c.holder, epoch = i.epoch + 1, until = c.until, taken_at = c.now, due_at = NULL, updated_at = c.now
+       SET state = 'running', charged = i.cost, holder = c.holder, epoch = i.epoch + 1, quiet = c.quiet = 1, until = c.until, taken_at = c.now, due_at = NULL, updated_at = c.now
       FROM chosen c
      WHERE i.shard = c.shard AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
     RETURNING i.n, i.key, i.epoch, i.input, i.failures, i.deaths

@@ -1,7 +1,8 @@
 -- Notes that an effect is about to be tried, under a hold that has not run out, and
 -- with it the results of earlier ones. Answers how it stands: new, or what is known
 -- of it. One that was tried and is known not to have happened is new again, unless
--- there is a later one of its name: then it is passed over, as it was then. Whoever had to
+-- there is a later one of its name: then it is passed over, as it was then. The
+-- holder was heard of, except by a body: that is begun for who is handed it. Whoever had to
 -- wait while another began it does not see that, and asks again.
 -- $1 shard, $2 workspace, $3 command, $4 lifecycle, $5 entity, $6 operation, $7 epoch, $8 name, $9 ordinal, $10 policy,
 -- $11 results, a JSON list of {n: name, o: ordinal, r: result}
@@ -36,15 +37,21 @@ WITH m AS (
                                                          AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
 ), fresh AS MATERIALIZED ( -- apart, or the planner might look at every entity for it
-    SELECT held.member, held.shard, held.workspace, held.lifecycle, held.id
+    SELECT held.member, held.shard, held.workspace, held.lifecycle, held.id, held.name = '$body' AS body
       FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
                         AND put.name = held.name AND put.ordinal = held.ordinal
 ), counted AS (
     UPDATE {schema}.entity e
-       SET begun = e.begun + 1
+       SET begun = e.begun + 1, quiet = e.quiet AND fresh.body, lost = CASE WHEN fresh.body THEN e.lost ELSE 0 END
       FROM fresh
      WHERE e.shard = fresh.shard AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
     RETURNING fresh.member
+), heard AS (
+    UPDATE {schema}.entity e
+       SET quiet = false, lost = 0
+      FROM held
+     WHERE e.shard = held.shard AND e.workspace = held.workspace AND e.lifecycle = held.lifecycle AND e.id = held.id
+       AND e.quiet AND held.name <> '$body' AND held.member NOT IN (SELECT fresh.member FROM fresh)
 )
 SELECT m.member,
        CASE WHEN held.member IS NULL THEN 0

@@ -20,6 +20,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET phase = 'held', operation = cur.a_operation, step = NULL, requester = NULL, revert = cur.a_revert, input = NULL, manual = true,
            holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms', claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL,
+           plan = jsonb_build_object('operation', cur.a_operation, 'into', cur.a_claim),
            begun = 0, failures = 0, deaths = 0, error = NULL, outcome = NULL, version = cur.version + 1, updated_at = {now}
       FROM cur
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id

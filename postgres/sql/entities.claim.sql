@@ -1,6 +1,6 @@
 -- Takes an entity that nobody has into a claim: the status that it is in says into
--- which. Taking adds one to the epoch, and begins an operation.
--- $4 lifecycle, $5 entity, $6 claims by status, a JSON object of [into, revert], $7 want, $8 operation, $9 step,
+-- which. Taking adds one to the epoch, and begins an operation. An expired lease that is in the way is told by the phase.
+-- $4 lifecycle, $5 entity, $6 claims by status, a JSON object of [into, revert, plan], $7 want, $8 operation, $9 step,
 -- $10 requester, $11 input, $12 holder, $13 lease in ms, $14 whether nobody resumes it, $15 effects begun with it,
 -- $16 correlation, $17 causation, $18 actor
 -- $19 revision, $20 marks
@@ -24,7 +24,7 @@ WITH m AS (
        FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
-       SET status = cur.a_choices::jsonb -> cur.status ->> 0, revert = cur.a_choices::jsonb -> cur.status ->> 1, version = cur.version + 1,
+       SET status = cur.a_choices::jsonb -> cur.status ->> 0, revert = cur.a_choices::jsonb -> cur.status ->> 1, plan = cur.a_choices::jsonb -> cur.status -> 2, version = cur.version + 1,
            phase = 'held', operation = cur.a_operation, step = cur.a_step, requester = cur.a_requester, input = cur.a_input::json,
            manual = cur.a_manual = 1, holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms',
            claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL, begun = cur.a_begun, failures = 0, deaths = 0, error = NULL, outcome = NULL, updated_at = {now}
@@ -42,8 +42,8 @@ WITH m AS (
            moved.epoch, moved.until, moved.claimed_at, moved.begun, moved.failures, moved.deaths, moved.error,
            moved.outcome, moved.manual FROM moved
     UNION ALL
-    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at, cur.phase,
-           cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
+    SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at,
+           CASE WHEN cur.until <= {now} THEN 'expired' ELSE cur.phase END, cur.operation, cur.step, cur.requester, cur.revert, cur.input, cur.holder, cur.epoch, cur.until,
            cur.claimed_at, cur.begun, cur.failures, cur.deaths, cur.error, cur.outcome, cur.manual FROM cur
      WHERE cur.member NOT IN (SELECT moved.member FROM moved)
 ), written AS (

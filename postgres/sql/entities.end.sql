@@ -56,7 +56,7 @@ WITH m AS (
            status = CASE WHEN cur.becomes = 'free' AND cur.status = cur.a_claim THEN coalesce(cur.a_target, cur.revert) ELSE cur.status END,
            outcome = CASE WHEN cur.becomes = 'free' THEN cur.a_outcome END,
            data = CASE WHEN cur.becomes = 'free' THEN coalesce(cur.a_data::jsonb, cur.data) ELSE cur.data END, version = cur.version + 1,
-           holder = NULL, until = NULL, due_at = {now} + cur.a_delay * interval '1 ms', error = cur.a_message,
+           holder = NULL, until = NULL, quiet = false, lost = 0, due_at = {now} + cur.a_delay * interval '1 ms', error = cur.a_message,
            failures = cur.failures + CASE WHEN cur.a_how = 'success' OR cur.a_outcome = 'cancelled' THEN 0 ELSE 1 END, updated_at = {now}
       FROM cur
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id

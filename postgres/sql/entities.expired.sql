@@ -1,7 +1,7 @@
 -- Holds that have run out, the oldest first.
 -- $1 shard, $2 workspace ('' for all), $3 lifecycles as a JSON list, $4 limit
 SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.operation, coalesce(e.step, ''), coalesce(e.requester, ''),
-       e.holder, e.claimed_at, e.side
+       e.holder, e.claimed_at, e.side, coalesce(e.plan::text, '')
   FROM {schema}.entity e
  WHERE e.shard + 0 = $1::smallint AND ($2::text = '' OR e.workspace = $2::text)
    AND $3::text::jsonb ? e.lifecycle AND e.holder IS NOT NULL AND e.until <= (SELECT {now})

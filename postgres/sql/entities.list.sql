@@ -1,6 +1,6 @@
 -- Entities of a lifecycle, in the order of their ids, behind one of them.
 -- $1 shard, $2 workspace, $3 lifecycle, $4 status ('' for any), $5 behind, $6 limit
-SELECT e.lifecycle, e.id, coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
+SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
        coalesce(e.updated_at, 'epoch'), coalesce(e.phase, 'free'), coalesce(e.operation, ''), coalesce(e.step, ''),
        coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input::text, ''), coalesce(e.holder, ''),
        coalesce(e.epoch, 0), coalesce(e.until, 'epoch'), coalesce(e.claimed_at, 'epoch'), coalesce(e.begun, 0),

@@ -18,7 +18,7 @@ WITH m AS (
        FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
-       SET phase = 'due', queue = cur.a_queue, stage = cur.a_stage, holder = NULL, until = NULL, due_at = {now}, version = cur.version + 1,
+       SET phase = 'due', queue = cur.a_queue, stage = cur.a_stage, holder = NULL, until = NULL, quiet = false, lost = 0, due_at = {now}, version = cur.version + 1,
            updated_at = {now}
       FROM cur
      WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id

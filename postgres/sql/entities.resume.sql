@@ -6,7 +6,8 @@
 -- is used, would join the whole table; so it is told conditions that always hold, which
 -- it takes for rare. A row that was changed a moment ago is not found that way, and
 -- stays for the next take.
--- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms], $4 holder, $5 limit
+-- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms], $4 holder, $5 limit,
+-- $6 whether the holder is elsewhere, and quiet until it is heard of
 WITH due AS MATERIALIZED (
     SELECT d.shard, d.workspace, d.place, d.lease
       FROM jsonb_array_elements($3::text::jsonb) AS q(item)
@@ -22,10 +23,10 @@ WITH due AS MATERIALIZED (
      LIMIT $5::bigint
 )
 UPDATE {schema}.entity e
-   SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, due_at = {now}, until = {now} + due.lease * interval '1 ms'
+   SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, quiet = $6::bigint = 1, due_at = {now}, until = {now} + due.lease * interval '1 ms'
   FROM due
  WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
-RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
+RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.plan::text, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),
           coalesce(e.updated_at, 'epoch'), coalesce(e.phase, 'free'), coalesce(e.operation, ''),
           coalesce(e.step, ''), coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input::text, ''),
           coalesce(e.holder, ''), coalesce(e.epoch, 0), coalesce(e.until, 'epoch'), coalesce(e.claimed_at, 'epoch'),

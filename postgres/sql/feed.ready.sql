@@ -6,7 +6,7 @@ SELECT d.workspace
           FROM {schema}.follow f
          WHERE f.shard = $1::smallint AND f.reaction = '$feed' AND $2::text IS NOT NULL
            AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark
-         ORDER BY (f.deaths > 0), f.rank -- as the index has it
+         ORDER BY f.crash_group DESC, f.rank -- as the index has it
          LIMIT $3::bigint) d
  GROUP BY d.workspace
  ORDER BY d.workspace

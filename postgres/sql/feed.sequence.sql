@@ -34,7 +34,7 @@ WITH seen AS MATERIALIZED (
              FROM {schema}.follow x
             WHERE x.shard = turn.shard AND x.workspace = turn.workspace COLLATE "default" AND x.reaction = '$feed' -- so not by the key, but in the order of the index
               AND x.holder IS NULL AND NOT x.blocked AND x.due > x.watermark
-            ORDER BY (x.deaths > 0), x.rank -- as the index has it
+            ORDER BY x.crash_group DESC, x.rank -- as the index has it
             LIMIT $3::bigint
               FOR UPDATE SKIP LOCKED) AS f
 ), begun AS MATERIALIZED (

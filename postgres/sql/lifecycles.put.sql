@@ -1,16 +1,16 @@
 -- Sets a lifecycle's config, if it is at the revision that is expected (0: there is
 -- none), and adds one to that.
--- $4 lifecycle, $5 expected, $6 statuses, $7 config, $8 wanted, $9 origin
+-- $4 lifecycle, $5 expected, $6 statuses, $7 config, $8 wanted, $9 origin, $10 claims
 WITH m AS (
-    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[])
-             WITH ORDINALITY AS m(shard, workspace, command, name, expected, statuses, config, wanted, origin, member)
+    SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, name, expected, statuses, config, wanted, origin, claims, member)
 ), put AS (
-    INSERT INTO {schema}.lifecycle AS l (shard, workspace, name, revision, statuses, config, wanted, origin, updated_at)
-    SELECT m.shard, m.workspace, m.name, m.expected + 1, m.statuses::json, m.config, m.wanted::json, m.origin, {now}
+    INSERT INTO {schema}.lifecycle AS l (shard, workspace, name, revision, statuses, config, wanted, origin, claims, updated_at)
+    SELECT m.shard, m.workspace, m.name, m.expected + 1, m.statuses::json, m.config, m.wanted::json, m.origin, m.claims::json, {now}
       FROM m
      WHERE m.expected = 0 OR EXISTS (SELECT 1 FROM {schema}.lifecycle o WHERE o.shard = m.shard AND o.workspace = m.workspace AND o.name = m.name)
     ON CONFLICT (shard, workspace, name) DO UPDATE
-       SET revision = excluded.revision, statuses = excluded.statuses, config = excluded.config, wanted = excluded.wanted,
+       SET revision = excluded.revision, statuses = excluded.statuses, config = excluded.config, wanted = excluded.wanted, claims = excluded.claims,
            updated_at = excluded.updated_at
      WHERE l.revision = excluded.revision - 1 AND l.origin = excluded.origin
     RETURNING l.shard, l.workspace, l.name, l.revision

@@ -1,9 +1,18 @@
--- How many entities of a lifecycle are in a status that a list has not, or would go
--- back to one from their claim.
--- $1 shard, $2 workspace, $3 lifecycle, $4 statuses, a JSON list
-SELECT CASE WHEN e.side OR $4::text::jsonb ? e.status THEN e.revert ELSE e.status END, count(*)
-  FROM {schema}.entity e
- WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.lifecycle = $3::text
-   AND ((NOT e.side AND NOT $4::text::jsonb ? e.status) OR (e.phase <> 'free' AND NOT $4::text::jsonb ? e.revert))
- GROUP BY 1
- ORDER BY 1
+-- How many entities of a lifecycle a config has no place for, by status, and whether operations on them are under way. Of
+-- those that are free: in a status that goes, or becomes a claim status, or is one no longer. Of those with an operation: in a status
+-- that goes, or on the way to one that goes or becomes a claim status, or without a plan, so that the way is not known.
+-- $1 shard, $2 workspace, $3 lifecycle, $4 statuses, $5 claim statuses, $6 statuses that become claim statuses or cease to be, JSON lists
+SELECT s.place, s.open, count(*)
+  FROM (SELECT e.phase <> 'free' AS open,
+               CASE WHEN NOT e.side AND (NOT $4::text::jsonb ? e.status OR (e.phase = 'free' AND $6::text::jsonb ? e.status)) THEN e.status
+                    WHEN e.phase = 'free' THEN NULL
+                    WHEN e.plan ->> 'operation' = e.operation
+                    THEN (SELECT p.status FROM unnest(ARRAY[e.revert, e.plan ->> 'success', e.plan ->> 'failed']) AS p(status)
+                           WHERE NOT $4::text::jsonb ? p.status OR $5::text::jsonb ? p.status
+                           LIMIT 1)
+                    ELSE e.status END AS place
+          FROM {schema}.entity e
+         WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.lifecycle = $3::text) AS s
+ WHERE s.place IS NOT NULL
+ GROUP BY 1, 2
+ ORDER BY 1, 2

@@ -1,8 +1,11 @@
--- Frees holds that have run out, and counts the deaths of their holders. Their
--- epochs end with them: a holder that comes back can end nothing more.
+-- Ends leases that have expired. Their
+-- epochs end with them: a holder that comes back can end nothing more. One that is quiet is a lost hand-out and no
+-- crash: it is counted as such, and the stream waits the longer. A crash counts against a stream only where the
+-- holder had nothing else in hand or, after a crash, no other such stream; else it makes a group of what the holder had
+-- in hand, or halves it; what was quiet was not in its hands. A stream whose reset is requested is reset.
 -- A list of unknown length meets a table of unknown size here, so nothing is joined:
 -- each row is looked up by its key, and changed by way of its conflict.
--- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
+-- $1 shard, $2 workspace ('' for all), $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch}
 WITH a AS MATERIALIZED (
     SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch
@@ -10,23 +13,40 @@ WITH a AS MATERIALIZED (
      WHERE $2::text IS NOT NULL
      ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
-    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.deaths, f.holder, f.epoch, f.until, a.epoch AS wanted
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.deaths, f.crash_group, f.generation, f.reset_requested, f.quiet, f.lost, f.holder, f.epoch, f.until, a.epoch AS wanted,
+           CASE WHEN f.quiet AND NOT f.reset_requested THEN least((1000::bigint << least(f.lost, 9)::integer) - 1000, 300000) ELSE 0 END * interval '1 ms' AS pause
       FROM a
      CROSS JOIN LATERAL (
-           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.deaths, x.holder, x.epoch, x.until
+           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.deaths, x.crash_group, x.generation, x.reset_requested, x.quiet, x.lost, x.holder, x.epoch, x.until
              FROM {schema}.follow x
             WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
             LIMIT 1
               FOR UPDATE SKIP LOCKED) AS f
+), held AS MATERIALIZED (
+    SELECT h.holder, count(*) AS n, count(*) FILTER (WHERE h.crash_group > 0) AS crashed
+      FROM {schema}.follow h
+     WHERE h.shard = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT cur.holder FROM cur)
+     GROUP BY h.holder
 )
 INSERT INTO {schema}.follow AS f
-    (shard, workspace, reaction, stream, watermark, due, due_at, rank, error, epoch, deaths, updated_at)
-SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, cur.watermark, cur.due, {now}, {now} - (cur.due_at - cur.rank),
-       'the holder ' || cur.holder || ' did not come back', cur.epoch + 1, cur.deaths + 1, {now}
-  FROM cur
+    (shard, workspace, reaction, stream, watermark, due, due_at, rank, error, epoch, deaths, crash_group, lost, generation, updated_at)
+SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, CASE WHEN cur.reset_requested THEN -1 ELSE cur.watermark END, cur.due,
+       {now} + cur.pause, {now} + cur.pause - (cur.due_at - cur.rank),
+       CASE WHEN cur.reset_requested THEN NULL WHEN cur.quiet THEN 'it was handed out to ' || cur.holder || ', who was not heard of'
+            ELSE 'the holder ' || cur.holder || ' did not come back' END, cur.epoch + 1,
+       CASE WHEN cur.reset_requested THEN 0 WHEN cur.quiet THEN cur.deaths
+            WHEN cur.crash_group = 1 OR cur.crash_group = 0 AND coalesce(held.n, 1) = 1 THEN cur.deaths + 1 ELSE cur.deaths END,
+       CASE WHEN cur.reset_requested THEN 0 WHEN cur.quiet THEN cur.crash_group
+            WHEN cur.crash_group = 0 THEN greatest(held.n - held.crashed, 1)
+            ELSE (greatest(least(cur.crash_group, held.crashed), 1) + 1) / 2 END,
+       CASE WHEN cur.quiet AND NOT cur.reset_requested THEN cur.lost + 1 ELSE 0 END,
+       cur.generation + CASE WHEN cur.reset_requested THEN 1 ELSE 0 END, {now}
+  FROM cur LEFT JOIN held ON held.holder = cur.holder
  WHERE cur.epoch = cur.wanted AND cur.until <= {now}
 ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
-   SET epoch = excluded.epoch, deaths = excluded.deaths, error = excluded.error, holder = NULL, until = NULL,
+   SET epoch = excluded.epoch, deaths = excluded.deaths, crash_group = excluded.crash_group, quiet = false, lost = excluded.lost, error = excluded.error, holder = NULL, until = NULL,
+       watermark = excluded.watermark, generation = excluded.generation, reset_requested = false,
+       failures = CASE WHEN f.reset_requested THEN 0 ELSE f.failures END, failing = CASE WHEN NOT f.reset_requested THEN f.failing END,
        due_at = excluded.due_at, rank = excluded.rank, updated_at = excluded.updated_at
  WHERE f.epoch = excluded.epoch - 1
 RETURNING f.reaction

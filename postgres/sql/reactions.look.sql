@@ -8,10 +8,16 @@ SELECT 1
                                      LIMIT 1) AS d)
     OR EXISTS (SELECT 1
                  FROM jsonb_array_elements_text($3::text::jsonb) AS q(name)
-                CROSS JOIN (VALUES (false), (true)) AS part(suspect)
                 CROSS JOIN LATERAL (SELECT f.rank FROM {schema}.follow f
                                      WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2) AND f.reaction = q.name
-                                       AND (f.deaths > 0) = part.suspect
+                                       AND f.crash_group = 0
                                        AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
                                      ORDER BY f.rank
+                                     LIMIT 1) AS d)
+    OR EXISTS (SELECT 1
+                 FROM jsonb_array_elements_text($3::text::jsonb) AS q(name)
+                CROSS JOIN LATERAL (SELECT f.rank FROM {schema}.follow f
+                                     WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2) AND f.reaction = q.name
+                                       AND f.crash_group > 0
+                                       AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
                                      LIMIT 1) AS d)

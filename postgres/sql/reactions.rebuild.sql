@@ -10,7 +10,7 @@ WITH cur AS MATERIALIZED (
 ), moved AS (
     UPDATE {schema}.follow f
        SET watermark = -1, generation = f.generation + 1, epoch = f.epoch + 1, holder = NULL, until = NULL,
-           failures = 0, deaths = 0, blocked = false, failing = NULL, error = NULL,
+           failures = 0, deaths = 0, crash_group = 0, reset_requested = false, quiet = false, lost = 0, blocked = false, failing = NULL, error = NULL,
            due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
       FROM cur
      WHERE f.shard = cur.shard AND f.workspace = cur.workspace AND f.reaction = cur.reaction AND f.stream = cur.stream

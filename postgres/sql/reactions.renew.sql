@@ -1,6 +1,6 @@
 -- Extends holds that have not run out, and answers those that it extended, and
 -- those that somebody else has locked at this moment and that are held still: one
--- row must not cost a node all its holds.
+-- row must not cost a node all its holds. One whose reset is requested is not extended, and says so.
 -- A list of unknown length meets a table of unknown size here, so nothing is joined:
 -- each row is looked up by its key, and changed by way of its conflict.
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
@@ -13,11 +13,11 @@ WITH a AS MATERIALIZED (
      WHERE $2::text IS NOT NULL
      ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
-    SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.holder, f.epoch, f.until, f.updated_at,
+    SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.holder, f.epoch, f.until, f.updated_at, f.reset_requested,
            a.epoch AS wanted, a.lease, a.longest
       FROM a
      CROSS JOIN LATERAL (
-           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.holder, x.epoch, x.until, x.updated_at
+           SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.holder, x.epoch, x.until, x.updated_at, x.reset_requested
              FROM {schema}.follow x
             WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
             LIMIT 1
@@ -26,21 +26,21 @@ WITH a AS MATERIALIZED (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, holder, epoch, until, updated_at)
     SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, cur.watermark, cur.due, cur.due_at, cur.rank, cur.holder, cur.epoch,
-           CASE WHEN cur.longest = 0 THEN {now} + cur.lease * interval '1 ms'
+           CASE WHEN cur.reset_requested THEN cur.until WHEN cur.longest = 0 THEN {now} + cur.lease * interval '1 ms'
                 ELSE least({now} + cur.lease * interval '1 ms', cur.updated_at + cur.longest * interval '1 ms') END, cur.updated_at
       FROM cur
      WHERE cur.epoch = cur.wanted AND cur.until > {now}
        AND (cur.longest = 0 OR {now} < cur.updated_at + cur.longest * interval '1 ms')
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
-       SET until = excluded.until
+       SET until = excluded.until, quiet = false, lost = 0
      WHERE f.epoch = excluded.epoch
-    RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.until
+    RETURNING f.workspace, f.reaction, f.stream, f.epoch, f.until, f.reset_requested
 )
-SELECT moved.workspace, moved.reaction, moved.stream, moved.epoch, moved.until FROM moved
+SELECT moved.workspace, moved.reaction, moved.stream, moved.epoch, moved.until, moved.reset_requested FROM moved
 UNION ALL
-SELECT a.workspace, a.reaction, a.stream, a.epoch, f.until
+SELECT a.workspace, a.reaction, a.stream, a.epoch, f.until, f.reset_requested
   FROM a
- CROSS JOIN LATERAL (SELECT x.epoch, x.until FROM {schema}.follow x
+ CROSS JOIN LATERAL (SELECT x.epoch, x.until, x.reset_requested FROM {schema}.follow x
                       WHERE x.shard = $1::smallint AND x.workspace = a.workspace AND x.reaction = a.reaction AND x.stream = a.stream
                       LIMIT 1) AS f
  WHERE f.epoch = a.epoch AND f.until > {now} AND a.nth NOT IN (SELECT cur.nth FROM cur)

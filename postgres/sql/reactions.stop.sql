@@ -1,6 +1,6 @@
 -- Ends a hold for good: $7 says how. 'blocked' leaves the stream blocked for the
 -- reaction, 'skipped' goes on behind the version that failed, 'died' blocks it
--- because nobody came back. Rows are locked first, and the time is looked at
+-- because nobody came back. A stream whose reset is requested is left alone: the end of the lease resets it. Rows are locked first, and the time is looked at
 -- afterwards.
 -- $4 reaction, $5 stream, $6 epoch, $7 how, $8 done, $9 the version that failed,
 -- $10 error, $11 failures
@@ -12,7 +12,7 @@ WITH m AS (
                                   revision, marks, member)
      WHERE {known}
 ), cur AS (
-    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.blocked, f.error,
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.crash_group, f.reset_requested, f.blocked, f.error,
            f.holder, f.epoch, f.until, f.version, m.member
       FROM m JOIN {schema}.follow f
         ON f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
@@ -24,15 +24,16 @@ WITH m AS (
            failures = m.failures, blocked = m.how <> 'skipped',
            deaths = CASE WHEN m.how = 'died' THEN cur.deaths + 1
                          WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.deaths END,
+           crash_group = CASE WHEN m.how = 'skipped' OR m.done > cur.watermark THEN 0 ELSE cur.crash_group END,
            failing = CASE WHEN m.how <> 'skipped' THEN m.failing END,
-           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL,
+           error = CASE WHEN m.how <> 'skipped' THEN m.error END, holder = NULL, until = NULL, quiet = false, lost = 0,
            epoch = cur.epoch + CASE WHEN m.how = 'died' THEN 1 ELSE 0 END, version = 1 + greatest(cur.version, (SELECT h.version FROM {schema}.history h
                    WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream
                    ORDER BY h.version DESC LIMIT 1)),
            due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
-       AND cur.epoch = m.epoch AND CASE WHEN m.how = 'died' THEN cur.until <= {now} ELSE cur.until > {now} END
+       AND NOT cur.reset_requested AND cur.epoch = m.epoch AND CASE WHEN m.how = 'died' THEN cur.until <= {now} ELSE cur.until > {now} END
        AND f.epoch = m.epoch
     RETURNING m.member, f.watermark, f.deaths, f.version, f.updated_at
 ), written AS (
@@ -50,7 +51,8 @@ SELECT m.member,
             ELSE 0 END,
        coalesce(cur.epoch = m.epoch AND cur.holder IS NULL
                 AND CASE WHEN m.how = 'skipped' THEN NOT cur.blocked AND cur.watermark >= m.failing
-                         ELSE cur.blocked AND cur.failing = m.failing END, false)
+                         ELSE cur.blocked AND cur.failing = m.failing END, false),
+       coalesce(cur.epoch = m.epoch AND cur.reset_requested, false)
   FROM m
   LEFT JOIN moved ON moved.member = m.member
   LEFT JOIN cur ON cur.member = m.member

@@ -1,24 +1,28 @@
 -- Takes streams on which a reaction has something to do, in the order of their
 -- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
 -- counts as delivered, unless reactions.deliver says less. What others
--- are taking is skipped. Streams on which somebody has died are taken apart from
--- the others: whoever they kill then has nothing else in hand that could be
--- blamed. Rows are found again by their place, as in entities.resume. Who knows another
+-- are taking is skipped. Streams on which a holder has crashed come first, the largest groups
+-- before the others; a holder gets so many of them that it has no more in hand than the
+-- group of any of them allows, those in its hands included. Rows are found again by their place, as in entities.resume. Who knows another
 -- definition of a reaction than the one registered takes nothing of it.
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
 -- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
--- $4 holder, $5 limit, $6 limit of streams on which somebody died
-WITH due AS MATERIALIZED (
+-- $4 holder, $5 limit, $6 limit of streams among them on which a holder has crashed,
+-- $7 whether the holder is elsewhere, and quiet until it is heard of
+WITH hand AS MATERIALIZED (
+    SELECT count(*) AS n, min(h.crash_group) AS smallest
+      FROM {schema}.follow h
+     WHERE h.shard = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder = $4::text AND h.holder IS NOT NULL AND h.crash_group > 0
+), crashed AS MATERIALIZED (
     SELECT c.shard, c.workspace, c.place, c.lease
-      FROM (SELECT d.shard, d.workspace, d.place, d.lease, part.room, row_number() OVER (PARTITION BY part.suspect ORDER BY d.rank) AS nth
+      FROM (SELECT d.shard, d.workspace, d.place, d.lease, d.crash_group, row_number() OVER (ORDER BY d.crash_group DESC, d.rank) AS nth
               FROM jsonb_array_elements($3::text::jsonb) AS q(item)
-             CROSS JOIN (VALUES (false, $5::bigint), (true, $6::bigint)) AS part(suspect, room)
              CROSS JOIN LATERAL (
-           SELECT f.shard, f.workspace, f.rank, f.ctid AS place, (q.item ->> 1)::bigint AS lease
+           SELECT f.shard, f.workspace, f.rank, f.crash_group, f.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.follow f
             WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
-              AND f.reaction = q.item ->> 0 AND (f.deaths > 0) = part.suspect
+              AND f.reaction = q.item ->> 0 AND f.crash_group > 0
               AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- conditions that no join can be made of: the rows are read in their order, and what they need is looked up by its key
@@ -32,16 +36,46 @@ WITH due AS MATERIALIZED (
                         AND (SELECT h.kind = q.item ->> 6
                                FROM {schema}.handler h
                               WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.name = q.item ->> 5) END
-            ORDER BY f.rank
-            LIMIT part.room
+            ORDER BY f.crash_group DESC, f.rank
+            LIMIT $6::bigint
               FOR UPDATE SKIP LOCKED) AS d
              WHERE jsonb_typeof(q.item) = 'array') AS c
-     WHERE c.nth <= c.room AND c.shard + 0 = $1 -- few, for the planner
+     WHERE c.nth <= $6 AND c.shard + 0 = $1 -- few, for the planner
+       AND c.nth + (SELECT hand.n FROM hand) <= least(c.crash_group, (SELECT hand.smallest FROM hand))
+), due AS MATERIALIZED (
+    SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed
+    UNION ALL
+    SELECT c.shard, c.workspace, c.place, c.lease
+      FROM (SELECT d.shard, d.workspace, d.place, d.lease, row_number() OVER (ORDER BY d.rank) AS nth
+              FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+             CROSS JOIN LATERAL (
+           SELECT f.shard, f.workspace, f.rank, f.ctid AS place, (q.item ->> 1)::bigint AS lease
+             FROM {schema}.follow f
+            WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
+              AND f.reaction = q.item ->> 0 AND f.crash_group = 0
+              AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
+              AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
+              -- as above
+              AND (SELECT jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
+                     FROM {schema}.reaction r
+                    WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed')
+              AND CASE WHEN q.item ->> 5 IS NULL THEN true
+                       ELSE (SELECT r.options ->> 'handler' = q.item ->> 5
+                               FROM {schema}.reaction r
+                              WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction)
+                        AND (SELECT h.kind = q.item ->> 6
+                               FROM {schema}.handler h
+                              WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.name = q.item ->> 5) END
+            ORDER BY f.rank
+            LIMIT $5::bigint
+              FOR UPDATE SKIP LOCKED) AS d
+             WHERE jsonb_typeof(q.item) = 'array') AS c
+     WHERE c.nth <= $5 - (SELECT count(*) FROM crashed) AND c.shard + 0 = $1
 )
 UPDATE {schema}.follow f
    SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms', updated_at = {now},
-       delivered = f.due, delivered_epoch = f.epoch + 1
+       delivered = f.due, delivered_epoch = f.epoch + 1, quiet = $7::bigint = 1
   FROM due
  WHERE f.ctid = due.place AND f.shard = due.shard AND f.workspace = due.workspace
    AND f.holder IS NULL
-RETURNING f.workspace, f.reaction, f.stream, f.watermark, f.due, f.epoch, f.until, f.failures, f.deaths, f.generation
+RETURNING f.workspace, f.reaction, f.stream, f.watermark, f.due, f.epoch, f.until, f.failures, f.deaths, f.crash_group, f.generation

@@ -1,7 +1,8 @@
 -- Notes that an effect is about to be tried, under a hold that has not run out, and
 -- with it the results of earlier ones. Answers how it stands: new, or what is known
 -- of it. One that was tried and is known not to have happened is new again, unless
--- there is a later one of its name: then it is passed over, as it was then. Whoever had to
+-- there is a later one of its name: then it is passed over, as it was then. The
+-- holder was heard of, except by a body: that is begun for who is handed it. Whoever had to
 -- wait while another began it does not see that, and asks again.
 -- $1 shard, $2 workspace, $3 command, $4 run, $5 step, $6 visit, $7 epoch, $8 name, $9 ordinal, $10 policy,
 -- $11 results, a JSON list of {n: name, o: ordinal, r: result}
@@ -36,15 +37,21 @@ WITH m AS (
                                                          AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
 ), fresh AS MATERIALIZED ( -- apart, or the planner might look at every step for it
-    SELECT held.member, held.shard, held.workspace, held.run, held.step, held.visit
+    SELECT held.member, held.shard, held.workspace, held.run, held.step, held.visit, held.name = '$body' AS body
       FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
                         AND put.name = held.name AND put.ordinal = held.ordinal
 ), counted AS (
     UPDATE {schema}.step s
-       SET begun = s.begun + 1
+       SET begun = s.begun + 1, quiet = s.quiet AND fresh.body, lost = CASE WHEN fresh.body THEN s.lost ELSE 0 END
       FROM fresh
      WHERE s.shard = fresh.shard AND s.workspace = fresh.workspace AND s.run = fresh.run AND s.name = fresh.step AND s.visit = fresh.visit
     RETURNING fresh.member
+), heard AS (
+    UPDATE {schema}.step s
+       SET quiet = false, lost = 0
+      FROM held
+     WHERE s.shard = held.shard AND s.workspace = held.workspace AND s.run = held.run AND s.name = held.step AND s.visit = held.visit
+       AND s.quiet AND held.name <> '$body' AND held.member NOT IN (SELECT fresh.member FROM fresh)
 )
 SELECT m.member,
        CASE WHEN held.member IS NULL THEN 0

@@ -40,7 +40,7 @@ WITH p AS MATERIALIZED (
     RETURNING r.version
 ), touched AS (
     UPDATE {schema}.step s
-       SET status = k.status, output = coalesce($12::text::json -> 'touch' -> 'output', s.output), error = k.error, next = k.next, attempts = k.attempts, failures = k.failures, deaths = k.deaths,
+       SET status = k.status, output = coalesce($12::text::json -> 'touch' -> 'output', s.output), error = k.error, next = k.next, attempts = k.attempts, failures = k.failures, deaths = k.deaths, quiet = k.quiet, lost = k.lost,
            safety = coalesce(k.safety, s.safety), unknown = coalesce(k.unknown, s.unknown), timeout = coalesce(k.timeout, s.timeout),
            holder = CASE k.hold WHEN 'take' THEN $10::text WHEN 'keep' THEN s.holder END,
            epoch = s.epoch + CASE k.hold WHEN 'take' THEN 1 ELSE 0 END,
@@ -52,7 +52,7 @@ WITH p AS MATERIALIZED (
            uncertain = k.uncertain, fired = CASE WHEN k.clear THEN NULL ELSE s.fired END,
            started_at = coalesce(s.started_at, CASE WHEN k.status IN ('RUNNING', 'WAITING') THEN ok.now END),
            finished_at = CASE WHEN k.over THEN ok.now END
-      FROM ok, p, json_to_record($12::text::json -> 'touch') AS k(status text, error text, next text, attempts bigint, failures bigint, deaths bigint, hold text,
+      FROM ok, p, json_to_record($12::text::json -> 'touch') AS k(status text, error text, next text, attempts bigint, failures bigint, deaths bigint, quiet boolean, lost bigint, hold text,
                                                                 "when" text, ms bigint, uncertain boolean, over boolean, clear boolean, safety text, unknown text, timeout bigint)
      WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.run = $4::text AND s.name = $7::text AND s.visit = $8::bigint AND p.touches
     RETURNING s.until

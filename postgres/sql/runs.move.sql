@@ -71,6 +71,7 @@ WITH m AS (
     UPDATE {schema}.step s
        SET status = x.v ->> 'status', output = coalesce(x.v -> 'output', s.output), error = x.v ->> 'error', next = x.v ->> 'next',
            attempts = (x.v ->> 'attempts')::bigint, failures = (x.v ->> 'failures')::bigint, deaths = (x.v ->> 'deaths')::bigint,
+           quiet = (x.v ->> 'quiet')::boolean, lost = (x.v ->> 'lost')::bigint,
            safety = coalesce(x.v ->> 'safety', s.safety), unknown = coalesce(x.v ->> 'unknown', s.unknown), timeout = coalesce((x.v ->> 'timeout')::bigint, s.timeout),
            holder = CASE x.v ->> 'hold' WHEN 'take' THEN ok.holder WHEN 'keep' THEN s.holder END,
            epoch = s.epoch + CASE x.v ->> 'hold' WHEN 'take' THEN 1 ELSE 0 END,

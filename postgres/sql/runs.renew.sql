@@ -1,4 +1,4 @@
--- Extends a hold that has not run out, at most until the step's timeout. The row is locked
+-- Extends a hold that has not run out, at most until the step's timeout: its holder was heard of. The row is locked
 -- first: a statement that waited for it must look at the time afterwards.
 -- $1 shard, $2 workspace, $3 run, $4 step, $5 visit, $6 epoch, $7 lease in ms
 WITH cur AS MATERIALIZED (
@@ -12,7 +12,7 @@ WITH cur AS MATERIALIZED (
        FOR UPDATE OF s
 )
 UPDATE {schema}.step s
-   SET until = least({now} + $7::bigint * interval '1 ms', cur.taken_at + cur.timeout * interval '1 ms')
+   SET until = least({now} + $7::bigint * interval '1 ms', cur.taken_at + cur.timeout * interval '1 ms'), quiet = false, lost = 0
   FROM cur
  WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.name AND s.visit = cur.visit
    AND cur.epoch = $6::bigint AND cur.until > {now} AND cur.taken_at + cur.timeout * interval '1 ms' > {now}

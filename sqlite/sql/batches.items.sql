@@ -2,7 +2,7 @@
 -- the batch.
 -- ?1 shard, ?2 workspace, ?3 batch, ?4 behind which, ?5 state ('' for all), ?6 limit
 -- do
-SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.epoch, coalesce(i.holder, ''), coalesce(i.until, 0),
+SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.lost, i.epoch, coalesce(i.holder, ''), coalesce(i.until, 0),
        CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END,
        CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' WHEN b.status = 'COMPLETED' AND i.state = 'succeeded' THEN 'accepted'
             ELSE coalesce(i.decision, '') END,

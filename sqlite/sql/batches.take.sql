@@ -1,10 +1,11 @@
 -- Takes items of a batch, as many as may run at once, and reserves what those cost that
 -- were never taken: in their order, as far as the wallet lasts. Nothing is taken of a
 -- batch that is to be cancelled.
--- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 holder, ?6 lease in ms, ?7 limit
+-- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 holder, ?6 lease in ms, ?7 limit,
+-- ?8 whether the holder is elsewhere, and quiet until it is heard of
 -- do
 UPDATE holdfast_item AS i
-   SET state = 'running', charged = i.cost, holder = ?5, epoch = i.epoch + 1, until = {now} + min(?6, (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4)), taken_at = {now}, taking = ?3,
+   SET state = 'running', charged = i.cost, holder = ?5, epoch = i.epoch + 1, quiet = ?8, until = {now} + min(?6, (SELECT b.timeout FROM holdfast_batch AS b WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?4)), taken_at = {now}, taking = ?3,
        due_at = NULL, updated_at = {now}
  WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key IN (
        WITH b AS MATERIALIZED (

@@ -14,6 +14,7 @@ SELECT ?1, ?3, 0, ?2, '$entity/' || ?4 || '/' || ?5, e.version + 1,
 UPDATE holdfast_entity AS e
    SET phase = 'held', operation = ?8, step = NULL, requester = NULL, revert = ?7, input = NULL, manual = 1,
        holder = ?9, epoch = e.epoch + 1, until = {now} + ?10, claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL,
+       plan = json_object('operation', ?8, 'into', ?6),
        begun = 0, failures = 0, deaths = 0, error = NULL, outcome = NULL, version = e.version + 1, updated_at = {now}
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5
 RETURNING coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),

@@ -39,7 +39,7 @@ UPDATE holdfast_effect AS x
 UPDATE holdfast_entity AS e
    SET phase = t.becomes, status = CASE WHEN t.becomes = 'free' AND e.status = ?18 THEN coalesce(?9, e.revert) ELSE e.status END,
        outcome = CASE WHEN t.becomes = 'free' THEN ?16 END, data = CASE WHEN t.becomes = 'free' THEN coalesce(?10, e.data) ELSE e.data END,
-       version = e.version + 1, holder = NULL, until = NULL, due_at = {now} + ?12, error = ?15,
+       version = e.version + 1, holder = NULL, until = NULL, quiet = 0, lost = 0, due_at = {now} + ?12, error = ?15,
        failures = e.failures + (?8 <> 'success' AND ?16 <> 'cancelled'), updated_at = {now}
   FROM (SELECT CASE h.name WHEN 'interrupted' THEN 'due' WHEN 'parked' THEN 'uncertain' ELSE 'free' END AS becomes
           FROM holdfast_history AS h WHERE h.shard = ?1 AND h.workspace = ?2 AND h.id = ?3) AS t

@@ -13,7 +13,7 @@ SELECT ?1, ?3, 0, ?2, '$entity/' || ?4 || '/' || ?5, e.version + 1, 'queued',
    AND e.operation = ?6 AND e.epoch = ?7 AND e.phase = 'held' AND e.until > {now} AND e.status = ?10
 -- then
 UPDATE holdfast_entity AS e
-   SET phase = 'due', queue = ?8, stage = ?9, holder = NULL, until = NULL, due_at = {now}, version = e.version + 1, updated_at = {now}
+   SET phase = 'due', queue = ?8, stage = ?9, holder = NULL, until = NULL, quiet = 0, lost = 0, due_at = {now}, version = e.version + 1, updated_at = {now}
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5
 RETURNING coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),
           coalesce(updated_at, 0), coalesce(phase, 'free'), coalesce(operation, ''), coalesce(step, ''),

@@ -1,6 +1,7 @@
 -- Takes operations that are due, each queue's the longest due first.
 -- Taking adds one to the epoch; due_at is then when it was taken.
--- ?1 shard, ?2 workspace ('' for all), ?3 queues as a JSON list of [queue, lease in ms], ?4 holder, ?5 limit
+-- ?1 shard, ?2 workspace ('' for all), ?3 queues as a JSON list of [queue, lease in ms], ?4 holder, ?5 limit,
+-- ?6 whether the holder is elsewhere, and quiet until it is heard of
 -- look
 SELECT 1
   FROM json_each(?3) AS q
@@ -24,11 +25,11 @@ WITH due AS MATERIALIZED (
      LIMIT +?5
 )
 UPDATE holdfast_entity AS e
-   SET phase = 'held', holder = ?4, epoch = e.epoch + 1, due_at = {now},
+   SET phase = 'held', holder = ?4, epoch = e.epoch + 1, quiet = ?6, due_at = {now},
        until = {now} + (SELECT q.value ->> 1 FROM json_each(?3) AS q WHERE q.value ->> 0 = coalesce(e.queue, 'l:' || e.lifecycle))
  WHERE e.shard = ?1 AND (e.workspace, e.lifecycle, e.id) IN (SELECT due.workspace, due.lifecycle, due.id FROM due)
    AND e.phase = 'due'
-RETURNING workspace, lifecycle, id, coalesce(stage, ''), coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),
+RETURNING workspace, lifecycle, id, coalesce(stage, ''), coalesce(plan, ''), coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),
           coalesce(updated_at, 0), coalesce(phase, 'free'), coalesce(operation, ''), coalesce(step, ''),
           coalesce(requester, ''), coalesce(revert, ''), coalesce(input, ''), coalesce(holder, ''),
           coalesce(epoch, 0), coalesce(until, 0), coalesce(claimed_at, 0), coalesce(begun, 0), coalesce(failures, 0),

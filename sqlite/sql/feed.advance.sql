@@ -19,7 +19,7 @@ UPDATE holdfast_follow AS f
           FROM holdfast_follow AS x
          WHERE x.shard = ?1 AND x.workspace = ?2 AND x.reaction = '$feed'
            AND x.holder IS NULL AND x.blocked = 0 AND x.due > x.watermark
-         ORDER BY x.deaths > 0, x.rank
+         ORDER BY x.crash_group, x.rank
          LIMIT +?3) AS d
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = '$feed' AND f.stream = d.stream
    AND f.watermark < d.mark

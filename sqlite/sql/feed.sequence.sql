@@ -27,7 +27,7 @@ SELECT ?1, ?2, q.last + row_number() OVER (ORDER BY t.moment, t.stream, t.versio
                           FROM holdfast_follow AS f
                          WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = '$feed'
                            AND f.holder IS NULL AND f.blocked = 0 AND f.due > f.watermark
-                         ORDER BY f.deaths > 0, f.rank -- as the index has it
+                         ORDER BY f.crash_group, f.rank -- as the index has it
                          LIMIT +?3) AS b) AS r
          CROSS JOIN holdfast_event AS e
             ON e.shard = ?1 AND e.workspace = ?2 AND e.stream = r.stream AND e.version > r.low AND e.version <= r.high) AS t

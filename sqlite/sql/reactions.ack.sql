@@ -2,33 +2,38 @@
 -- unless they are to be kept, frees the rows. With an error it counts a failure,
 -- the first one of its event where there was progress. An end that names a version
 -- which was not delivered under the hold changes nothing; a hold of an older program,
--- of which that is not known, is bounded by the head of its stream.
+-- of which that is not known, is bounded by the head of its stream. A reset that was requested is done when the
+-- lease ends, and until then nothing extends the lease.
 -- Answers those that are
 -- recorded, now or, where the answer to it was lost, before.
 -- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold,
 -- l: for how long from
 -- now, in ms, g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
--- that failed, o: whether it must be recorded now}
+-- that failed, o: whether it must be recorded now, q: whether a holder elsewhere was not heard of by it}
 -- do
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,
-           coalesce(j.value ->> 'd', 0) AS delay, coalesce(j.value ->> 'l', 0) AS lease, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must, {now} AS now
+           coalesce(j.value ->> 'd', 0) AS delay, coalesce(j.value ->> 'l', 0) AS lease, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must,
+           coalesce(j.value ->> 'q', 0) AS unheard, {now} AS now
       FROM json_each(?3) AS j
      WHERE ?2 IS NOT NULL
 )
 UPDATE holdfast_follow AS f
-   SET watermark = max(f.watermark, q.done),
-       holder = CASE WHEN q.keep THEN f.holder END, until = CASE WHEN q.keep THEN max(f.until, q.now + q.lease) END,
-       failures = CASE WHEN f.holder IS NULL THEN f.failures
+   SET watermark = CASE WHEN f.reset_requested AND NOT q.keep THEN -1 ELSE max(f.watermark, q.done) END,
+       generation = f.generation + (f.reset_requested AND NOT q.keep), reset_requested = f.reset_requested AND q.keep,
+       holder = CASE WHEN q.keep THEN f.holder END, until = CASE WHEN q.keep AND f.reset_requested THEN f.until WHEN q.keep THEN max(f.until, q.now + q.lease) END,
+       failures = CASE WHEN f.holder IS NULL THEN f.failures WHEN f.reset_requested AND NOT q.keep THEN 0
                        WHEN q.error IS NOT NULL THEN CASE WHEN q.done > f.watermark THEN 1 ELSE f.failures + 1 END
                        WHEN q.given AND q.done <= f.watermark THEN f.failures ELSE 0 END,
-       deaths = CASE WHEN f.holder IS NULL THEN f.deaths WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.deaths ELSE 0 END,
-       failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
-       error = CASE WHEN f.holder IS NULL THEN f.error WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
-       due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + q.delay END,
-       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + q.delay - (f.due_at - f.rank) END
+       deaths = CASE WHEN f.holder IS NULL THEN f.deaths WHEN f.reset_requested AND NOT q.keep THEN 0 WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.deaths ELSE 0 END,
+       crash_group = CASE WHEN f.holder IS NULL THEN f.crash_group WHEN f.reset_requested AND NOT q.keep THEN 0 WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.crash_group ELSE 0 END,
+       failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
+       error = CASE WHEN f.holder IS NULL THEN f.error WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
+       due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END END,
+       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END - (f.due_at - f.rank) END,
+       quiet = f.quiet AND q.unheard AND q.keep, lost = CASE WHEN f.holder IS NULL OR q.unheard AND q.keep THEN f.lost ELSE 0 END
   FROM q
  WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch

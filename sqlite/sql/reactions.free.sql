@@ -1,17 +1,34 @@
--- Frees holds that have run out, and counts the deaths of their holders. Their
--- epochs end with them: a holder that comes back can end nothing more.
--- ?1 shard, ?2 workspace, not looked at, ?3 a JSON list of {w: workspace,
+-- Ends leases that have expired. Their
+-- epochs end with them: a holder that comes back can end nothing more. One that is quiet is a lost hand-out and no
+-- crash: it is counted as such, and the stream waits the longer. A crash counts against a stream only where the
+-- holder had nothing else in hand or, after a crash, no other such stream; else it makes a group of what the holder had
+-- in hand, or halves it; what was quiet was not in its hands. A stream whose reset is requested is reset.
+-- ?1 shard, ?2 workspace ('' for all), ?3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch}
 -- do
 WITH q AS MATERIALIZED (
-    SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch, {now} AS now
+    SELECT f.workspace, f.reaction, f.stream, f.epoch, f.holder, f.reset_requested AS reset, {now} AS now,
+           CASE WHEN f.quiet AND NOT f.reset_requested THEN min((1000 << min(f.lost, 9)) - 1000, 300000) ELSE 0 END AS pause
       FROM json_each(?3) AS j
-     WHERE ?2 IS NOT NULL
+      JOIN holdfast_follow AS f ON f.shard = ?1 AND f.workspace = j.value ->> 'w' AND f.reaction = j.value ->> 'r' AND f.stream = j.value ->> 's'
+     WHERE f.epoch = j.value ->> 'e' AND f.until <= {now}
+), held AS MATERIALIZED (
+    SELECT h.holder, count(*) AS n, count(*) FILTER (WHERE h.crash_group > 0) AS crashed
+      FROM holdfast_follow AS h INDEXED BY holdfast_follow_held
+     WHERE h.shard = ?1 AND (?2 = '' OR h.workspace = ?2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT q.holder FROM q)
+     GROUP BY h.holder
 )
 UPDATE holdfast_follow AS f
-   SET epoch = f.epoch + 1, deaths = f.deaths + 1, error = 'the holder ' || f.holder || ' did not come back', holder = NULL, until = NULL,
-       due_at = q.now, rank = q.now - (f.due_at - f.rank), updated_at = q.now
-  FROM q
- WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
-   AND f.epoch = q.epoch AND f.until <= q.now
+   SET epoch = f.epoch + 1,
+       deaths = CASE WHEN q.reset THEN 0 WHEN NOT f.quiet AND (f.crash_group = 1 OR f.crash_group = 0 AND held.n = 1) THEN f.deaths + 1 ELSE f.deaths END,
+       crash_group = CASE WHEN q.reset THEN 0 WHEN f.quiet THEN f.crash_group
+                          WHEN f.crash_group = 0 THEN held.n - held.crashed ELSE (min(f.crash_group, held.crashed) + 1) / 2 END,
+       quiet = 0, lost = CASE WHEN f.quiet AND NOT q.reset THEN f.lost + 1 ELSE 0 END,
+       error = CASE WHEN q.reset THEN NULL WHEN f.quiet THEN 'it was handed out to ' || f.holder || ', who was not heard of'
+                    ELSE 'the holder ' || f.holder || ' did not come back' END, holder = NULL, until = NULL,
+       watermark = CASE WHEN q.reset THEN -1 ELSE f.watermark END, generation = f.generation + q.reset, reset_requested = 0,
+       failures = CASE WHEN q.reset THEN 0 ELSE f.failures END, failing = CASE WHEN NOT q.reset THEN f.failing END,
+       due_at = q.now + q.pause, rank = q.now + q.pause - (f.due_at - f.rank), updated_at = q.now
+  FROM q LEFT JOIN held ON held.holder = q.holder
+ WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream AND f.epoch = q.epoch
 RETURNING reaction

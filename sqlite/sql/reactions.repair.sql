@@ -1,30 +1,37 @@
 -- Repairs where a reaction stands on a stream: ?6 says how. 'unblock' lets it go
 -- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
 -- back to the beginning. Somebody who holds it is left alone, and so is a stream
--- with nothing to repair. The epoch ends: whoever had it can write
+-- with nothing to repair; a reset is requested then, and the end of the lease does it, which no skip takes away. The epoch ends: whoever had it can write
 -- nothing more.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 reaction, ?5 stream, ?6 how, ?7 revision,
 -- ?8 marks
 -- do
 UPDATE holdfast_follow AS f
-   SET watermark = CASE ?6 WHEN 'reset' THEN -1 WHEN 'skip' THEN max(f.watermark, f.failing) ELSE f.watermark END,
-       generation = f.generation + (?6 = 'reset'),
-       failures = 0, deaths = 0, blocked = 0, failing = NULL, error = NULL,
-       epoch = f.epoch + 1, holder = NULL, until = NULL,
+   SET watermark = CASE WHEN f.until > {now} THEN f.watermark WHEN ?6 = 'reset' THEN -1 WHEN ?6 = 'skip' THEN max(f.watermark, f.failing) ELSE f.watermark END,
+       generation = f.generation + (?6 = 'reset' AND coalesce(f.until <= {now}, 1)),
+       failures = CASE WHEN f.until > {now} THEN f.failures ELSE 0 END, deaths = CASE WHEN f.until > {now} THEN f.deaths ELSE 0 END,
+       crash_group = CASE WHEN f.until > {now} THEN f.crash_group ELSE 0 END, blocked = 0,
+       quiet = f.quiet AND coalesce(f.until > {now}, 0), lost = CASE WHEN f.until > {now} THEN f.lost ELSE 0 END,
+       failing = CASE WHEN f.until > {now} THEN f.failing END, error = CASE WHEN f.until > {now} THEN f.error END,
+       epoch = f.epoch + coalesce(f.until <= {now}, 1), reset_requested = coalesce(f.until > {now}, 0),
+       holder = CASE WHEN f.until > {now} THEN f.holder END, until = CASE WHEN f.until > {now} THEN f.until END,
        version = 1 + max(f.version, coalesce((SELECT max(h.version) FROM holdfast_history AS h
-                   WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)), due_at = {now}, rank = {now} - (f.due_at - f.rank), updated_at = {now}
+                   WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$reaction/' || ?4 || '/' || ?5), -1)),
+       due_at = CASE WHEN f.until > {now} THEN f.due_at ELSE {now} END, rank = CASE WHEN f.until > {now} THEN f.rank ELSE {now} - (f.due_at - f.rank) END,
+       updated_at = CASE WHEN f.until > {now} THEN f.updated_at ELSE {now} END
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
-   AND (f.holder IS NULL OR f.until <= {now})
-   AND CASE ?6 WHEN 'unblock' THEN f.blocked WHEN 'skip' THEN f.failing IS NOT NULL ELSE 1 END
-RETURNING watermark, '', due_at
+   AND CASE WHEN f.until > {now} THEN ?6 = 'reset' AND f.reset_requested = 0
+            WHEN ?6 = 'unblock' THEN f.blocked WHEN ?6 = 'skip' THEN f.failing IS NOT NULL AND f.reset_requested = 0 ELSE 1 END
+RETURNING watermark, coalesce(holder, ''), due_at, reset_requested
 -- then
 INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, at)
 SELECT ?1, ?3, 0, ?2, '$reaction/' || ?4 || '/' || ?5, f.version,
        CASE ?6 WHEN 'unblock' THEN 'unblocked' WHEN 'skip' THEN 'skipped' ELSE 'reset' END,
-       json_object('watermark', f.watermark, 'generation', f.generation), f.updated_at
+       CASE WHEN f.reset_requested THEN json_object('watermark', -1, 'generation', f.generation + 1, 'pending', json('true'))
+            ELSE json_object('watermark', f.watermark, 'generation', f.generation) END, {now}
   FROM holdfast_follow AS f
  WHERE f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5
 -- else
-SELECT coalesce(f.watermark, -1), coalesce(f.holder, ''), coalesce(f.due_at, 0)
+SELECT coalesce(f.watermark, -1), coalesce(f.holder, ''), coalesce(f.due_at, 0), coalesce(?6 = 'reset' AND f.until > {now} AND f.reset_requested, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_follow AS f
     ON f.shard = ?1 AND f.workspace = ?2 AND f.reaction = ?4 AND f.stream = ?5

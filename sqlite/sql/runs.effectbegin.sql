@@ -2,11 +2,12 @@
 -- with it the results of earlier ones. Answers how it stands: new, or what is known
 -- of it. One that was tried and is known not to have happened is new again, unless
 -- there is a later one of its name: then it is passed over, as it was then.
+-- Its holder was heard of, except by a body: that is begun for who is handed it.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 run, ?5 step, ?6 visit, ?7 epoch, ?8 name, ?9 ordinal, ?10 policy,
 -- ?11 results, a JSON list of {n: name, o: ordinal, r: result}
 -- do
 UPDATE holdfast_step AS s
-   SET begun = s.begun + NOT EXISTS (SELECT 1 FROM holdfast_effect AS x
+   SET quiet = s.quiet AND ?8 = '$body', lost = CASE WHEN ?8 = '$body' THEN s.lost ELSE 0 END, begun = s.begun + NOT EXISTS (SELECT 1 FROM holdfast_effect AS x
                                       WHERE x.shard = ?1 AND x.workspace = ?2 AND x.operation = ?4 || '/' || ?5 || '/' || ?6 AND x.name = ?8 AND x.ordinal = ?9
                                         AND (x.state <> 'notDone' OR EXISTS (
                                             SELECT 1 FROM holdfast_effect AS y

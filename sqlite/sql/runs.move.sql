@@ -39,7 +39,7 @@ UPDATE holdfast_effect AS x
 -- also
 UPDATE holdfast_step AS s
    SET status = x.v ->> 'status', output = coalesce(x.v -> 'output', s.output), error = x.v ->> 'error', next = x.v ->> 'next',
-       attempts = x.v ->> 'attempts', failures = x.v ->> 'failures', deaths = x.v ->> 'deaths',
+       attempts = x.v ->> 'attempts', failures = x.v ->> 'failures', deaths = x.v ->> 'deaths', quiet = x.v ->> 'quiet', lost = x.v ->> 'lost',
        safety = coalesce(x.v ->> 'safety', s.safety), unknown = coalesce(x.v ->> 'unknown', s.unknown), timeout = coalesce(x.v ->> 'timeout', s.timeout),
        holder = CASE x.v ->> 'hold' WHEN 'take' THEN ?10 WHEN 'keep' THEN s.holder END,
        epoch = s.epoch + (x.v ->> 'hold' = 'take'),

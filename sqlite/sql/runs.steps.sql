@@ -2,7 +2,7 @@
 -- ?1 shard, ?2 workspace, ?3 run, ?4 behind, ?5 limit
 -- do
 SELECT s.name, s.visit, s.n, s.type, s.handler, s.status, s.input, coalesce(s.output, ''), coalesce(s.error, ''), coalesce(s.next, ''), s.attempts, s.failures,
-       coalesce(s.holder, ''), s.epoch, coalesce(s.until, 0), s.deaths, s.timeout, coalesce(s.due_at, 0), coalesce(s.deadline, 0), coalesce(s.deadline <= {now}, 0),
+       coalesce(s.holder, ''), s.epoch, coalesce(s.until, 0), s.deaths, s.quiet, s.lost, s.timeout, coalesce(s.due_at, 0), coalesce(s.deadline, 0), coalesce(s.deadline <= {now}, 0),
        s.begun, s.uncertain, s.safety, s.unknown, coalesce(s.signal, ''), coalesce(s.fired, ''), coalesce(s.started_at, 0), coalesce(s.finished_at, 0)
   FROM holdfast_step AS s
  WHERE s.shard = ?1 AND s.workspace = ?2 AND s.run = ?3 AND s.n > ?4

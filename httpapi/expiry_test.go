@@ -1,0 +1,152 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// TestAClaimEndsExpiredLeasesFirst verifies that what a dead worker held is given to the next who asks, of each
+// kind, although no janitor runs; that the crash is counted; and that nobody gets it before the lease has expired.
+func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("PUT", "reactions/hand", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/served", wire.PutReaction{Events: []string{"n"}, Handler: "Do"}, nil), 201, "")
+		d.append("s", 1)
+		d.want(d.ask("PUT", "handlers/Item", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Item", Parallel: 1, Items: newItems(0, "x")}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("one", "Do"), nil), 201, "")
+		d.start("one@1", `{}`)
+		none := wire.Millis(0)
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		claim := func() (kinds []string) {
+			t.Helper()
+			var got wire.Tasks
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do", "Item"}, WaitMs: &none}, &got), 200, "")
+			for _, x := range got.Tasks {
+				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
+				if x.Kind == "action" {                                                                 // without an effect the entity goes back, and there is no task any more
+					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e"}, nil), 200, "")
+					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e", Result: []byte(`1`)}, nil), 200, "")
+				}
+				kinds = append(kinds, fmt.Sprint(x.Kind, " ", x.Attempt))
+			}
+			slices.Sort(kinds)
+			return kinds
+		}
+		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: d.lease("hand", 1)[0].Epoch, LeaseMs: 60_000}, nil), 200, "")
+		wantTold(t, "the first claim", claim(), "action 1", "batchItem 1", "reaction 1", "runStep 1")
+		wantTold(t, "before the leases have expired", claim())
+		if more := d.lease("hand", 1); len(more) != 0 {
+			t.Errorf("before the lease has expired: %+v", more)
+		}
+		holdfasttest.Advance(t, d.engine, 2*time.Minute)
+		if l := d.lease("hand", 1); len(l) != 1 || l[0].Attempt != 2 {
+			t.Errorf("after the lease has expired: %+v", l)
+		}
+		again := claim()
+		holdfasttest.Advance(t, d.engine, 2*time.Second) // a step and an item pause after a crash
+		again = append(again, claim()...)
+		slices.Sort(again)
+		wantTold(t, "after the leases have expired", again, "action 2", "batchItem 2", "reaction 2", "runStep 2")
+	}, httpapi.Handlers(elsewhere))
+}
+
+// TestTheJanitorOfALifecycleThatWasPut verifies that the period of the janitor counts in a lifecycle that was put
+// through the API: a sweep leaves an expired lease alone until the period is over, and who claims does not wait for it.
+func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		put := func(every string) {
+			t.Helper()
+			config := strings.Replace(jobConfig, `"janitor": {`, `"janitor": {"every": "`+every+`", `, 1)
+			if resp := d.ask("PUT", "lifecycles/job", config, nil); resp.StatusCode >= 300 {
+				t.Fatal(textOf(resp))
+			}
+		}
+		put("1h")
+		for _, id := range []string{"a", "b", "c"} {
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: id}, nil), 201, "")
+		}
+		lapse := func(id string) {
+			t.Helper()
+			d.want(d.ask("POST", "lifecycles/job/entities/"+id+"/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
+			holdfasttest.Advance(t, d.engine, time.Hour)
+		}
+		is := func(id, status string) {
+			t.Helper()
+			d.engine.Round(t.Context())
+			var e wire.Entity
+			d.want(d.ask("GET", "lifecycles/job/entities/"+id, nil, &e), 200, "")
+			if e.Status != status {
+				t.Errorf("%s is %s, want %s", id, e.Status, status)
+			}
+		}
+		lapse("a")
+		is("a", "new") // the first sweep
+		lapse("b")
+		is("b", "doing")
+		d.want(d.ask("POST", "lifecycles/job/entities/b/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
+		put("1ms")
+		lapse("c")
+		is("c", "new")
+	}, httpapi.Handlers(elsewhere))
+}
+
+// TestAResetOfABusyStream verifies that a reset of a stream that workers have in hand all the time is accepted at the
+// first request, by hand and as a task: it is pending, renew tells the holder and does not extend the lease, and the
+// holder's own end of the lease resets the stream.
+func TestAResetOfABusyStream(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/hand", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/task", wire.PutReaction{Events: []string{"n"}, Handler: "Do"}, nil), 201, "")
+		d.append("s", 2)
+		none := wire.Millis(0)
+		next := func() wire.Task {
+			t.Helper()
+			var got wire.Tasks
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do"}, WaitMs: &none}, &got), 200, "")
+			if len(got.Tasks) != 1 {
+				t.Fatalf("took %+v", got.Tasks)
+			}
+			return got.Tasks[0]
+		}
+		l, x := d.lease("hand", 1)[0], next()
+		for _, reaction := range []string{"hand", "task"} {
+			for range 2 {
+				var done wire.Repaired
+				d.want(d.ask("POST", "reactions/"+reaction+"/reset", wire.Repair{Streams: []string{"s"}}, &done), 200, "")
+				if !slices.Equal(done.Pending, []string{"s"}) || len(done.Streams)+len(done.Held) != 0 {
+					t.Fatalf("reset of %s: %+v", reaction, done)
+				}
+			}
+			if p := d.position(reaction, "s"); !p.ResetRequested || p.LeasedBy == "" {
+				t.Errorf("%s stands at %+v", reaction, p)
+			}
+		}
+		var r wire.Renewed
+		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, LeaseMs: 3_600_000}, &r), 200, "")
+		if !r.CancelRequested || !r.Until.Equal(l.Until.Time) {
+			t.Errorf("renewed by hand: %+v, want until %v", r, l.Until)
+		}
+		d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch, LeaseMs: 3_600_000}, &r), 200, "")
+		if !r.CancelRequested || !r.Until.Equal(x.Until.Time) {
+			t.Errorf("renewed as a task: %+v, want until %v", r, x.Until)
+		}
+		wantTold(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 1}), "s acked")
+		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
+		d.wantShown("hand", "s", 0, 1)
+		if again := next(); again.Context.Event.Version != 0 || again.IdempotencyKey == x.IdempotencyKey {
+			t.Errorf("after the reset comes %+v", again)
+		}
+	}, httpapi.Handlers(elsewhere))
+}

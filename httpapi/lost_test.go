@@ -1,0 +1,407 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// fourKinds makes one task of each kind: an action, a step of a run, an item of a batch, an event of a reaction.
+func (d *door) fourKinds() (run string) {
+	d.t.Helper()
+	d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+	d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+	for _, name := range []string{"Pack", "Mail"} {
+		d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker"}, nil), 201, "")
+	}
+	d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+	d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+	d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+	d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+	d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"*"}, Streams: "^orders$", Handler: "Mail"}, nil), 201, "")
+	d.append("orders", 1)
+	return d.start("pay@1", `{}`).ID
+}
+
+// claimFour claims what is due of the four kinds, by kind, and wants so many.
+func (d *door) claimFour(want int) map[string]wire.Task {
+	d.t.Helper()
+	none := wire.Millis(0)
+	all := make(map[string]wire.Task)
+	for range 5 { // an event is gathered first
+		var got wire.Tasks
+		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do", "Pay", "Pack", "Mail"}, Limit: 10, WaitMs: &none}, &got), 200, "")
+		for _, task := range got.Tasks {
+			all[task.Kind] = task
+		}
+	}
+	if len(all) != want {
+		d.t.Fatalf("claimed %d, want %d: %+v", len(all), want, all)
+	}
+	return all
+}
+
+// lapse has all leases run out, ends them, and has the longest pause pass.
+func (d *door) lapse() {
+	d.t.Helper()
+	holdfasttest.Advance(d.t, d.engine, time.Minute)
+	d.engine.Round(d.t.Context())
+	holdfasttest.Advance(d.t, d.engine, 5*time.Minute)
+}
+
+// lostHandOuts are the counts in the list of what was lost, by kind.
+func (d *door) lostHandOuts() map[string]int64 {
+	d.t.Helper()
+	all, cursor := make(map[string]int64), ""
+	for {
+		var l wire.List[wire.Operation]
+		d.want(d.ask("GET", "operations?state=lost&limit=1"+cursor, nil, &l), 200, "")
+		for _, x := range l.Items {
+			all[x.Kind] = x.LostHandOuts
+		}
+		if l.Next == nil {
+			return all
+		}
+		cursor = "&cursor=" + *l.Next
+	}
+}
+
+// Verifies of each kind of task that hand-outs of which nobody was heard are no deaths: they are counted apart, listed,
+// handed out again after a pause that grows, and fail nothing, however many they are; and that the task is then done.
+func TestALostHandOutIsNoDeath(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		run := d.fourKinds()
+		kinds := []string{"action", "batchItem", "reaction", "runStep"}
+		first := d.claimFour(4)
+		holdfasttest.Advance(t, d.engine, time.Minute)
+		d.engine.Round(t.Context())
+		d.claimFour(4) // the first pause is none
+		const times = hold.MaxDeaths + 2
+		for range times - 1 {
+			d.lapse()
+			d.claimFour(4)
+		}
+		lost := d.lostHandOuts()
+		for _, kind := range kinds {
+			if lost[kind] != times {
+				t.Errorf("lost hand-outs of %s: %d, want %d", kind, lost[kind], times)
+			}
+		}
+		s := d.steps(run)[0]
+		var items wire.List[wire.BatchItem]
+		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
+		p := d.position("mail", "orders")
+		if s.Deaths != 0 || s.LostHandOuts != times || items.Items[0].LostHandOuts != times || p.Deaths != 0 || p.LostHandOuts != times || p.Blocked {
+			t.Errorf("the step is %+v, the item %+v, the stream %+v", s, items.Items[0], p)
+		}
+		holdfasttest.Advance(t, d.engine, time.Minute)
+		d.engine.Round(t.Context())
+		d.claimFour(0) // the eighth is more than two minutes
+		holdfasttest.Advance(t, d.engine, 3*time.Minute)
+		last := d.claimFour(4)
+		for _, kind := range kinds {
+			if last[kind].ID != first[kind].ID || last[kind].Epoch <= first[kind].Epoch {
+				t.Errorf("handed out %+v, and at last %+v", first[kind], last[kind])
+			}
+			d.want(d.ask("POST", "tasks/"+first[kind].ID+"/complete", wire.CompleteTask{Epoch: first[kind].Epoch}, nil), 409, fault.LeaseLost)
+			d.want(d.ask("POST", "tasks/"+last[kind].ID+"/complete", wire.CompleteTask{Epoch: last[kind].Epoch}, nil), 200, "")
+		}
+		if lost := d.lostHandOuts(); len(lost) != 0 {
+			t.Errorf("lost are still %v", lost)
+		}
+		var r wire.Run
+		d.want(d.ask("GET", "workflow-runs/"+run, nil, &r), 200, "")
+		if r.Status != "COMPLETED" {
+			t.Errorf("the run is %+v", r)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a worker which was heard of, by a renewal or by an effect that it begins, and then died counts as a death,
+// so that what kills workers is found; and that being heard of ends the row of lost hand-outs.
+func TestAWorkerThatWasHeardOfDies(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		run := d.fourKinds()
+		d.claimFour(4)
+		d.lapse()
+		for n := range hold.MaxDeaths {
+			want := 4
+			if n > 0 { // the action went back, its worker having begun nothing
+				want = 3
+			}
+			for _, task := range d.claimFour(want) {
+				d.want(d.ask("POST", "tasks/"+task.ID+"/renew", wire.Renew{Epoch: task.Epoch}, nil), 200, "")
+			}
+			if lost := d.lostHandOuts(); len(lost) != 0 {
+				t.Fatalf("lost are %v", lost)
+			}
+			d.lapse()
+		}
+		var r wire.Run
+		d.want(d.ask("GET", "workflow-runs/"+run, nil, &r), 200, "")
+		var items wire.List[wire.BatchItem]
+		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
+		p := d.position("mail", "orders")
+		if r.Status != "FAILED" || items.Items[0].State != "failed" || !p.Blocked {
+			t.Errorf("the run is %+v, the item %+v, the stream %+v", r, items.Items[0], p)
+		}
+		again := d.start("pay@1", `{}`).ID
+		task := d.one("Pay")
+		d.want(d.ask("POST", "tasks/"+task.ID+"/effects", wire.EffectCall{Epoch: task.Epoch, Name: "card"}, nil), 200, "")
+		d.lapse()
+		if s := d.steps(again)[0]; s.Deaths != 1 || s.LostHandOuts != 0 {
+			t.Errorf("one that began an effect: %+v", s)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a claim by hand of a reaction's streams that nobody was heard of again blocks nothing.
+func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders$"}, nil), 201, "")
+		d.append("orders", 1)
+		for range hold.MaxDeaths + 1 {
+			if got := d.lease("r", 1); len(got) != 1 {
+				t.Fatalf("claimed %+v", got)
+			}
+			d.lapse()
+		}
+		p := d.position("r", "orders")
+		if p.Blocked || p.Deaths != 0 || p.LostHandOuts != hold.MaxDeaths+1 {
+			t.Errorf("it stands at %+v", p)
+		}
+		got := d.lease("r", 1)
+		if told := d.ack("r", "orders", got[0].Epoch, 0); told != "acked" {
+			t.Errorf("acked: %q", told)
+		}
+		if p := d.position("r", "orders"); p.LostHandOuts != 0 || p.Watermark != 0 {
+			t.Errorf("it stands at %+v", p)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that an operation that is withdrawn leaves no lost hand-outs to the next of its entity.
+func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.fourKinds()
+		task := d.claimFour(4)["action"]
+		d.lapse()
+		if n := d.lostHandOuts()["action"]; n != 1 {
+			t.Fatalf("%d hand-outs were lost, want 1", n)
+		}
+		d.want(d.ask("POST", "operations/"+task.IdempotencyKey+"/withdraw", wire.Withdraw{}, nil), 200, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
+		if n := d.lostHandOuts()["action"]; n != 0 {
+			t.Errorf("the next operation has %d lost hand-outs", n)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// keyed claims under a key, without waiting.
+func (d *door) keyed(key string) (all []wire.Task, again bool) {
+	d.t.Helper()
+	none := wire.Millis(0)
+	var got wire.Tasks
+	resp := d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do", "Pay", "Pack", "Mail"}, Limit: 10, WaitMs: &none}, &got, keyHeader, key)
+	d.want(resp, 200, "")
+	return got.Tasks, resp.Header.Get("Idempotency-Replayed") == "true"
+}
+
+func names(all []wire.Task) (ids []string) {
+	for _, task := range all {
+		ids = append(ids, fmt.Sprintf("%s %s %d", task.Kind, task.ID, task.Epoch))
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Verifies of each kind of task that a claim that is repeated under its key is given the same tasks under the same epochs, as
+// long as their leases last, and others afterwards; that a claim of nothing binds its key to nothing; and that another claim
+// under the key is refused.
+func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		if all, again := d.keyed("first"); len(all) != 0 || again {
+			t.Fatalf("claimed %v", names(all))
+		}
+		d.fourKinds()
+		kinds := make(map[string][]wire.Task)
+		for i, key := range []string{"first", "second", "third", "fourth"} {
+			all, again := d.keyed(key)
+			if len(all) != 1 || again || kinds[all[0].Kind] != nil {
+				t.Fatalf("claim %d: %v, replayed %v, after %v", i, names(all), again, kinds)
+			}
+			kinds[all[0].Kind] = all
+			for range 2 {
+				if same, again := d.keyed(key); !again || !slices.Equal(names(same), names(all)) {
+					t.Errorf("claimed %v, and then %v, replayed %v", names(all), names(same), again)
+				}
+			}
+		}
+		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w2", Handlers: []string{"Do"}}, nil, keyHeader, "first"), 422, fault.KeyMismatch)
+		if all, _ := d.keyed("fifth"); len(all) != 0 {
+			t.Errorf("there is more: %v", names(all))
+		}
+		holdfasttest.Advance(t, d.engine, time.Minute) // no janitor runs: the claims end the leases
+		again := make(map[string]bool)
+		for _, key := range []string{"first", "second", "third", "fourth"} {
+			all, replayed := d.keyed(key)
+			if len(all) != 1 || replayed || all[0].Epoch <= kinds[all[0].Kind][0].Epoch || again[all[0].Kind] {
+				t.Fatalf("past the leases: %v, replayed %v", names(all), replayed)
+			}
+			again[all[0].Kind] = true
+			d.want(d.ask("POST", "tasks/"+all[0].ID+"/complete", wire.CompleteTask{Epoch: all[0].Epoch}, nil), 200, "")
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that of many claims at once under one key all are given the same tasks, and that nothing else is handed out.
+func TestTwinClaimsGetTheSameTasks(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		for range 12 {
+			d.start("pay@1", `{}`)
+		}
+		none := wire.Millis(0)
+		got := make([]wire.Tasks, 8)
+		holdfasttest.Race(t, len(got), func(i int) error {
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Pay"}, Limit: 5, WaitMs: &none}, &got[i], keyHeader, "k"), 200, "")
+			return nil
+		})
+		for i := range got {
+			if len(got[i].Tasks) != 5 || !slices.Equal(names(got[i].Tasks), names(got[0].Tasks)) {
+				t.Errorf("claimed %v, and %v", names(got[0].Tasks), names(got[i].Tasks))
+			}
+		}
+		if rest := d.claimItems("Pay", 100); len(rest) != 7 {
+			t.Errorf("%d are left of 7", len(rest))
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a claim of streams by hand is repeated under its key.
+func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders"}, nil), 201, "")
+		d.append("orders1", 2)
+		d.append("orders2", 1)
+		var got [2]wire.Leases
+		for i := range got {
+			d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", Limit: 1, LeaseMs: 60000, WaitMs: 20_000}, &got[i], keyHeader, "k"), 200, "")
+		}
+		if len(got[0].Leases) != 1 || len(got[1].Leases) != 1 || got[0].Leases[0].Stream != got[1].Leases[0].Stream || got[0].Leases[0].Epoch != got[1].Leases[0].Epoch {
+			t.Errorf("claimed %+v, and then %+v", got[0], got[1])
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a worker learns by its renewal that the batch of its item is cancelled, also once the item was taken from
+// it, and can tell that from a lease that has run out.
+func TestARenewalTellsOfACancel(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Pack", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x", "y"), Parallel: 2}, nil), 201, "")
+		held := d.claimItems("Pack", 2)
+		if len(held) != 2 {
+			t.Fatalf("claimed %+v", held)
+		}
+		d.want(d.ask("POST", "tasks/"+held[1].ID+"/fail", wire.FailTask{Epoch: held[1].Epoch, Message: "no"}, nil), 200, "")
+		d.want(d.ask("POST", "batches/b/cancel", nil, nil), 202, "")
+		told := func() {
+			t.Helper()
+			var r wire.Renewed
+			d.want(d.ask("POST", "tasks/"+held[0].ID+"/renew", wire.Renew{Epoch: held[0].Epoch}, &r), 200, "")
+			if !r.CancelRequested {
+				t.Errorf("renewed %+v", r)
+			}
+			d.want(d.ask("POST", "tasks/"+held[1].ID+"/renew", wire.Renew{Epoch: held[1].Epoch}, nil), 409, fault.LeaseLost)
+		}
+		told()
+		at, err := d.engine.Place(t.Context(), store.Read)
+		if err == nil {
+			_, err = batches.Look(t.Context(), d.engine, at) // the batch is torn down
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		told()
+		told()
+		d.want(d.ask("POST", "tasks/"+held[0].ID+"/complete", wire.CompleteTask{Epoch: held[0].Epoch}, nil), 409, fault.LeaseLost)
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies, at every point and for every fault, that a claim under a key that is sent until it is answered hands out what it
+// answers, once, and nothing else.
+func TestCrashOfAKeyedClaim(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: claimUnderAKey, Check: claimUnderAKey}) // and so it is for who asks once more
+}
+
+// claimUnderAKey starts three runs, claims the steps of two under a key, and looks at what is held then.
+func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
+	a := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
+	defer a.Stop()
+	send := func(method, path, body, key string, into any) error {
+		r := httptest.NewRequest(method, "/api/v1/"+path, strings.NewReader(body)).WithContext(ctx)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Holdfast-Workspace", store.WorkspaceOf(ctx))
+		if key != "" {
+			r.Header.Set(keyHeader, key)
+		}
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, r)
+		if w.Code > http.StatusCreated {
+			return fmt.Errorf("%s %s answered %d %s", method, path, w.Code, w.Body)
+		}
+		return json.Unmarshal(w.Body.Bytes(), into)
+	}
+	var told map[string]any
+	err := errors.Join(send("PUT", "handlers/Pay", `{"kind":"worker","safety":"idempotent"}`, "", &told),
+		send("POST", "workflow-definitions", `{"name":"pay","version":"1","steps":[{"name":"do","type":"task","handler":"Pay"}]}`, "", &told))
+	held := make(map[string]bool)
+	var runs []string
+	for i := range 3 {
+		var s wire.StartedRun
+		err = errors.Join(err, send("POST", "workflow-runs", fmt.Sprintf(`{"definitionId":"pay@1","input":{},"idempotencyKey":"run-%d"}`, i), "", &s))
+		runs = append(runs, s.Run.ID)
+	}
+	if err != nil {
+		return err
+	}
+	var got wire.Tasks
+	if err := send("POST", "tasks/claim", `{"worker":"w","handlers":["Pay"],"limit":2,"waitMs":0,"leaseMs":3600000}`, "claim", &got); err != nil {
+		return err
+	}
+	for _, task := range got.Tasks {
+		if held[task.Context.Run] = true; task.Epoch != 1 {
+			return fmt.Errorf("handed out again: %+v", task)
+		}
+	}
+	for _, id := range runs {
+		var steps wire.List[wire.RunStep]
+		if err := send("GET", "workflow-runs/"+id+"/steps", "", "", &steps); err != nil {
+			return err
+		}
+		if s := steps.Items[0]; len(got.Tasks) != 2 || (s.Holder != nil) != held[id] || s.Epoch > 1 {
+			return fmt.Errorf("answered %v, and the step is %+v", names(got.Tasks), s)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Verifies that an operator withdraws an operation whose worker does not come, and that its
+// handler can then be taken out of the config, and deleted.
+func TestAnOperationIsWithdrawn(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		var fired wire.Fired
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, &fired), 202, "")
+		d.want(d.ask("DELETE", "handlers/Do", nil, nil), 409, fault.Conflict)
+		var done wire.Resolved
+		d.want(d.ask("POST", "operations/"+fired.Operation+"/withdraw", wire.Withdraw{Reason: "no such worker"}, &done), 200, "")
+		if done.Operation != nil {
+			t.Errorf("it is not at its end: %+v", done.Operation)
+		}
+		d.want(d.ask("POST", "operations/"+fired.Operation+"/withdraw", nil, nil), 404, fault.NotFound)
+		var now wire.Entity
+		d.want(d.ask("GET", "lifecycles/job/entities/j", nil, &now), 200, "")
+		if now.Status != "new" || now.Claim != nil {
+			t.Errorf("the entity is %+v", now)
+		}
+		plain := strings.Replace(jobConfig, `, "action": "Do"`, ``, 1)
+		d.want(d.ask("PUT", "lifecycles/job", plain, nil), 200, "")
+		d.want(d.ask("DELETE", "handlers/Do", nil, nil), 204, "")
+	}, httpapi.Handlers(elsewhere))
+}

@@ -1,0 +1,134 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// twoSteps is a workflow of two steps that workers do.
+const twoSteps = `{"name":"two","version":"1","steps":[{"name":"a","type":"task","handler":"Step"},{"name":"b","type":"task","handler":"Step"}]}`
+
+// killing is how many runs there are while the server is killed how often.
+var killing = testlevel.Pick([2]int{8, 2}, [2]int{400, 40}, [2]int{400, 40})
+
+// Verifies that all runs are COMPLETED although the server is killed again and again while workers claim their steps, and so
+// loses answers, and some before that: no worker dies here, so none may be counted.
+func TestTheServerIsKilledWhileWorkersClaim(t *testing.T) {
+	binary := build(t)
+	t.Run("postgres", func(t *testing.T) {
+		t.Attr(testlevel.DatabaseAttr, "postgres")
+		db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(drop)
+		kills(t, binary, db)
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Attr(testlevel.DatabaseAttr, "sqlite")
+		kills(t, binary, "")
+	})
+}
+
+func kills(t *testing.T, binary, db string) {
+	r := newRig(t, binary, db, 1, "500ms")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	admin, err := newCaller(r.urls, r.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(ctx, admin, with2(api.PutHandler, "Step", wire.PutHandler{Kind: "worker", Safety: "idempotent"})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(ctx, admin, with2(api.DefineWorkflow, json.RawMessage(twoSteps), false)); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i := range killing[0] {
+		key := fmt.Sprint("run-", i)
+		got, err := ask(ctx, admin, with1(api.StartRun, wire.StartRun{DefinitionID: "two@1", Input: json.RawMessage(`{}`), IdempotencyKey: &key}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, got.Run.ID)
+	}
+	working, stop := context.WithCancel(ctx)
+	claims := make(chan struct{})
+	var workers sync.WaitGroup
+	for i := range 4 {
+		workers.Go(func() { claimer(working, admin, fmt.Sprint("w", i), i%2 == 0, claims) })
+	}
+	rnd, lose := testlevel.Rand(t), &r.proxies[0].answers
+	for range killing[1] {
+		for range 1 + rnd.IntN(6) {
+			select {
+			case <-claims:
+			case <-ctx.Done():
+			}
+		}
+		lose.Store(3) // what was handed out with them is nobody's
+		for lose.Load() > 0 && pause(ctx, 5*time.Millisecond) {
+			select {
+			case <-claims:
+			default:
+			}
+		}
+		r.killed(r.servers[0], 0)
+		lose.Store(0)
+	}
+	go func() {
+		for range claims { // nobody counts them any more
+		}
+	}()
+	for _, id := range ids {
+		for {
+			got, err := ask(ctx, admin, with1(api.GetRun, id))
+			if err == nil && got.Status == "COMPLETED" {
+				break
+			}
+			if err == nil && got.FinishedAt != nil || !pause(ctx, 20*time.Millisecond) {
+				t.Errorf("the run %s is %s: %v, %v", id, got.Status, got.Error, err)
+				break
+			}
+		}
+	}
+	stop()
+	workers.Wait()
+	close(claims)
+	r.holdfast("check")
+}
+
+// claimer claims steps and completes them, and tells of each claim. One that repeats asks again, under the same key, where the
+// answer was lost; any other claims anew.
+func claimer(ctx context.Context, c *caller, name string, repeats bool, claims chan<- struct{}) {
+	wait := wire.Millis(200)
+	for n := 0; ctx.Err() == nil; n++ {
+		select {
+		case claims <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		claim := with1(api.ClaimTasks, wire.ClaimTasks{Worker: name, Handlers: []string{"Step"}, Limit: 50, WaitMs: &wait, LeaseMs: wire.Ms(time.Second)})
+		var got wire.Tasks
+		if repeats {
+			got, _ = ask(ctx, c, claim, client.Key(fmt.Sprint(name, "/", n)))
+		} else {
+			short, cancel := context.WithTimeout(ctx, attempt)
+			got, _ = claim(short, c.doors[0])
+			cancel()
+		}
+		for _, task := range got.Tasks {
+			_, _ = ask(ctx, c, with2(api.CompleteTask, task.ID, wire.CompleteTask{Epoch: task.Epoch}))
+		}
+	}
+}

@@ -1,0 +1,469 @@
+package reactions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// takeAs takes all that a holder can get of the reaction r.
+func takeAs(t *testing.T, hf *holdfast.Engine, holder string) (leases []*reactions.Lease, names []string) {
+	t.Helper()
+	ctx := context.Background()
+	if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"r"}); err != nil {
+		t.Fatal(err)
+	}
+	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: holder, Limit: 100, Suspects: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range leases {
+		names = append(names, l.Stream)
+	}
+	slices.Sort(names)
+	return leases, names
+}
+
+// crash has all leases expire, and ends them.
+func crash(t *testing.T, hf *holdfast.Engine) {
+	t.Helper()
+	holdfasttest.Advance(t, hf, time.Hour)
+	sweep(t, hf)
+}
+
+// TestTheStreamsOfACrashedWorkerAreRetakenTogether verifies that all that a worker had in hand is taken by the next
+// at once, that no crash is counted, and that what was not done is delivered as a further attempt.
+func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		for i := range 60 {
+			emit(t, hf, fmt.Sprintf("s%02d", i), "a")
+		}
+		if _, names := takeAs(t, hf, "first"); len(names) != 60 {
+			t.Fatalf("took %d", len(names))
+		}
+		crash(t, hf)
+		leases, names := takeAs(t, hf, "second")
+		if len(names) != 60 {
+			t.Fatalf("after the crash the next took %d of 60", len(names))
+		}
+		for _, l := range leases {
+			if l.Deaths != 0 || l.Attempt() != 2 {
+				t.Fatalf("%s was retaken with %d crashes, as attempt %d", l.Stream, l.Deaths, l.Attempt())
+			}
+			if err := ack(hf, l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		emit(t, hf, "s00", "b")
+		if leases, _ := takeAs(t, hf, "third"); len(leases) != 1 || leases[0].Group != 0 || leases[0].Attempt() != 1 {
+			t.Errorf("after its end a stream is taken as %+v", leases)
+		}
+	})
+}
+
+// TestACrashedGroupIsHalved verifies that one event which kills its worker each time is found by halving: all other
+// streams are done on the way and never counted against; it alone is blocked, after as many crashes by itself as are allowed.
+func TestACrashedGroupIsHalved(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		for i := range 8 {
+			emit(t, hf, fmt.Sprint("s", i), "a")
+		}
+		var groups []int
+		for range 30 {
+			leases, names := takeAs(t, hf, fmt.Sprint("worker ", len(groups)))
+			if len(leases) == 0 {
+				break
+			}
+			if slices.Contains(names, "s3") {
+				groups = append(groups, len(names))
+				crash(t, hf)
+				continue
+			}
+			for _, l := range leases {
+				if l.Deaths > 0 {
+					t.Errorf("a crash was counted against %s", l.Stream)
+				}
+				if err := ack(hf, l); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// as it was, as one group, halved thrice, and alone until it is blocked: the fifth time
+		if want := []int{8, 8, 4, 2, 1, 1, 1, 1, 1}; !slices.Equal(groups, want) {
+			t.Errorf("the groups that died were of %v, want %v", groups, want)
+		}
+		for i := range 8 {
+			p := positionOf(t, hf, "r", fmt.Sprint("s", i))
+			if poison := i == 3; p.Blocked != poison || (p.Watermark == 0) == poison || p.Deaths != map[bool]int{true: 5}[poison] {
+				t.Errorf("s%d stands at %+v", i, p)
+			}
+		}
+	})
+}
+
+// TestAHolderHasOneGroupInHand verifies that a holder gets no more streams on which another has crashed than their
+// group allows, in however many takes, and that others get theirs.
+func TestAHolderHasOneGroupInHand(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		for i := range 4 {
+			emit(t, hf, fmt.Sprint("s", i), "a")
+		}
+		for range 2 { // they may be taken by two then
+			if _, names := takeAs(t, hf, "w"); len(names) != 4 {
+				t.Fatalf("took %q", names)
+			}
+			crash(t, hf)
+		}
+		first, _ := takeAs(t, hf, "a")
+		if _, more := takeAs(t, hf, "a"); len(first) != 2 || len(more) != 0 {
+			t.Errorf("took %d, and %d more", len(first), len(more))
+		}
+		emit(t, hf, "new", "a")
+		if _, names := takeAs(t, hf, "a"); !slices.Equal(names, []string{"new"}) {
+			t.Errorf("of the others it took %q", names)
+		}
+		if _, names := takeAs(t, hf, "b"); len(names) != 2 {
+			t.Errorf("another took %q", names)
+		}
+	})
+}
+
+// TestALostHandOutIsNoCrash verifies that streams which were handed out to somebody elsewhere, of whom nothing was heard
+// by them, are no part of a crash of that holder: they make no group, halve none, and count none as a death, and neither
+// does the size of a group count them; and that a reset that was requested is done at the end of such a lease, too.
+func TestALostHandOutIsNoCrash(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		for i := range 6 {
+			emit(t, hf, fmt.Sprint("s", i), "a")
+		}
+		handOut := func(heard ...string) {
+			t.Helper()
+			if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"r"}); err != nil {
+				t.Fatal(err)
+			}
+			leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Suspects: 100, Elsewhere: true})
+			if err != nil || len(leases) != 6 {
+				t.Fatalf("took %d, %v", len(leases), err)
+			}
+			for _, l := range leases {
+				if slices.Contains(heard, l.Stream) {
+					if _, err := reactions.RenewOne(ctx, hf, l, time.Minute, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		stand := func(want string) {
+			t.Helper()
+			var got []string
+			for i := range 6 {
+				p := positionOf(t, hf, "r", fmt.Sprint("s", i))
+				got = append(got, fmt.Sprint(p.Deaths, "+", p.LostHandOuts))
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("deaths and lost hand-outs are %v, want %s", got, want)
+			}
+		}
+		handOut()
+		crash(t, hf)
+		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
+		handOut("s0") // of the others nothing is heard: it was alone
+		crash(t, hf)
+		stand("[1+0 0+2 0+2 0+2 0+2 0+2]")
+		holdfasttest.Advance(t, hf, time.Minute)
+		leases, _ := takeAs(t, hf, "here")
+		for _, l := range leases {
+			if want := map[string]int{"s0": 1}[l.Stream]; l.Group != want {
+				t.Errorf("%s is of a group of %d, want %d", l.Stream, l.Group, want)
+			}
+			if err := ack(hf, l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 6 {
+			emit(t, hf, fmt.Sprint("s", i), "b")
+		}
+		handOut("s0", "s1", "s2", "s3")
+		crash(t, hf) // a group of four
+		stand("[0+0 0+0 0+0 0+0 0+1 0+1]")
+		handOut("s0", "s1") // of which two are lost now, and two crash
+		crash(t, hf)
+		stand("[0+0 0+0 0+1 0+1 0+2 0+2]")
+		holdfasttest.Advance(t, hf, time.Minute)
+		groups := make(map[string]int)
+		for _, holder := range []string{"a", "b", "c"} {
+			leases, _ := takeAs(t, hf, holder)
+			for _, l := range leases {
+				groups[l.Stream] = l.Group
+			}
+		}
+		if want := (map[string]int{"s0": 1, "s1": 1, "s2": 4, "s3": 4, "s4": 0, "s5": 0}); !maps.Equal(groups, want) {
+			t.Errorf("the groups are %v, want %v", groups, want)
+		}
+		if touched, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil || len(touched) != 6 {
+			t.Fatalf("reset %+v, %v", touched, err)
+		}
+		crash(t, hf)
+		handOut()
+		crash(t, hf)
+		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
+		handOut()
+		if touched, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
+			t.Fatalf("reset %+v, %v", touched, err)
+		}
+		crash(t, hf)
+		stand("[0+0 0+0 0+0 0+0 0+0 0+0]")
+		if p := positionOf(t, hf, "r", "s5"); p.Watermark != -1 || p.Generation != 2 || p.ResetRequested {
+			t.Errorf("a quiet lease has ended, and it stands at %+v", p)
+		}
+		handOut() // at once
+	})
+}
+
+// TestAResetOfAStreamInHand verifies that a reset of a stream that somebody holds is stored and done when that lease
+// ends, however it ends; that it is told once, that a renewal tells of it and extends the lease no more, nor does
+// progress; that nobody takes the stream before; and that every event comes again, as another operation.
+func TestAResetOfAStreamInHand(t *testing.T) {
+	ends := map[string]func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error{
+		"is acknowledged": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error { return ack(hf, l) },
+		"is given back": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
+			return second(reactions.RecordOne(context.Background(), hf, reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}))
+		},
+		"fails": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
+			return second(reactions.RecordOne(context.Background(), hf, reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: 1}))
+		},
+		"is blocked": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
+			if reactions.Stop(context.Background(), hf, l, l.Watermark, 1, "no", 1, true) == nil {
+				return errors.New("it was blocked")
+			}
+			return nil
+		},
+		"is skipped": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
+			if reactions.Stop(context.Background(), hf, l, l.Watermark, 1, "no", 1, false) == nil {
+				return errors.New("it was skipped")
+			}
+			return nil
+		},
+		"expires": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error { crash(t, hf); return nil },
+	}
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		generation := int64(0)
+		for how, end := range ends {
+			emit(t, hf, "s", "a", "b")
+			l := one(t, hf, "r")
+			for range 2 { // asked for again, it is the same reset
+				touched, held, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{})
+				if err != nil || len(held) != 0 || len(touched) != 1 || !touched[0].ResetRequested || touched[0].Holder == "" {
+					t.Fatalf("reset: %+v, %+v, %v", touched, held, err)
+				}
+			}
+			if more := takeByHand(t, hf, "r"); len(more) != 0 {
+				t.Errorf("somebody took it: %+v", more)
+			}
+			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Keep: true, Extend: time.Hour}); err != nil {
+				t.Errorf("progress under a lease that %s: %v", how, err)
+			}
+			r, err := reactions.RenewOne(ctx, hf, l, time.Hour, 0)
+			if err != nil || !r.CancelRequested || !r.Until.Equal(l.Until) {
+				t.Errorf("renewed %+v, %v, want until %s, and to be told", r, err, l.Until)
+			}
+			if err := end(t, hf, l); err != nil {
+				t.Errorf("a lease that %s: %v", how, err)
+			}
+			generation++
+			p := positionOf(t, hf, "r", "s")
+			if p.Watermark != -1 || p.Generation != generation || p.Blocked || p.Failures != 0 || p.Deaths != 0 || p.Holder != "" || p.ResetRequested {
+				t.Errorf("after a lease that %s it stands at %+v", how, p)
+			}
+			late(t, hf, l)
+			next := one(t, hf, "r")
+			if len(next.Events) == 0 || next.Events[0].Version != 0 || next.Generation != generation || next.Attempt() != 1 {
+				t.Errorf("after a lease that %s comes %+v", how, next)
+			}
+			if err := ack(hf, next); err != nil {
+				t.Error(err)
+			}
+		}
+		names, data := historyOf(t, hf, "r", "s")
+		for i, name := range names {
+			if name != "reset" || data[i]["generation"] != float64(i+1) || data[i]["pending"] != true {
+				t.Errorf("the history has %s %v", name, data[i])
+			}
+		}
+		if len(names) != len(ends) {
+			t.Errorf("the history is %q", names)
+		}
+	})
+}
+
+// TestAResetStopsAWorker verifies that a worker tells a body whose stream is reset, and that the stream then begins
+// again, although the body would not have ended by itself; no crash and no failure is counted.
+func TestAResetStopsAWorker(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		begun := make(chan struct{}, 10)
+		first := make(chan struct{}, 1)
+		first <- struct{}{}
+		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
+			begun <- struct{}{}
+			select {
+			case <-first:
+				<-ctx.Done()
+				return ctx.Err()
+			default:
+				return nil
+			}
+		}, stream.Options{Lease: 3 * time.Second}))
+		emit(t, hf, "s", "a")
+		<-begun
+		if done, err := stream.Reset(t.Context(), hf, stream.Filter{Reaction: "r"}); err != nil || len(done.Pending) != 1 || len(done.Touched)+len(done.Held) != 0 {
+			t.Fatalf("reset: %+v, %v", done, err)
+		}
+		if p := standsSo(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Deaths != 0 || p.Failures != 0 || p.ResetRequested {
+			t.Errorf("it stands at %+v", p)
+		}
+	})
+}
+
+// TestAnExpiredLeaseIsEndedByANodeThatRuns verifies that a node learns when a lease of another expires, and does the work
+// then, although its janitor does not come round.
+func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
+	testlevel.Long(t)
+	onBoth(t, func(t *testing.T, db string) {
+		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Streams: "^s$"},
+			func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}))
+		emit(t, hf, "s", "a")
+		one(t, hf, "r")
+		hf.start(t)
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		standsSo(t, hf, "r", "s", "is done", handled(0))
+	})
+}
+
+// TestASmallGroupInHandBoundsALargerOne verifies that a holder which has a stream of a small group in hand gets none of a
+// larger group beside it: a crash by one of those would be counted against the former, until it is blocked.
+func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "innocent", "a")
+		takeAs(t, hf, "w")
+		crash(t, hf) // a group of one
+		innocent, names := takeAs(t, hf, "a")
+		if !slices.Equal(names, []string{"innocent"}) {
+			t.Fatalf("took %q", names)
+		}
+		for i := range 4 {
+			emit(t, hf, fmt.Sprint("s", i), "a")
+		}
+		if _, names := takeAs(t, hf, "b"); len(names) != 4 {
+			t.Fatalf("took %q", names)
+		}
+		holdfasttest.Advance(t, hf, 50*time.Second)
+		if _, err := reactions.RenewOne(context.Background(), hf, innocent[0], 10*time.Minute, 0); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, 20*time.Second)
+		sweep(t, hf)
+		if _, names := takeAs(t, hf, "a"); len(names) != 0 {
+			t.Errorf("beside a group of one it took %q", names)
+		}
+		if _, names := takeAs(t, hf, "c"); len(names) != 4 {
+			t.Errorf("another took %q", names)
+		}
+		if err := ack(hf, innocent[0]); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAResetDoesNotWaitForWhatWasDeferred verifies that a stream which is reset by an end that defers it begins again at once.
+func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b")
+		l := one(t, hf, "r")
+		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if next := takeByHand(t, hf, "r"); len(next) != 1 {
+			t.Errorf("it stands at %+v", positionOf(t, hf, "r", "s"))
+		}
+	})
+}
+
+// TestASkipTakesNoResetAway verifies that a skip of a stream whose lease has expired, and whose reset is requested, leaves
+// the reset to the end of the lease.
+func TestASkipTakesNoResetAway(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b")
+		l := one(t, hf, "r")
+		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0, Error: "no", Failing: 1}); err != nil {
+			t.Fatal(err)
+		}
+		one(t, hf, "r")
+		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, time.Hour)
+		if _, _, err := reactions.Repair(ctx, hf, "skip", reactions.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		sweep(t, hf)
+		if p := positionOf(t, hf, "r", "s"); p.Watermark != -1 || p.Generation != 1 || p.ResetRequested {
+			t.Errorf("it stands at %+v", p)
+		}
+	})
+}
+
+// TestASweepThatHangsStopsNoPulse verifies that work which nobody tells of is found while a sweep of expired leases, of which
+// code of the user's is part, does not come back.
+func TestASweepThatHangsStopsNoPulse(t *testing.T) {
+	testlevel.Long(t)
+	onBoth(t, func(t *testing.T, db string) {
+		react := stream.React("r", stream.Select{Streams: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
+		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, react)
+		hangs, release := make(chan struct{}), make(chan struct{})
+		hf.Leases("hangs", func(context.Context, bool) (int, error) {
+			close(hangs)
+			<-release
+			return 0, nil
+		}, wake.Need{Kind: wake.HeldReaction})
+		emit(t, hf, "s", "a")
+		one(t, hf, "r")
+		other := openNode(t, databaseAt(db), holdfast.Config{})
+		hf.start(t)
+		t.Cleanup(func() { close(release) })       // before the stop, which waits for it
+		_ = clock.Wait(t.Context(), 5*time.Second) // until its poller rests
+		holdfasttest.Advance(t, hf.Engine, time.Hour)
+		<-hangs
+		standsSo(t, hf, "r", "s", "is done", handled(0))
+		_ = clock.Wait(t.Context(), 6*time.Second) // until it rests again
+		emit(t, other, "s2", "a")
+		standsSo(t, hf, "r", "s2", "is done", handled(0))
+	})
+}

@@ -1,0 +1,553 @@
+package lifecycle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// shipments is a lifecycle in which "moving" is a claim status or, if plain, one like any
+// other; steps are added to those that both have.
+func shipments(plain bool, steps ...string) string {
+	move := `{"step_id": 1, "step_key": "move", "status": "here", "successful_claim_state": ["moving", "here"], "successful_state": "there", "failed_state": "lost", "action": "Do", "success_after_effect": "Tell"},
+		{"step_id": 2, "step_key": "find", "status": "lost", "successful_state": "here"}`
+	if plain {
+		move = `{"step_id": 1, "step_key": "leave", "status": "here", "successful_state": "moving"}, {"step_id": 2, "step_key": "arrive", "status": "moving", "successful_state": "there"},
+		{"step_id": 3, "step_key": "lose", "status": "moving", "successful_state": "lost"}, {"step_id": 4, "step_key": "find", "status": "lost", "successful_state": "here"}`
+	}
+	return fmt.Sprintf(`{"workflow": "shipment", "owning_module": "post", "initial_status": "here", "status_types": ["here", "moving", "there", "lost"], "janitor": {"stuck_after": "5m"},
+		"steps": [%s]}`, strings.Join(append([]string{move}, steps...), ",\n"))
+}
+
+// depot is a lifecycle that is put anew while its entities are at work.
+type depot struct {
+	*yard
+}
+
+// eachDepot runs a test with the claimed config in force, on both databases; "Do" is a
+// worker's, and journals.
+func eachDepot(t *testing.T, f func(*depot)) {
+	t.Helper()
+	onBoth(t, func(t *testing.T, db string) {
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
+		d.workers("journaled", "Do")
+		d.workers("transactional", "Tell")
+		if err := d.put(shipments(false)); err != nil {
+			t.Fatal(err)
+		}
+		d.l = d.now()
+		f(d)
+	})
+}
+
+func (d *depot) put(config string) error {
+	_, err := lifecycle.PutConfig(d.ctx, d.e, "shipment", []byte(config), false)
+	return err
+}
+
+// now is the lifecycle as it is in force.
+func (d *depot) now() *lifecycle.Lifecycle[json.RawMessage] {
+	d.t.Helper()
+	l, err := lifecycle.Named(d.ctx, d.e, "shipment")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return l
+}
+
+func (d *depot) create(ids ...string) {
+	d.t.Helper()
+	for _, id := range ids {
+		if _, err := d.now().CreateAt(d.ctx, d.e, id, "", []byte(`{}`), "me"); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// at fails unless an entity is at a status, and free.
+func (d *depot) at(id, status string) {
+	d.t.Helper()
+	e, err := d.now().Get(d.ctx, d.e, id)
+	if err != nil || e.Status != status || e.Claimed != nil {
+		d.t.Errorf("%s is %q, claimed by %+v (%v): it should be %q, and free", id, e.Status, e.Claimed, err, status)
+	}
+}
+
+// held is a claim as a request over HTTP finds it again.
+func (d *depot) held(id string) *lifecycle.Claim[json.RawMessage] {
+	d.t.Helper()
+	e, err := d.now().Get(d.ctx, d.e, id)
+	if err == nil && e.Claimed == nil {
+		d.t.Fatalf("%s is not claimed", id)
+	}
+	var c *lifecycle.Claim[json.RawMessage]
+	if err == nil {
+		c, err = d.now().Held(d.ctx, d.e, id, e.Claimed.ID, e.Claimed.Epoch)
+	}
+	if err != nil {
+		d.t.Fatalf("held %s: %v", id, err)
+	}
+	return c
+}
+
+// wantStranded fails unless a config was refused because it would strand so many.
+func wantStranded(t testing.TB, err error, count int64, words ...string) {
+	t.Helper()
+	f, _ := errors.AsType[*fault.Error](err)
+	if fault.CodeOf(err) != fault.Validation || f == nil || f.Fields["count"] != count {
+		t.Errorf("a config that strands %d: %v", count, err)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(f.Message, w) {
+			t.Errorf("it is refused without %q: %s", w, f.Message)
+		}
+	}
+}
+
+// TestAClaimOutlivesItsConfig verifies that an operation keeps the claim and the targets that
+// it was taken with: under a config in which its claim status is none any more it settles,
+// fails, runs out and is refused as if nothing had changed, and its after-effect follows.
+func TestAClaimOutlivesItsConfig(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("success", "failure", "invalid", "expired", "late")
+		for _, id := range []string{"success", "failure", "invalid", "expired", "late"} {
+			if _, err := d.l.Claim(d.ctx, d.e, id, "move", "admin", lifecycle.Lease(time.Minute)); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		if err := d.put(shipments(true)); err != nil {
+			d.t.Fatal(err)
+		}
+		for id, o := range map[string]lifecycle.Outcome{"success": lifecycle.Success, "failure": lifecycle.Failure, "invalid": lifecycle.Rejected} {
+			if _, err := d.held(id).Settle(d.ctx, o, nil, nil); err != nil {
+				d.t.Errorf("%s: %v", id, err)
+			}
+		}
+		late := d.held("late")
+		holdfasttest.Advance(d.t, d.e, 2*time.Minute)
+		d.e.Round(d.ctx)
+		for id, status := range map[string]string{"success": "there", "failure": "lost", "invalid": "here", "expired": "here", "late": "here"} {
+			d.at(id, status)
+		}
+		if _, err := late.Settle(d.ctx, lifecycle.Success, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+			d.t.Errorf("a late success: %v", err)
+		}
+	})
+}
+
+// TestAStepIsRemovedUnderItsWorker verifies that a worker which holds a step with a recorded
+// effect, while the step and its handler are taken out of the config, ends it with success;
+// so does a person where the worker has died, and one that waits for its worker is given out.
+func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("held", "died", "waiting")
+		fire := func(id string) {
+			if _, err := d.l.Fire(d.ctx, d.e, id, "move", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+				d.t.Fatalf("fire: %v", err)
+			}
+		}
+		take := func(id string) lifecycle.Task {
+			x := d.one("Do")
+			if x.Entity.ID != id {
+				d.t.Fatalf("took %s, not %s", x.Entity.ID, id)
+			}
+			return x
+		}
+		charge := func(x lifecycle.Task, result string) {
+			if _, err := lifecycle.TaskEffect(d.ctx, d.e, x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		fire("died")
+		died := take("died")
+		charge(died, "")
+		charge(died, `"c1"`)
+		holdfasttest.Advance(d.t, d.e, 2*time.Minute)
+		fire("held")
+		held := take("held")
+		charge(held, "")
+		fire("waiting")
+		if err := d.put(shipments(true)); err != nil {
+			d.t.Fatal(err)
+		}
+		charge(held, `"c2"`)
+		if _, err := lifecycle.RenewTask(d.ctx, d.e, held.ID, held.Epoch, time.Minute); err != nil {
+			d.t.Errorf("renew: %v", err)
+		}
+		if _, err := lifecycle.CompleteTask(d.ctx, d.e, held.ID, held.Epoch, nil, nil); err != nil {
+			d.t.Errorf("complete: %v", err)
+		}
+		d.at("held", "there")
+		waiting := take("waiting")
+		if _, err := lifecycle.CompleteTask(d.ctx, d.e, waiting.ID, waiting.Epoch, nil, nil); err != nil {
+			d.t.Errorf("complete: %v", err)
+		}
+		d.at("waiting", "there")
+
+		d.e.Round(d.ctx) // it is due, and taken by a worker that fails for good
+		died = take("died")
+		if _, err := lifecycle.FailTask(d.ctx, d.e, died.ID, died.Epoch, "no", false, false); err != nil {
+			d.t.Fatal(err)
+		}
+		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
+			d.t.Errorf("resolve: %v", err)
+		}
+		d.at("died", "there")
+	})
+}
+
+// TestAStatusBecomesAClaim verifies that a config which makes a claim status of one that
+// entities stand in, or will come to, is refused with their count; and that it comes into
+// force once they are gone, and then nothing but a claim leads into it.
+func TestAStatusBecomesAClaim(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		if err := d.put(shipments(true)); err != nil {
+			d.t.Fatal(err)
+		}
+		d.create("a", "b", "c")
+		plain := d.now()
+		for _, id := range []string{"a", "b"} {
+			if _, err := plain.Fire(d.ctx, d.e, id, "leave", "admin"); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		wantStranded(d.t, d.put(shipments(false)), 2, `2 in "moving"`, "claim status")
+		for id, step := range map[string]string{"a": "arrive", "b": "lose"} {
+			if _, err := plain.Fire(d.ctx, d.e, id, step, "admin"); err != nil {
+				d.t.Fatalf("after the refusal: %v", err)
+			}
+		}
+		if err := d.put(shipments(false)); err != nil {
+			d.t.Fatal(err)
+		}
+		if _, err := plain.Fire(d.ctx, d.e, "c", "leave", "admin"); fault.CodeOf(err) != fault.Concurrency {
+			d.t.Errorf("by the old config into what is a claim status now: %v", err)
+		}
+		d.at("c", "here")
+	})
+}
+
+// TestATargetIsTakenAway verifies that a config without a status that an operation under way
+// leads to, or in which that is a claim status, is refused, with what to do; and that the
+// operation is not disturbed by the attempt.
+func TestATargetIsTakenAway(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("a")
+		if _, err := d.l.Claim(d.ctx, d.e, "a", "move", "admin"); err != nil {
+			d.t.Fatal(err)
+		}
+		gone := strings.ReplaceAll(shipments(false), `"there"`, `"elsewhere"`)
+		wantStranded(d.t, d.put(gone), 1, `"there"`, "operation")
+		claims := strings.Replace(gone, `"lost"]`, `"lost", "there"]`, 1)
+		claims = strings.Replace(claims, `"steps": [`, `"steps": [{"step_id": 9, "step_key": "seek", "status": "here", "successful_claim_state": ["there", "here"], "successful_state": "lost"},`, 1)
+		wantStranded(d.t, d.put(claims), 1, `"there"`, "operation")
+		if _, err := d.held("a").Settle(d.ctx, lifecycle.Success, nil, nil); err != nil {
+			d.t.Fatal(err)
+		}
+		d.at("a", "there")
+	})
+}
+
+// TestRowsEditedIntoAClaimAreAdopted verifies that a row which somebody has edited into a
+// claim status is held and put back also for a lifecycle that was put over HTTP, by the
+// config of its own workspace.
+func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		for _, space := range []string{"acme", "other"} {
+			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
+			d.workers("journaled", "Do")
+			d.workers("transactional", "Tell")
+			if err := d.put(shipments(space == "other")); err != nil {
+				t.Fatal(err)
+			}
+			d.create("a")
+		}
+		err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "entity")+` SET status = 'moving'`)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		round := func() { e.Round(t.Context()) }
+		round()
+		acme := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
+		if got, err := acme.now().Get(acme.ctx, e, "a"); err != nil || got.Claimed == nil {
+			t.Errorf("it is not held: %+v, %v", got, err)
+		}
+		holdfasttest.Advance(t, e, 6*time.Minute)
+		round()
+		acme.at("a", "here")
+		other := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "other"), e: e}}
+		other.at("a", "moving") // there it is a status like any other
+	})
+}
+
+// TestCheckTellsWhoIsStranded verifies that a check names an entity in a status that the config
+// does not have, one that is free in a claim status, an operation that leads to where nobody
+// may stand, and one that an earlier program took and no end would move.
+func TestCheckTellsWhoIsStranded(t *testing.T) {
+	eachDepot(t, func(d *depot) {
+		d.create("free", "held")
+		if _, err := d.l.Claim(d.ctx, d.e, "held", "move", "admin"); err != nil {
+			d.t.Fatal(err)
+		}
+		check := func() string {
+			r, err := d.e.Check(d.ctx)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			return r.String()
+		}
+		exec := func(text string) {
+			err := d.e.Update(d.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				return execIn(ctx, tx, strings.NewReplacer("ENTITY", tableOf(tx, "entity"), "LIFECYCLE", tableOf(tx, "lifecycle")).Replace(text))
+			})
+			if err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		const statuses, claims = `["here","moving","there","lost"]`, `["moving"]`
+		for _, x := range []struct{ damage, repair, want string }{
+			{`UPDATE ENTITY SET status = 'nowhere' WHERE id = 'free'`, `UPDATE ENTITY SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a status that its lifecycle's config does not have"},
+			{`UPDATE ENTITY SET status = 'moving' WHERE id = 'free'`, `UPDATE ENTITY SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a claim status, and nobody has claimed it"},
+			{`UPDATE LIFECYCLE SET statuses = '["here","moving","lost"]'`, `UPDATE LIFECYCLE SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
+			{`UPDATE LIFECYCLE SET claims = '["moving","lost"]'`, `UPDATE LIFECYCLE SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
+			{`UPDATE ENTITY SET plan = NULL; UPDATE LIFECYCLE SET claims = '[]'`, `UPDATE LIFECYCLE SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation is held in a status that is no claim status any more"},
+		} {
+			if found := check(); found != "" {
+				d.t.Errorf("before %s: %s", x.damage, found)
+			}
+			for _, text := range strings.Split(x.damage, "; ") {
+				exec(text)
+			}
+			if found := check(); !strings.Contains(found, x.want) || strings.Count(found, "\n") != 1 {
+				d.t.Errorf("%s is reported as %q", x.damage, found)
+			}
+			exec(x.repair)
+		}
+		wantStranded(d.t, d.put(shipments(true)), 1, "operation") // its plan is not known
+	})
+}
+
+// cratesOf is a lifecycle of a program in which "packing" is a claim status or, if plain, one
+// like any other. Its action journals, unless it is gone.
+func cratesOf(plain bool, pack func(context.Context, *lifecycle.Act[bill]) error) *lifecycle.Lifecycle[bill] {
+	config := `
+workflow: crate
+owning_module: post
+status_types: [open, packing, sent]
+initial_status: open
+janitor: {stuck_after: 5m}
+steps:
+`
+	if plain {
+		return lifecycle.MustParse[bill]([]byte(config + `
+- {step_id: 1, step_key: pack, status: open, successful_state: packing}
+- {step_id: 2, step_key: send, status: packing, successful_state: sent}
+`))
+	}
+	return lifecycle.MustParse[bill]([]byte(config+`
+- {step_id: 1, step_key: pack, status: open, successful_claim_state: [packing, open], successful_state: sent, action: Pack}
+`)).Action("Pack", pack, lifecycle.Journaled())
+}
+
+// TestAProgramsClaimOutlivesItsConfig verifies that a body which runs while a program with
+// another config starts is settled as it was taken; that an operation whose step and handler
+// are gone, and that has an effect, is parked, and ended by a person as a success; and that
+// one without is put back.
+func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		goOn, packed := make(chan struct{}), make(chan struct{})
+		died := errors.New("it dies")
+		old := cratesOf(false, func(ctx context.Context, a *lifecycle.Act[bill]) error {
+			if a.Entity.ID == "running" {
+				close(packed)
+				<-goOn
+				return nil
+			}
+			if _, err := holdfast.Effect(ctx, "label", func(context.Context, string) (int, error) { return 7, nil }); err != nil {
+				return err
+			}
+			return died
+		})
+		one := w.engine(old)
+		for _, id := range []string{"running", "charged", "claimed"} {
+			if _, err := old.Create(ctx, one, id, bill{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := old.Fire(ctx, one, "charged", "pack", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+			t.Fatal(err)
+		}
+		if _, err := old.Claim(ctx, one, "claimed", "pack", "admin", lifecycle.Lease(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() {
+			_, err := old.Fire(ctx, one, "running", "pack", "admin")
+			ended <- err
+		}()
+		<-packed
+		now := cratesOf(true, nil)
+		two := w.engine(now)
+		close(goOn)
+		if err := <-ended; err != nil {
+			t.Errorf("the body that ran: %v", err)
+		}
+		at := func(id, want string) {
+			t.Helper()
+			e, err := now.Get(ctx, two, id)
+			got := e.Status
+			if e.Claimed != nil {
+				got += " " + e.Claimed.Phase
+			}
+			if err != nil || got != want {
+				t.Errorf("%s is %s, %v, not %s", id, got, err, want)
+			}
+		}
+		at("running", "sent")
+		at("charged", "packing due")
+		holdfasttest.Advance(t, two, 2*time.Minute)
+		two.Round(ctx)
+		at("claimed", "open")
+		stop := w.run(two)
+		comesAbout(t, "it is parked", func() bool {
+			e, err := now.Get(ctx, two, "charged")
+			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
+		})
+		stop()
+		all, err := lifecycle.Operations(ctx, two, "uncertain", "", 10)
+		if err != nil || len(all) != 1 || all[0].Error != `there is no handler "Pack" any more` {
+			t.Fatalf("uncertain are %+v, %v", all, err)
+		}
+		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.Success, "mia"); err != nil {
+			t.Error(err)
+		}
+		at("charged", "sent")
+	})
+}
+
+// TestAStatusBecomesAClaimDuringSteps verifies that against steps under way on a node that knows
+// the old config, a change that makes a claim status of one where they lead either is refused, or
+// comes into force and nobody stands there free.
+func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		old := cratesOf(true, nil)
+		one := w.engine(old)
+		came := 0
+		for round := range 8 {
+			ids := ids(fmt.Sprint("r", round, "-"), 3)
+			for _, id := range ids {
+				if _, err := old.Create(ctx, one, id, bill{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, lost := holdfasttest.Race(t, len(ids)+1, func(i int) error {
+				if i < len(ids) {
+					_, err := old.Fire(ctx, one, ids[i], "pack", "admin")
+					return err
+				}
+				two, err := openWith(ctx, databaseAt(db), cratesOf(false, func(context.Context, *lifecycle.Act[bill]) error { return nil }))
+				if err == nil {
+					came++
+					err = two.Close()
+				}
+				return err
+			})
+			for _, err := range lost {
+				if code := fault.CodeOf(err); code != fault.Validation && code != fault.Concurrency {
+					t.Errorf("round %d: %v", round, err)
+				}
+			}
+			for _, id := range ids {
+				e, err := old.Get(ctx, one, id)
+				if err != nil || came > 0 && e.Status == "packing" {
+					t.Errorf("%s is %q, %v, and the claim is in force", id, e.Status, err)
+				}
+				if e.Status == "packing" {
+					if _, err := old.Fire(ctx, one, id, "send", "admin"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if came > 0 { // back to the old one
+				came = 0
+				again, err := openWith(ctx, databaseAt(db), cratesOf(true, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := again.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// TestARowOfTheUsersOwnStandsWhereAClaimComes verifies that a config which makes a claim status of one
+// where rows of the user's own table stand free is refused, with their count.
+func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		w.prepare(ownTable, `INSERT INTO bills (nr, state) VALUES ('b1', 'packing'), ('b2', 'open')`)
+		ofRows := func(plain bool) *lifecycle.Lifecycle[bill] {
+			l := lifecycle.MustParse[bill]([]byte(inOwn(string(cratesOf(plain, nil).Source()))))
+			if !plain {
+				l.Action("Pack", func(context.Context, *lifecycle.Act[bill]) error { return nil }, lifecycle.Journaled())
+			}
+			return l
+		}
+		old := ofRows(true)
+		one := w.engine(old)
+		_, err := openWith(ctx, databaseAt(db), ofRows(false))
+		wantStranded(t, err, 1, `1 in "packing"`, "claim status")
+		if _, err := old.Fire(ctx, one, "b1", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		w.engine(ofRows(false))
+	})
+}
+
+// TestAnAfterEffectOutlivesItsConfig verifies that an after-effect which is a URL, and is due when the
+// config does not name it any more, is delivered by a node that starts later.
+func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
+	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+		ctx := holdfast.InWorkspace(t.Context(), "acme")
+		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
+		put(t, ctx, e, parcels)
+		l := parcelsOf(t, ctx, e)
+		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Fire(ctx, e, "p1", "send", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))
+		running(t, other())
+		select {
+		case id := <-far.told:
+			if id != "p1" {
+				t.Errorf("told of %s", id)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("it is not delivered")
+		}
+	})
+}

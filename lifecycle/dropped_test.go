@@ -1,0 +1,56 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// TestAValidationIsDropped verifies that an operation which is to be resumed is done by a program whose
+// config has its step without the validation that it was taken with.
+func TestAValidationIsDropped(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		of := func(validation string, fail error) *lifecycle.Lifecycle[bill] {
+			return lifecycle.MustParse[bill]([]byte(`
+workflow: crate
+owning_module: post
+status_types: [open, packing, sent]
+initial_status: open
+janitor: {stuck_after: 5m}
+steps:
+- {step_id: 1, step_key: pack, status: open, successful_claim_state: [packing, open], successful_state: sent, action: Pack`+validation+`}
+`)).Action("Pack", func(ctx context.Context, _ *lifecycle.Act[bill]) error {
+				if _, err := holdfast.Effect(ctx, "label", func(context.Context, string) (int, error) { return 7, nil }); err != nil {
+					return err
+				}
+				return fail
+			}, lifecycle.Journaled())
+		}
+		old := of(", validation: May", errors.New("it dies"))
+		old.Validation("May", func(context.Context, *lifecycle.Act[bill]) error { return nil })
+		one := w.engine(old)
+		if _, err := old.Create(ctx, one, "b1", bill{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := old.Fire(ctx, one, "b1", "pack", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+			t.Fatal(err)
+		}
+		now := of("", nil)
+		two := w.engine(now)
+		stop := w.run(two)
+		defer stop()
+		comesAbout(t, "it is done", func() bool {
+			e, err := now.Get(ctx, two, "b1")
+			if err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain" {
+				t.Fatalf("it is parked: %s", e.Claimed.Error)
+			}
+			return err == nil && e.Status == "sent"
+		})
+	})
+}

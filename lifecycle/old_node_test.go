@@ -1,0 +1,56 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// TestAnOldNodePutsNobodyBack verifies that the janitor of a node which still has the config of before
+// leaves alone who stands in a status that was a claim's and is one like any other now.
+func TestAnOldNodePutsNobodyBack(t *testing.T) { oldNode(t, false) }
+
+// TestAnOldNodePutsNoRowOfTheUsersOwnBack verifies the same of a table of the user's own.
+func TestAnOldNodePutsNoRowOfTheUsersOwnBack(t *testing.T) { oldNode(t, true) }
+
+func oldNode(t *testing.T, own bool) {
+	onBoth(t, func(t *testing.T, db string) {
+		ctx := t.Context()
+		w := unopened(t, db, invoices)
+		pack := func(context.Context, *lifecycle.Act[bill]) error { return nil }
+		of := func(plain bool) *lifecycle.Lifecycle[bill] {
+			l := cratesOf(plain, pack)
+			if !own {
+				return l
+			}
+			l = lifecycle.MustParse[bill]([]byte(inOwn(string(l.Source()))))
+			if !plain {
+				l.Action("Pack", pack, lifecycle.Journaled())
+			}
+			return l
+		}
+		if own {
+			w.prepare(ownTable, `INSERT INTO bills (nr, state) VALUES ('b1', 'open')`)
+		}
+		one := w.engine(of(false))
+		now := of(true)
+		two := w.engine(now) // the new config is in force; the old node still runs
+		if !own {
+			if _, err := now.Create(ctx, two, "b1", bill{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := now.Fire(ctx, two, "b1", "pack", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		one.Round(ctx)
+		holdfasttest.Advance(t, two, 10*time.Minute)
+		one.Round(ctx)
+		if e, err := now.Get(ctx, two, "b1"); err != nil || e.Status != "packing" || e.Claimed != nil {
+			t.Errorf("it is %q, claimed by %+v: %v; it was packed, and nobody did anything since", e.Status, e.Claimed, err)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+)
+
+// begin journals that an effect of a task is about to be tried.
+func (y *yard) begin(x lifecycle.Task) {
+	y.t.Helper()
+	if _, err := lifecycle.TaskEffect(y.ctx, y.e, x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// pass lets time pass, and the janitor go round.
+func (y *yard) pass(d time.Duration) {
+	y.t.Helper()
+	holdfasttest.Advance(y.t, y.e, d)
+	y.e.Round(y.ctx)
+}
+
+// TestNoWorkerComes verifies that an operation which waits for a worker is bounded by the
+// timeout of its step: it is then given back or, where an effect was begun, waits for a person;
+// and that who asks for it later is told.
+func TestNoWorkerComes(t *testing.T) {
+	eachYard(t, "journaled", "hold", func(y *yard) {
+		op := y.fire("do")
+		y.pass(14 * time.Minute)
+		y.is("doing due")
+		y.pass(2 * time.Minute)
+		y.is("new")
+		if f, err := y.l.FateOf(y.ctx, y.e, "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker came for it within 15m0s" {
+			y.t.Errorf("its fate: %+v, %v", f, err)
+		}
+		op = y.fire("do")
+		y.begin(y.one("Do"))
+		y.pass(2 * time.Minute) // its worker has died
+		y.is("doing due")
+		y.pass(16 * time.Minute)
+		y.is("doing uncertain")
+		if all := y.take("Do"); len(all) != 0 {
+			y.t.Errorf("it is given out: %+v", all)
+		}
+		known := []lifecycle.Resolution{{Name: "charge", Happened: true, Result: []byte(`1`)}}
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.Success, "mia"); err != nil {
+			y.t.Error(err)
+		}
+		y.is("done")
+	})
+}
+
+// TestWithdraw verifies that an operation which is due can be withdrawn: the entity goes back,
+// no worker gets it, and who asks is told; that one with an effect whose outcome is unknown, or
+// that has happened, waits for a person instead; and that one that is held or uncertain is refused.
+func TestWithdraw(t *testing.T) {
+	eachYard(t, "journaled", "hold", func(y *yard) {
+		op := y.fire("do")
+		if o, err := lifecycle.Withdraw(y.ctx, y.e, op, "no such worker", "mia"); err != nil || o != nil {
+			y.t.Fatalf("withdrawn: %+v, %v", o, err)
+		}
+		y.is("new")
+		if f, err := y.l.FateOf(y.ctx, y.e, "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
+			y.t.Errorf("its fate: %+v, %v", f, err)
+		}
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.NotFound {
+			y.t.Errorf("again: %v", err)
+		}
+		if all := y.take("Do"); len(all) != 0 {
+			y.t.Errorf("it is given out: %+v", all)
+		}
+
+		op = y.fire("do")
+		x := y.one("Do")
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
+			y.t.Errorf("one that is held: %v", err)
+		}
+		y.begin(x)
+		y.pass(2 * time.Minute)
+		y.is("doing due")
+		o, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
+		if err != nil || o == nil || o.Phase != "uncertain" {
+			y.t.Fatalf("with an effect begun: %+v, %v", o, err)
+		}
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
+			y.t.Errorf("one that is uncertain: %v", err)
+		}
+		if _, err := lifecycle.CompleteTask(y.ctx, y.e, x.ID, x.Epoch, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+			y.t.Errorf("the late worker: %v", err)
+		}
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
+			y.t.Error(err)
+		}
+		y.is("new")
+	})
+}
+
+// TestWithdrawRacesAWorker verifies that of a person who withdraws an operation and a worker
+// who takes it one wins, and the other is told.
+func TestWithdrawRacesAWorker(t *testing.T) {
+	eachYard(t, "journaled", "hold", func(y *yard) {
+		for round := range 8 {
+			op := y.fire("do")
+			var taken []lifecycle.Task
+			_, lost := holdfasttest.Race(y.t, 2, func(i int) (err error) {
+				if i == 0 {
+					taken, err = lifecycle.TakeTasks(y.ctx, y.e, y.e, "w1", []string{"Do"}, 1, time.Minute)
+					return err
+				}
+				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
+				return err
+			})
+			if (len(taken) == 1) != (len(lost) == 1) || len(lost) == 1 && fault.CodeOf(lost[0]) != fault.Conflict {
+				y.t.Fatalf("round %d: a worker has %d, and withdrawing it: %v", round, len(taken), lost)
+			}
+			if len(taken) == 0 {
+				y.is("new")
+				continue
+			}
+			if _, err := lifecycle.FailTask(y.ctx, y.e, taken[0].ID, taken[0].Epoch, "no", false, false); err != nil {
+				y.t.Fatal(err)
+			}
+			y.is("new")
+		}
+	})
+}
+
+// TestCrashOfAWithdrawal verifies, at every point and for every fault, that an operation that is
+// withdrawn is ended once, and that its entity is back where it was.
+func TestCrashOfAWithdrawal(t *testing.T) {
+	far := newFar()
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			l, err := lifecycle.Named(ctx, hf, "job")
+			if fault.CodeOf(err) == fault.NotFound {
+				if err := declareWorkers(ctx, hf, "hold", "journaled", "Do", "May"); err != nil {
+					return err
+				}
+				if _, err := lifecycle.PutConfig(ctx, hf, "job", []byte(jobs), false); err != nil {
+					return err
+				}
+				l, err = lifecycle.Named(ctx, hf, "job")
+			}
+			if err != nil {
+				return err
+			}
+			e, err := l.Get(ctx, hf, "j")
+			if fault.CodeOf(err) == fault.NotFound {
+				e, err = l.CreateAt(ctx, hf, "j", "", []byte(`{}`), "me")
+			}
+			if err == nil && e.Version == 0 {
+				if _, err = l.Fire(ctx, hf, "j", "do", "admin"); fault.CodeOf(err) == fault.ActionFailed {
+					err = nil
+				}
+				if err == nil {
+					e, err = l.Get(ctx, hf, "j")
+				}
+			}
+			if err != nil || e.Claimed == nil {
+				return err
+			}
+			if e.Claimed.Phase == "held" { // the one who fired it has died
+				holdfasttest.Advance(t, hf, time.Hour)
+				if err := lifecycle.Sweep(ctx, hf); err != nil {
+					return err
+				}
+				return errors.New("look again")
+			}
+			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", "mia")
+			return err
+		},
+		Accepts: []error{holdfast.ErrNotFound},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			l, err := lifecycle.Named(ctx, hf, "job")
+			if err != nil {
+				return err
+			}
+			e, err := l.Get(ctx, hf, "j")
+			if err == nil && (e.Status != "new" || e.Claimed != nil || e.Version > 4) {
+				err = fmt.Errorf("it is %+v", e)
+			}
+			return err
+		},
+	})
+}

@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// An idle connection whose other end is gone breaks after 11 seconds, one with
+// bytes under way after 10.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
+
+const userTimeout = 10 * time.Second
+
+// dialer has the sockets of another dialer notice that their other end is gone.
+func dialer(dial pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			if err := watch(tcp); err != nil {
+				_ = conn.Close()
+				return nil, err
+			}
+		}
+		return socket{conn}, nil
+	}
+}
+
+func watch(tcp *net.TCPConn) error {
+	if err := tcp.SetKeepAliveConfig(keepAlive); err != nil {
+		return err
+	}
+	return setUserTimeout(tcp, userTimeout)
+}
+
+// socket does not wait long for its end. pgx drains a connection that it has
+// broken for up to 15 seconds, and the connection has its place in the pool until
+// then. It sets no other deadline that lies ahead.
+type socket struct{ net.Conn }
+
+const draining = time.Second
+
+// SetDeadline sets the deadline, at most a second ahead.
+func (s socket) SetDeadline(t time.Time) error {
+	if latest := clock.OfMachine().Add(draining); t.After(latest) {
+		t = latest
+	}
+	return s.Conn.SetDeadline(t)
+}

@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Verifies that a socket notices that its other end is gone, idle or not, and that nobody waits long
+// for the end of one that does not answer.
+func TestASocketNoticesThatItsOtherEndIsGone(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := dialer((&net.Dialer{KeepAlive: -1}).DialContext)(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	raw, err := conn.(socket).Conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int]int{}
+	err = raw.Control(func(fd uintptr) {
+		for _, option := range []int{syscall.TCP_KEEPIDLE, syscall.TCP_KEEPINTVL, syscall.TCP_KEEPCNT, tcpUserTimeout} {
+			got[option], _ = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option)
+		}
+		got[-1], _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+	})
+	if err != nil || got[-1] != 1 || got[syscall.TCP_KEEPIDLE] != 5 || got[syscall.TCP_KEEPINTVL] != 2 || got[syscall.TCP_KEEPCNT] != 3 || got[tcpUserTimeout] != 10_000 {
+		t.Errorf("the options are %v: %v", got, err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := conn.Read(make([]byte, 1)); ended <- err }()
+	select {
+	case err := <-ended:
+		if !err.(net.Error).Timeout() {
+			t.Errorf("the read ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("a minute was not enough for the end")
+	}
+}

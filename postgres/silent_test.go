@@ -1,0 +1,160 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// impatient is a URL whose calls are given up soon.
+func impatient(t *testing.T, url string) string { return as(t, url, "", "", "call_timeout=500ms") }
+
+// impatientIn is a database whose calls are given up soon: in a mode of pgx, or behind a pool of the
+// program's own.
+func impatientIn(t *testing.T, url, mode string) holdfast.Database {
+	t.Helper()
+	if mode != "own pool" {
+		return postgres.URL(as(t, impatient(t, url), "", "", "default_query_exec_mode="+mode))
+	}
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return postgres.Pool(pool, postgres.CallTimeout(500*time.Millisecond))
+}
+
+// Verifies that a call on a connection that dies silently ends, whether the server had it or
+// not, and that a write is then there once: for a command, alone and at the BEGIN, inside and at the
+// COMMIT of an update, for a read and for the question whether the database lives. Nobody waits for
+// the transaction that the dead connection leaves on the server.
+func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, marker string
+		call         func(context.Context, *holdfast.Engine) error
+		update       bool
+		writes       int
+	}{
+		{"a command", "precious", appendOnce, false, 1},
+		{"the begin of an update", "begin ", updateOnce, true, 1},
+		{"a command of an update", "precious", updateOnce, true, 1},
+		{"the commit of an update", "commit\x00", updateOnce, true, 1},
+		{"a read", "precious", func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := stream.Read(ctx, hf, "precious", 0, 0)
+			return err
+		}, false, 0},
+	} {
+		for _, deliver := range []bool{true, false} {
+			for _, mode := range []string{"cache_statement", "cache_describe", "own pool"} {
+				if mode == "cache_describe" && c.update { // a pooler hides the session whose locks are to go
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, arrived %v, %s", c.name, deliver, mode), func(t *testing.T) {
+					if mode == "own pool" && c.name != "a command" { // pgx takes 15 seconds to close it
+						testlevel.Long(t)
+					}
+					t.Parallel()
+					b, through := newBreaker(t, prepared(t))
+					b.hang.Store(true)
+					hf := openEngine(t, impatientIn(t, through, mode))
+					for range 2 { // so that the stream exists and everything is prepared
+						mustAppend(t, hf, "s", stream.Any)
+						if err := c.call(t.Context(), hf); err != nil {
+							t.Fatal(err)
+						}
+					}
+					b.arm(c.marker, deliver)
+					if err := c.call(t.Context(), hf); err != nil {
+						t.Errorf("the call: %v (%s)", err, fault.CodeOf(err))
+					}
+					if b.broken.Load() != 1 {
+						t.Fatalf("%d connections died", b.broken.Load())
+					}
+					mustAppend(t, hf, "s", stream.Any)
+					if there := len(wantGapless(t, hf, "s")); there != 3+3*c.writes {
+						t.Errorf("%d events are there", there)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Verifies that what a dead connection's transaction holds on the server is free as soon as its
+// client has given it up, also where the caller's own context ended first, and that the error of
+// such a caller is its context's.
+func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	b, through := newBreaker(t, prepared(t))
+	b.hang.Store(true)
+	hf := openEngine(t, postgres.URL(impatient(t, through)))
+	mustAppend(t, hf, "s", stream.Any)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("held")); err != nil {
+			return err
+		}
+		b.hangAll()
+		time.AfterFunc(100*time.Millisecond, cancel) // while the statement waits
+		_, err := postgres.Raw(tx).Exec(ctx, "SELECT 1")
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the update: %v", err)
+	}
+	mustAppend(t, hf, "s", stream.Any)
+	if names := wantGapless(t, hf, "s"); len(names) != 2 {
+		t.Errorf("there are %v", names)
+	}
+}
+
+// Verifies that a transaction may take longer than a call may, with long statements of the user's
+// own, and that a call_timeout that is none is refused.
+func TestATransactionMayTakeLongerThanACall(t *testing.T) {
+	t.Parallel()
+	url := prepared(t)
+	hf := openEngine(t, postgres.URL(as(t, url, "", "", "call_timeout=1s")))
+	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("a")); err != nil {
+			return err
+		}
+		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_sleep(1.5)"); err != nil {
+			return err
+		}
+		_, err := stream.Append(ctx, tx, "s", stream.Any, event("b"))
+		return err
+	})
+	if names := wantGapless(t, hf, "s"); err != nil || len(names) != 2 {
+		t.Errorf("there are %v: %v", names, err)
+	}
+	for _, text := range []string{"0", "-1s", "soon", "8"} {
+		wantFault(t, openError(t, postgres.URL(as(t, url, "", "", "call_timeout="+text)), quiet), fault.Validation, "call_timeout", "8s")
+	}
+	wantFault(t, openError(t, postgres.URL(url, postgres.CallTimeout(-time.Second)), quiet), fault.Validation, "CallTimeout")
+}
+
+// Verifies that a check has a limit of its own: it ends well where its statements take longer than a
+// call or a statement of the session may.
+func TestACheckMayTakeLongerThanACall(t *testing.T) {
+	t.Parallel()
+	url := prepared(t)
+	hf := openEngine(t, postgres.URL(as(t, url, "", "", "call_timeout=400ms", "statement_timeout=400ms")))
+	mustAppend(t, hf, "s", stream.Any)
+	execute(t, connect(t, url), "ALTER TABLE holdfast.stream RENAME TO stream_rows",
+		"CREATE VIEW holdfast.stream AS SELECT s.* FROM holdfast.stream_rows AS s, pg_sleep(1.5)")
+	report, err := hf.Check(t.Context())
+	if err != nil || report.Checked["streams"] != 1 || !report.Clean() {
+		t.Errorf("%+v: %v", report, err)
+	}
+}

@@ -1,0 +1,174 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// now is the database's time in milliseconds since 1970: the machine's clock,
+// which SQLite has no other of, and the shift that tests can move.
+//
+// The machine's part is bound and not asked for in SQL: SQLite would ask the same
+// clock, at three times the cost.
+//
+// # A clock that is set back
+//
+// If the time went back with the clock, a lease of a dead holder would last longer
+// by as much. So it does not: it goes on from where it was, at half the clock's
+// speed, until the clock has caught up. meets, in the database, is when that will
+// be; so all processes have the same time, and those that start later too.
+//
+//   - A process notices by its monotonic clock, at its next command: an idle one
+//     polls. If several do, meets tells that another has stored the step.
+//   - A step while no process ran shows at the next start: there are events of
+//     the future.
+//   - More than a day is not made up for: then the clock was wrong before, and
+//     its time must not last.
+//
+// It costs that leases and timers take up to twice as long while the time is ahead,
+// which is for twice as long as the clock was set back by, and that events then
+// have times that are ahead of the clock. A second step while the time is still
+// ahead of the clock is made up for by half at the least.
+//
+// Rejected: a time that stands still until the clock has caught up (no lease ends
+// meanwhile); one that stays ahead (what is to be done at a time of the day would
+// be done early for ever).
+const now = `(SELECT max(:now, (:now + c.meets) / 2) + c.shift FROM holdfast_clock AS c WHERE c.one = 1)`
+
+const (
+	leastStep = time.Second // less than that is drift
+	mostStep  = 24 * time.Hour
+)
+
+// aheadText reads by how many milliseconds the newest event is ahead of now.
+const aheadText = `SELECT coalesce(max((SELECT h.at FROM holdfast_history AS h WHERE h.shard = w.shard ORDER BY h.shard DESC, h.id DESC LIMIT 1)), 0)
+       - (SELECT max(?1, (?1 + c.meets) / 2) + c.shift FROM holdfast_clock AS c WHERE c.one = 1)
+  FROM (SELECT DISTINCT shard FROM holdfast_workspace) AS w`
+
+// wallClock is the machine's clock.
+type wallClock struct {
+	// wrong is by how much tests have set it wrong; nil is not at all.
+	wrong func() time.Duration
+
+	mu     sync.Mutex
+	begun  time.Time // with a monotonic reading
+	offset time.Duration
+	asked  time.Duration // since begun, by the monotonic clock, and there was nothing to make up for
+}
+
+// ms returns the wall clock's time.
+func (w *wallClock) ms() int64 {
+	wall, _ := w.read()
+	return wall
+}
+
+func (w *wallClock) read() (ms int64, at time.Time) {
+	at = clock.OfMachine()
+	ms = at.UnixMilli()
+	if w.wrong != nil {
+		ms += w.wrong().Milliseconds()
+	}
+	return ms, at
+}
+
+// stepped returns by how much the clock has been set back and how long ago it
+// was last found not to be, if it was set back since; the time is ms now.
+func (w *wallClock) stepped() (ms int64, back, ago time.Duration) {
+	ms, at := w.read()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun.IsZero() {
+		w.begun = at
+	}
+	since := at.Sub(w.begun)
+	offset := time.Duration(ms)*time.Millisecond - since
+	back, ago = w.offset-offset, since-w.asked
+	if w.offset == 0 || back < 0 {
+		w.offset, back = offset, 0
+	}
+	if back < leastStep { // else each caller until it is stored was as late as the first
+		w.asked = since
+	}
+	return ms, back, ago
+}
+
+// stored forgets a step that is made up for.
+func (w *wallClock) stored(back time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.offset -= back
+}
+
+// keepTime makes up for a clock that was set back since it was last called.
+func (s *Store) keepTime(ctx context.Context) error {
+	_, back, ago := s.wall.stepped()
+	if back < leastStep {
+		return nil
+	}
+	s.stepping.Lock()
+	defer s.stepping.Unlock()
+	ms, back, _ := s.wall.stepped()
+	if back < leastStep { // another caller of this process was first
+		return nil
+	}
+	set := func() error { return s.setBack(ctx, ms, back, ago) }
+	if back > mostStep {
+		set = func() error { return s.follow(ctx, back) }
+	}
+	if err := set(); err != nil {
+		return err
+	}
+	s.wall.stored(back)
+	return nil
+}
+
+// keepTimeAtStart makes up for a clock that was set back while nobody looked.
+func (s *Store) keepTimeAtStart(ctx context.Context) error {
+	ms, _, _ := s.wall.stepped()
+	var ahead int64
+	err := store.Retry(ctx, func() error { return s.fault(s.read.QueryRowContext(ctx, aheadText, ms).Scan(&ahead)) })
+	if back := time.Duration(ahead) * time.Millisecond; err == nil && back >= leastStep && back <= mostStep {
+		err = s.setBack(ctx, ms, back, 0)
+	}
+	return err
+}
+
+// setBack has the time go on from where it was.
+func (s *Store) setBack(ctx context.Context, ms int64, back, ago time.Duration) error {
+	meets := ms + 2*back.Milliseconds()
+	first, err := s.setMeets(ctx, meets, "meets < ?2", meets-(ago+leastStep).Milliseconds())
+	if first {
+		s.log.Warn("the clock was set back: the database's time goes on at half speed until the clock has caught up", "by", back)
+	}
+	return err
+}
+
+// follow has the time go back with the clock.
+func (s *Store) follow(ctx context.Context, back time.Duration) error {
+	s.log.Warn("the clock was set back by more than a day: leases of dead holders last longer by as much", "by", back)
+	_, err := s.setMeets(ctx, 0, "meets > ?2", 0)
+	return err
+}
+
+// setMeets says whether it changed anything: another process may have.
+func (s *Store) setMeets(ctx context.Context, meets int64, where string, limit int64) (changed bool, err error) {
+	err = store.Retry(ctx, func() error {
+		link, release, err := s.writer(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+		done, err := link.ExecContext(context.WithoutCancel(ctx), "UPDATE holdfast_clock SET meets = ?1 WHERE one = 1 AND "+where, meets, limit)
+		if err != nil {
+			return s.fault(err)
+		}
+		n, err := done.RowsAffected()
+		changed = n > 0
+		return s.fault(err)
+	})
+	return changed, err
+}

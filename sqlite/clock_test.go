@@ -1,0 +1,88 @@
+package sqlite_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// wrongClock is a clock that a test sets wrong for the engines that it opens on a file.
+type wrongClock struct {
+	by   atomic.Int64
+	path string
+}
+
+func (c *wrongClock) set(by time.Duration) { c.by.Store(int64(by)) }
+
+func (c *wrongClock) open(t *testing.T) *holdfast.Engine {
+	t.Helper()
+	return holdfasttest.OpenOn(t, sqlite.File(c.path, sqlite.Wrong(func() time.Duration { return time.Duration(c.by.Load()) })))
+}
+
+// ahead is by how much the database's time is ahead of the clock before it was set wrong.
+func ahead(t *testing.T, hf *holdfast.Engine) time.Duration {
+	t.Helper()
+	s, err := hf.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Until(s.Now)
+}
+
+// wantAhead wants the times of some engines, give or take what passes meanwhile.
+func wantAhead(t *testing.T, when string, want time.Duration, engines ...*holdfast.Engine) {
+	t.Helper()
+	for i, hf := range engines {
+		if got := ahead(t, hf); got < want-5*time.Minute || got > want+5*time.Minute {
+			t.Errorf("%s: the time of engine %d is ahead by %s, not by %s", when, i, got, want)
+		}
+	}
+}
+
+// Verifies that the time goes on when the clock is set back by an hour, in each of several engines on a
+// file, in one that is opened then, and in one that is opened first after the step; that what ends
+// within a minute does, at half speed; that the time meets the clock after two hours; and that a
+// clock set back by more than a day, or forth, is followed.
+func TestATimeThatGoesOnWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	c := &wrongClock{path: holdfasttest.SQLite(t)}
+	a, b := c.open(t), c.open(t)
+	if _, err := scopes.Put(t.Context(), a, scopes.PutArgs{Kind: "k", ID: "x", State: []byte(`{}`), TTL: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	wantAhead(t, "at first", 0, a, b)
+	c.set(-time.Hour)
+	wantAhead(t, "set back", 0, a, b, a)
+	wantAhead(t, "set back and opened", 0, c.open(t))
+	if _, err := scopes.Get(t.Context(), b, "k", "x"); err != nil {
+		t.Errorf("what was not to end has: %v", err)
+	}
+	c.set(-40 * time.Minute) // twenty minutes pass, by the wall clock alone
+	wantAhead(t, "after twenty minutes", 10*time.Minute, a, b)
+	if _, err := scopes.Get(t.Context(), b, "k", "x"); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("what was to end has not: %v", err)
+	}
+	c.set(90 * time.Minute)
+	wantAhead(t, "when it has caught up", 90*time.Minute, a, b, c.open(t))
+	c.set(-48 * time.Hour)
+	wantAhead(t, "set back by days", -48*time.Hour, a, b)
+}
+
+// Verifies that the time goes on after a clock was set back while no engine was open.
+func TestATimeThatGoesOnWhenTheClockWasSetBackMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := &wrongClock{path: holdfasttest.SQLite(t)}
+	t.Run("before", func(t *testing.T) {
+		if _, err := scopes.Put(t.Context(), c.open(t), scopes.PutArgs{Kind: "k", ID: "x", State: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c.set(-time.Hour)
+	t.Run("after", func(t *testing.T) { wantAhead(t, "set back", 0, c.open(t), c.open(t)) })
+}

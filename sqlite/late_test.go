@@ -1,0 +1,29 @@
+package sqlite
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Verifies that of several callers who notice at once that the clock was set back, each knows how late the
+// process is: by that it is known that another process has stored the step.
+func TestEachWhoNoticesKnowsHowLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wrong time.Duration
+		w := wallClock{wrong: func() time.Duration { return wrong }}
+		w.stepped()
+		time.Sleep(20 * time.Millisecond)
+		wrong = -time.Hour
+		for range 2 {
+			if _, back, ago := w.stepped(); back < 59*time.Minute || ago < 20*time.Millisecond {
+				t.Errorf("it was set back by %s, since %s ago", back, ago)
+			}
+		}
+		w.stored(time.Hour)
+		w.stepped()
+		if _, back, ago := w.stepped(); back >= leastStep || ago > 10*time.Second {
+			t.Errorf("after it was stored: back by %s, since %s ago", back, ago)
+		}
+	})
+}
