@@ -101,6 +101,9 @@ type shape struct {
 	Plans    []shape
 }
 
+const remedy = `have it look rows up by a whole key, or give it a case in planned.
+	In a join write x.shard = ANY (ARRAY[y.shard]), and before FOR UPDATE sort by y.shard, x.workspace, …; docs/decisions/030 has the other ways.`
+
 // byKeys looks at the plans of prepared statements.
 func byKeys(t *testing.T, conn *pgx.Conn, texts store.Texts, when string) {
 	t.Helper()
@@ -119,7 +122,7 @@ func byKeys(t *testing.T, conn *pgx.Conn, texts store.Texts, when string) {
 		}
 		planOf[shape](t, conn, name, `COSTS OFF`, anyCall(t, conn, name)).each(func(n shape) {
 			if !n.keyed(keys[n.Index]) {
-				t.Errorf("%s: the plan %s reads %s by %s (%s) %s: have it look rows up by a whole key (docs/decisions/030), or give it a case in planned", name, when, n.Relation, n.Type, n.Index, n.Cond)
+				t.Errorf("%s: the plan %s reads %s by %s (%s) %s: %s", name, when, n.Relation, n.Type, n.Index, n.Cond, remedy)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ WITH r AS (
                     WHERE x.shard = r.shard AND x.workspace = r.workspace AND x.reaction = r.name
                     ORDER BY x.stream
                     LIMIT $4::bigint) AS x) AS p
-     WHERE f.shard = p.shard AND f.workspace = p.workspace AND f.reaction = p.reaction AND f.stream = p.stream
+     WHERE f.shard = ANY (ARRAY[p.shard]) AND f.workspace = p.workspace AND f.reaction = p.reaction AND f.stream = p.stream
     RETURNING 1
 ), marks AS (
     DELETE FROM {schema}.due d
@@ -22,7 +22,7 @@ WITH r AS (
                     WHERE x.shard = r.shard AND x.workspace = r.workspace AND x.reaction = r.name
                     ORDER BY x.stream, x.version
                     LIMIT $4::bigint) AS x) AS p
-     WHERE d.shard = p.shard AND d.workspace = p.workspace AND d.reaction = p.reaction AND d.stream = p.stream AND d.version = p.version
+     WHERE d.shard = ANY (ARRAY[p.shard]) AND d.workspace = p.workspace AND d.reaction = p.reaction AND d.stream = p.stream AND d.version = p.version
     RETURNING 1
 )
 SELECT 1 FROM places UNION ALL SELECT 1 FROM marks
