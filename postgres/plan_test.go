@@ -25,6 +25,7 @@ var planned = []struct{ name, args string }{
 	{"reactions.deliver", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0}`) + `'`},
 	{"reactions.renew", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
 	{"reactions.free", `0, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1, "v": 0, "l": 1000}`) + `'`},
+	{"reactions.free", `1, '', '` + list(`{"w": "w", "r": "r", "s": "s%d", "e": 1}`) + `'`},
 	{"feed.sequence", `0, 'w', 100, 200`},
 	{"batches.ready", `0, '', '["h"]', 16, ''`},
 	{"batches.take", one + `, '{b}', '{me}', '{30000}', '{100}', '{1}', '{0}', '{NULL}'`},
@@ -226,6 +227,9 @@ var many = []string{
 	   FROM generate_series(1, 20000) n, (VALUES ('gone'), ('held')) AS q(r)`,
 	`INSERT INTO holdfast.follow (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
 	 VALUES (0, 'w', 'h', '$reaction/r/s150', 19999, 19999, clock_timestamp(), clock_timestamp(), 1, clock_timestamp())`,
+	`INSERT INTO holdfast.follow (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at, holder, until)
+	 SELECT 1, 'w', 'r', 's' || n, -1, 1, clock_timestamp(), clock_timestamp(), 1, clock_timestamp(),
+	        CASE WHEN n BETWEEN 101 AND 200 THEN 'h' END, CASE WHEN n BETWEEN 101 AND 200 THEN clock_timestamp() - interval '1 hour' END FROM generate_series(1, 20000) n`,
 	`UPDATE holdfast.follow SET crash_group = 50, lost = 1 WHERE reaction = 'r' AND stream BETWEEN 's13001' AND 's13050'`,
 	`UPDATE holdfast.entity SET lost = 1 WHERE id BETWEEN 'e13001' AND 'e13050'`,
 	`UPDATE holdfast.step SET lost = 1 WHERE run BETWEEN 'run_10001' AND 'run_10100'`,

@@ -18,6 +18,8 @@ DROP INDEX {schema}.entity_open;
 CREATE UNIQUE INDEX entity_open ON {schema}.entity ((shard + 0), workspace, operation) WHERE phase <> 'free';
 ALTER TABLE {schema}.ledger DROP CONSTRAINT ledger_shard_workspace_wallet_reference_key;
 CREATE UNIQUE INDEX ledger_reference ON {schema}.ledger ((shard + 0), workspace, wallet, reference);
+DROP INDEX {schema}.follow_held;
+CREATE INDEX follow_held ON {schema}.follow ((shard + 0), until) WHERE holder IS NOT NULL;
 DROP INDEX {schema}.entity_lost;
 CREATE INDEX entity_lost ON {schema}.entity ((shard + 0), workspace) WHERE lost > 0;
 DROP INDEX {schema}.step_lost;

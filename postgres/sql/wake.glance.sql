@@ -38,7 +38,7 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'cleaning' THEN
             (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
        WHEN 'held reaction' THEN
-            (SELECT greatest(ceil(extract(epoch FROM f.until - c.now) * 1000), 0) FROM {schema}.follow f WHERE f.shard = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
+            (SELECT greatest(ceil(extract(epoch FROM f.until - c.now) * 1000), 0) FROM {schema}.follow f WHERE f.shard + 0 = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
        WHEN 'held stream' THEN
             (SELECT greatest(ceil(extract(epoch FROM s.until - c.now) * 1000), 0) FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
        WHEN 'held operation' THEN
