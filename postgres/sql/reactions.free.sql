@@ -25,7 +25,7 @@ WITH a AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT h.holder, count(*) AS n, count(*) FILTER (WHERE h.crash_group > 0) AS crashed
       FROM {schema}.follow h
-     WHERE h.shard = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT cur.holder FROM cur)
+     WHERE h.shard + 0 = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT cur.holder FROM cur)
      GROUP BY h.holder
 )
 INSERT INTO {schema}.follow AS f

@@ -5,7 +5,7 @@
 -- do
 SELECT f.workspace, f.reaction, f.stream, f.epoch, coalesce(f.holder, ''), f.deaths + 1 >= r.max_deaths AND NOT f.quiet AND NOT f.reset_requested
            AND (f.crash_group = 1 OR f.crash_group = 0 AND NOT EXISTS (
-                    SELECT 1 FROM holdfast_follow AS o
+                    SELECT 1 FROM holdfast_follow AS o INDEXED BY holdfast_follow_held
                      WHERE o.shard = f.shard AND (?2 = '' OR o.workspace = ?2) AND o.holder = f.holder AND o.holder IS NOT NULL AND NOT o.quiet
                        AND (o.workspace, o.reaction, o.stream) <> (f.workspace, f.reaction, f.stream))), f.watermark, f.due, r.source, r.events,
        CASE WHEN f.quiet AND NOT f.reset_requested THEN f.lost + 1 ELSE 0 END
