@@ -3,7 +3,7 @@
 SELECT b.workspace, b.id, b.handler, i.key, i.epoch, CASE WHEN i.quiet THEN i.lost + 1 ELSE 0 END
   FROM {schema}.batch b
  CROSS JOIN LATERAL (
-       SELECT i.key, i.epoch, i.until FROM {schema}.item i
+       SELECT i.key, i.epoch, i.until, i.quiet, i.lost FROM {schema}.item i
         WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= (SELECT {now})
         ORDER BY i.until
         LIMIT $3::bigint) AS i
