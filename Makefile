@@ -26,7 +26,7 @@ test: fmt-check ## vet, format and every package on SQLite and PostgreSQL, in mi
 check: lint race long ## what a change must pass beside it: static analysis, the race detector, long tests
 
 race: c-compiler
-	$(RACE_ENV) $(TESTRUN) -level test -race $(PKGS)
+	$(RACE_ENV) $(TESTRUN) -level test -race -timeout 20m $(PKGS)
 
 # Without the race detector: most of what is long is one goroutine that crashes, or processes.
 long:

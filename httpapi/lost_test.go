@@ -20,6 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -271,6 +273,49 @@ func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
+// Verifies of each kind of task whose lease its handler's timeout cuts short that the key of a claim is not kept longer than
+// the lease: who repeats the claim later would work on what another has by then.
+func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		short := wire.Ms(5 * time.Second)
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short})
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short}, nil), 201, "")
+		d.want(d.ask("PUT", "handlers/Pack", wire.PutHandler{Kind: "worker", TimeoutMs: short}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.start("pay@1", `{}`)
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+		first := make(map[string]int64)
+		for _, key := range []string{"first", "second", "third"} {
+			for _, task := range d.keyedOne(key) {
+				first[task.Kind] = task.Epoch
+			}
+		}
+		if len(first) != 3 {
+			t.Fatalf("claimed %v", first)
+		}
+		holdfasttest.Advance(t, d.engine, 12*time.Second) // that of the step is the timeout and its grace
+		for _, key := range []string{"first", "second", "third"} {
+			for _, task := range d.keyedOne(key) {
+				if task.Epoch <= first[task.Kind] {
+					t.Errorf("given what has run out: %+v", task)
+				}
+			}
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// keyedOne claims one task under a key.
+func (d *door) keyedOne(key string) []wire.Task {
+	d.t.Helper()
+	all, _ := d.keyed(key)
+	if len(all) != 1 {
+		d.t.Fatalf("claimed %v under %s", names(all), key)
+	}
+	return all
+}
+
 // Verifies that of many claims at once under one key all are given the same tasks, and that nothing else is handed out.
 func TestTwinClaimsGetTheSameTasks(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
@@ -404,4 +449,85 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 		}
 	}
 	return nil
+}
+
+// Verifies on PostgreSQL that a claim under a key is given other items and steps where somebody has the wallet of a batch, or
+// a run, locked for long.
+func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	url := holdfasttest.PostgreSQL(t)
+	hasty := url + map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "lock_timeout=100ms"
+	d := newDoor(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
+	for _, name := range []string{"Pack", "Pay"} {
+		d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+	}
+	for _, id := range []string{"first", "second"} {
+		d.want(d.ask("PUT", "wallets/"+id, wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: id, Wallet: id, Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+	}
+	storetest.Queue(t, url, `SELECT 1 FROM holdfast.wallet WHERE id = 'first' FOR UPDATE`, nil, func() {
+		if task := d.keyedOne("items")[0]; task.Context.Batch != "second" {
+			t.Errorf("given %+v", task)
+		}
+	})
+	d.want(d.ask("POST", "batches/first/cancel", nil, nil), 200, "")
+	d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+	locked, other := d.start("pay@1", `{}`).ID, d.start("pay@1", `{}`).ID
+	storetest.Queue(t, url, `SELECT 1 FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{locked}, func() {
+		if task := d.keyedOne("steps")[0]; task.Context.Run != other {
+			t.Errorf("given %+v", task)
+		}
+	})
+}
+
+// Verifies of each kind of task that those which were lost together several times come back one after the other: else what
+// kills its worker before that is heard of would take the others with it each time.
+func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		d.fourKinds()
+		const of = 9
+		more := make([]string, of-1)
+		for i := range more {
+			more[i] = fmt.Sprint("more", i)
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: more[i]}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/job/entities/"+more[i]+"/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+			d.start("pay@1", `{}`)
+		}
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "all", Wallet: "w", Handler: "Pack", Items: newItems(0, more...), Parallel: of}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"*"}, Streams: "^(orders|more.*)$", Handler: "Mail"}, nil), 200, "")
+		for _, name := range more {
+			d.append(name, 1)
+		}
+		handlers := []string{"Do", "Pay", "Pack", "Mail"}
+		for n := range 4 {
+			for _, name := range handlers {
+				got := 0
+				for range 3 { // events are gathered first
+					got += len(d.claimItems(name, 100))
+				}
+				if got != of {
+					t.Fatalf("hand-out %d of %s: %d of %d", n, name, got, of)
+				}
+			}
+			holdfasttest.Advance(t, d.engine, time.Minute)
+			d.engine.Round(t.Context())
+			if n < 3 {
+				holdfasttest.Advance(t, d.engine, time.Minute)
+			}
+		}
+		came, times := make(map[string]int), make(map[string]int)
+		for range 20 { // of the pause, which is up to 7 s
+			holdfasttest.Advance(t, d.engine, 350*time.Millisecond)
+			for _, name := range handlers {
+				if n := len(d.claimItems(name, 100)); n > 0 {
+					came[name], times[name] = came[name]+n, times[name]+1
+				}
+			}
+		}
+		for _, name := range handlers {
+			if came[name] != of || times[name] < 2 {
+				t.Errorf("%d of %s come at %d times", came[name], name, times[name])
+			}
+		}
+	}, httpapi.Handlers(elsewhere))
 }

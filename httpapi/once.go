@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/wire"
 )
 
 // A caller that gives its request a key may send it again, at once, later, or after a
@@ -178,9 +179,10 @@ func (c *call) keptUnderHold() (any, error) {
 	return answer, nil
 }
 
-// handOut hands out leases that last so long, in a look that may be repeated until there are some. Expired
+// handOut hands out leases, in a look that may be repeated until there are some. take says when the first
+// of them ends, or nothing where there is none. Expired
 // leases end first, so that what a dead holder had is handed out, too. A
-// claim that has a key is one transaction with its answer, which is kept while the leases last: whoever
+// claim that has a key is one transaction with its answer, which is kept until the first lease ends: whoever
 // repeats it, at once or after a crash of either side, is given the same, under the same epochs; later
 // it is another claim. Where two look at once under one key, one of them takes, and the other is
 // told what. Nobody sees the key held.
@@ -188,7 +190,7 @@ func (c *call) keptUnderHold() (any, error) {
 // The leases come first in the transaction and the key last, so that it waits for nobody
 // with the key locked. What is read besides is read by the engine, on another connection:
 // few do that at once, or they would wait for connections that they have themselves.
-func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, found bool, err error)) (answer T, found bool, err error) {
+func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, until time.Time, err error)) (answer T, found bool, err error) {
 	if c.idempotency != "" {
 		if q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency); fault.CodeOf(err) != fault.NotFound {
 			if err == nil {
@@ -201,8 +203,10 @@ func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(d
 	if err != nil || len(due) == 0 { // most looks find nothing, and write nothing
 		return answer, false, err
 	}
+	var until time.Time
 	if c.idempotency == "" {
-		return take(c.api.engine, due)
+		answer, until, err = take(c.api.engine, due)
+		return answer, !until.IsZero(), err
 	}
 	if err := c.api.claiming.One(c.ctx()); err != nil {
 		return answer, false, err
@@ -211,23 +215,32 @@ func handOut[T any](c *call, lease time.Duration, needs []wake.Need, take func(d
 	var before *requests.Request
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) (err error) {
 		before = nil
-		if answer, found, err = take(tx, due); err != nil || !found {
+		if answer, until, err = take(tx, due); err != nil || until.IsZero() {
 			return err
 		}
-		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: lease, TTL: lease})
+		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
 		if err == nil && !mine {
 			before, err = &q, errTwin
 		}
 		if err != nil {
 			return err
 		}
-		return requests.FinishFor(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer), lease)
+		now := q.Until.Add(-keyLease) // by the database's clock, as until is
+		return requests.FinishFor(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer), max(until.Sub(now), time.Millisecond))
 	})
 	if before != nil {
 		answer, err = replayed[T](c, *before)
 		return answer, true, err
 	}
-	return answer, found && err == nil, err
+	return answer, err == nil && !until.IsZero(), err
+}
+
+// firstEnd is the earlier of two ends of leases; zero is none.
+func firstEnd(a time.Time, b *wire.Time) time.Time {
+	if b != nil && (a.IsZero() || b.Before(a)) {
+		return b.Time
+	}
+	return a
 }
 
 // errTwin rolls back what was handed out where a twin of the call was faster.

@@ -260,16 +260,17 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 			return false, err
 		}
 		needs := []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
-		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (wire.Leases, bool, error) {
+		some, found, err := handOut(c, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (out wire.Leases, until time.Time, err error) {
 			taken, err := reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
-			out := wire.Leases{Leases: make([]wire.Lease, len(taken))}
+			out.Leases = make([]wire.Lease, len(taken))
 			for i, l := range taken {
+				until = firstEnd(until, wire.At(l.Until))
 				out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
 				if err == nil {
 					out.Leases[i].Events, err = placed(c, l.Stream, l.Events)
 				}
 			}
-			return out, len(taken) > 0, err
+			return out, until, err
 		})
 		if found {
 			out = some

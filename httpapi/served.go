@@ -161,36 +161,25 @@ type handled struct {
 	workers  map[string]runs.Handled // what is known of the handlers that are workers'
 }
 
-// servedBy returns the reactions of the call's workspace that some handlers serve.
-func (c *call) servedBy(names []string) (some []reactions.Info, err error) {
-	now, err := c.declared()
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range now.all {
-		for _, name := range names {
-			if x.Options.Handler == name {
-				some = append(some, x)
-				break
-			}
+// servedBy returns the reactions that some handlers serve.
+func (h handled) servedBy(names []string) (some []reactions.Info) {
+	for _, x := range h.all {
+		if slices.Contains(names, x.Options.Handler) {
+			some = append(some, x)
 		}
 	}
-	return some, nil
+	return some
 }
 
-// workers returns what is known of some handlers, as far as they are workers'.
-func (c *call) workers(names []string) (map[string]runs.Handled, error) {
-	now, err := c.declared()
-	if err != nil {
-		return nil, err
-	}
+// named returns what is known of some handlers, as far as they are workers'.
+func (h handled) named(names []string) map[string]runs.Handled {
 	some := make(map[string]runs.Handled, len(names))
 	for _, name := range names {
-		if h, ok := now.workers[name]; ok {
-			some[name] = h
+		if w, ok := h.workers[name]; ok {
+			some[name] = w
 		}
 	}
-	return some, nil
+	return some
 }
 
 // declared is what the call's workspace has declared. It is read again when its registry has

@@ -24,12 +24,12 @@ import (
 const probeMark = "~probe"
 
 // takeSteps takes steps of runs that the handlers do.
-func (c *call) takeSteps(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	all, err := c.workers(b.Handlers)
-	if err != nil || len(all) == 0 {
-		return err
+func (c *call) takeSteps(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	all := a.declared.named(a.Handlers)
+	if len(all) == 0 {
+		return nil
 	}
-	taken, err := run.Desk(c.api.engine).TakeDue(c.ctx(), d, runs.Ask{Handlers: all, Kind: "worker", Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease})
+	taken, err := run.Desk(c.api.engine).TakeDue(c.ctx(), d, runs.Ask{Handlers: all, Kind: "worker", Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
 	for i := range taken {
 		l := &taken[i]
 		probe, failed := l.Probes(c.ctx(), d)

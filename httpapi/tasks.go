@@ -68,27 +68,29 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		}
 	}
 	topics := lifecycle.TaskTopics(c.key.Workspace, b.Handlers)
-	served, err := c.servedBy(b.Handlers)
+	now, err := c.declared()
 	if err != nil {
 		return out, err
 	}
-	for _, x := range served {
+	for _, x := range now.servedBy(b.Handlers) {
 		topics = append(topics, store.MarkTopic(x.Name))
 	}
 	for _, name := range b.Handlers {
 		topics = append(topics, batches.Topic(name), runs.Topic(name))
 	}
 	err = c.await(wait, topics, func() (bool, error) {
-		kinds, err := c.taskKinds(b.Handlers)
+		now, err := c.declared() // before there is a transaction
 		if err != nil {
 			return false, err
 		}
+		kinds := c.taskKinds(b.Handlers, now)
 		var needs []wake.Need
 		for _, k := range kinds {
 			needs = append(append(needs, wake.Need{Kind: k.held}), k.due...)
 		}
-		some, found, err := handOut(c, lease, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, bool, error) {
-			return c.takeTasks(d, kinds, due, b, lease)
+		busy := make(map[string]bool)
+		some, found, err := handOut(c, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, time.Time, error) {
+			return c.takeTasks(d, kinds, due, claim{b, lease, now, busy})
 		})
 		if found {
 			out = some
@@ -98,48 +100,58 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	return out, err
 }
 
+// claim is a claim of tasks, as it is looked for.
+type claim struct {
+	wire.ClaimTasks
+	lease    time.Duration
+	declared handled         // by its workspace
+	busy     map[string]bool // batches and runs at which an earlier try of the transaction gave way
+}
+
 // taskKind is a kind of tasks: how they are taken, whose expired leases end first, and what there must be.
 type taskKind struct {
-	take func(holdfast.Doer, *wire.Tasks, wire.ClaimTasks, time.Duration) error
+	take func(holdfast.Doer, *wire.Tasks, claim) error
 	held string
 	due  []wake.Need
 }
 
-func (c *call) taskKinds(handlers []string) ([]taskKind, error) {
-	served, err := c.servedBy(handlers)
-	names := make([]string, len(served))
-	for i, x := range served {
-		names[i] = x.Name
+func (c *call) taskKinds(handlers []string, now handled) []taskKind {
+	var names []string
+	for _, x := range now.servedBy(handlers) {
+		names = append(names, x.Name)
 	}
 	return []taskKind{
 		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, handlers)...)},
 		{c.takeEvents, wake.HeldReaction, wake.Needs(wake.Reaction, names...)},
 		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, handlers...)},
 		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, handlers...)},
-	}, err
+	}
 }
 
 // takeTasks takes tasks of the kinds of which something is due; in a transaction of the first of them that there are any of.
-func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, b wire.ClaimTasks, lease time.Duration) (out wire.Tasks, found bool, err error) {
+func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bool, a claim) (out wire.Tasks, until time.Time, err error) {
 	out.Tasks = []wire.Task{}
 	// Each kind is first in its turn, so that none starves behind the others.
 	first := int(c.api.turns.Add(1) % int64(len(kinds)))
 	_, whole := d.(holdfast.Tx)
 	for i := range kinds {
 		k := kinds[(first+i)%len(kinds)]
-		if err == nil && len(out.Tasks) < b.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
-			err = k.take(d, &out, b, lease)
+		if err == nil && len(out.Tasks) < a.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
+			err = k.take(d, &out, a)
 		}
 	}
 	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
 		err = nil
 	}
-	return out, len(out.Tasks) > 0, err
+	for _, t := range out.Tasks {
+		until = firstEnd(until, t.Until)
+	}
+	return out, until, err
 }
 
 // takeOperations takes steps that the handlers do.
-func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, d, b.Worker, b.Handlers, b.Limit-len(out.Tasks), lease)
+func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, d, a.Worker, a.Handlers, a.Limit-len(out.Tasks), a.lease)
 	for _, t := range taken {
 		out.Tasks = append(out.Tasks, taskOf(t))
 	}
@@ -147,16 +159,13 @@ func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTask
 }
 
 // takeEvents takes events of reactions, and after-effects, that the handlers serve.
-func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	served, err := c.servedBy(b.Handlers)
-	if err != nil {
-		return err
-	}
+func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	served := a.declared.servedBy(a.Handlers)
 	names := make(map[string]reactions.Info, len(served))
 	for _, x := range served {
 		names[x.Name] = x
 	}
-	taken, err := reactions.TakeTasks(c.ctx(), d, reactions.Ask{Reactions: served, Holder: b.Worker, Limit: b.Limit - len(out.Tasks), Lease: lease,
+	taken, err := reactions.TakeTasks(c.ctx(), d, reactions.Ask{Reactions: served, Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease,
 		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
 			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
 				return lifecycle.WantsAfter(x.Options.Handler, e)
@@ -179,8 +188,8 @@ func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, l
 }
 
 // takeItems takes items of batches that the handlers do.
-func (c *call) takeItems(d holdfast.Doer, out *wire.Tasks, b wire.ClaimTasks, lease time.Duration) error {
-	taken, err := batches.Take(c.ctx(), d, batches.Ask{Handlers: b.Handlers, Kind: "worker", Holder: b.Worker, Elsewhere: true, Limit: b.Limit - len(out.Tasks), Lease: lease})
+func (c *call) takeItems(d holdfast.Doer, out *wire.Tasks, a claim) error {
+	taken, err := batches.Take(c.ctx(), d, batches.Ask{Handlers: a.Handlers, Kind: "worker", Holder: a.Worker, Elsewhere: true, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
 	for _, t := range taken {
 		x := wire.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: wire.At(t.Until),
 			IdempotencyKey: t.Operation(), Context: wire.TaskContext{Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)}}

@@ -50,6 +50,9 @@ type conn struct {
 	joined bool
 	// exposed says that the user has the transaction too, through Raw.
 	exposed bool
+	// failed is the error of the statement by which a transaction of our own failed: it says
+	// whether it is run again, and what is tried after it does not.
+	failed error
 }
 
 var _ store.Conn = (*conn)(nil)
@@ -60,13 +63,20 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return mapError(c.call(ctx, func(ctx context.Context) error {
+	if c.failed != nil {
+		return c.failed
+	}
+	err := mapError(c.call(ctx, func(ctx context.Context) error {
 		err := c.store.run(ctx, c.tx, cmd)
 		if err == nil && c.joined {
 			err = c.store.notify(ctx, c.tx, cmd.Wakes())
 		}
 		return err
 	}))
+	if err != nil && !c.joined && !c.exposed && c.tx.Conn().PgConn().TxStatus() == 'E' {
+		c.failed = err
+	}
+	return err
 }
 
 // call runs one call of the database in the transaction, within the call timeout. A joined transaction

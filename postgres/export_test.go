@@ -13,6 +13,9 @@ const (
 	ShapeSQL      = shapeSQL
 )
 
+// Session is what every connection of the engine's runs under.
+var Session = session
+
 // GateSQL is what a gated store needs in its database: pass returns its argument once the gate is open, and
 // now is the database's time of that moment, whatever the statement's snapshot says.
 const GateSQL = `CREATE SCHEMA gate;

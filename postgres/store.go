@@ -20,6 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
+// Why the statements compare shards by = ANY (ARRAY[…]) is in docs/decisions/030.
+//
 //go:embed sql/*.sql migrations/*.sql
 var files embed.FS
 
@@ -227,7 +229,7 @@ func (s *Store) parse(ctx context.Context, all *statements) error {
 
 // migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema tells
 // its new value where a migration changed it.
-const migratedShape = "89cffc519f715e9700ff52fb016db6ea"
+const migratedShape = "3d83abd133af6a7d9681a29fd93f321b"
 
 // shapeSQL digests what parsing looks at in a schema: the columns and keys of its relations
 // and the signatures of its functions. It is the same for every name of the schema.
@@ -335,7 +337,11 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 		return s.fault(err)
 	}
 	defer s.rollback(ctx, tx, clock.Now()) // after a commit it does nothing
-	if err := f(ctx, &conn{store: s, tx: tx}); err != nil {
+	c := &conn{store: s, tx: tx}
+	if err = f(ctx, c); err == nil {
+		err = c.failed
+	}
+	if err != nil {
 		return gaveWay(err)
 	}
 	if err := ctx.Err(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -60,4 +62,32 @@ func undoAndPay(ctx context.Context, tx holdfast.Tx, verbs bool) error {
 	}
 	_, err = stream.Append(ctx, tx, "s", stream.Any, event("paid"))
 	return err
+}
+
+// Verifies that a transaction of which a statement failed tells that first error, whatever is tried in it afterwards and
+// whatever its closure makes of it: by it the update is run again, or is not.
+func TestATransactionTellsItsFirstError(t *testing.T) {
+	t.Parallel()
+	base := prepared(t)
+	hf := openEngine(t, postgres.URL(base))
+	mustAppend(t, hf, "s", stream.None)
+	execute(t, connect(t, base), `ALTER TABLE holdfast.request RENAME TO gone`)
+	for name, then := range map[string]func(context.Context, holdfast.Tx) error{
+		"another statement": func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := stream.Append(ctx, tx, "s", stream.Any, event("more"))
+			return err
+		},
+		"nothing": func(context.Context, holdfast.Tx) error { return nil },
+	} {
+		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			_, _, _ = requests.Take(ctx, tx, requests.TakeArgs{Key: "k", Fingerprint: "f", Holder: "h"})
+			return then(ctx, tx)
+		})
+		if fault.CodeOf(err) != fault.DatabaseDamaged {
+			t.Errorf("and then %s: %v", name, err)
+		}
+	}
+	if names := wantGapless(t, hf, "s"); len(names) != 1 {
+		t.Errorf("the stream has %v", names)
+	}
 }

@@ -60,6 +60,7 @@ type Renewed struct {
 type expired struct {
 	workspace, id, handler, key string
 	epoch                       int64
+	lost                        int64 // how many hand-outs in a row are by that
 }
 
 var (
@@ -137,7 +138,7 @@ var (
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]expired, r store.Row) error {
 			var e expired
-			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch)
+			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost)
 			*all = append(*all, e)
 			return err
 		})
@@ -262,7 +263,7 @@ func Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err e
 	var failed error
 	for _, x := range all {
 		t := Taken{Shard: at.Shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Hold: hold.Hold{Epoch: x.epoch}}
-		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch})
+		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch, delay: hold.LostPause(x.lost, x.key)})
 		if err == nil && e.last {
 			e, err = giveUp(ctx, d, t, "died", "")
 		}

@@ -170,8 +170,12 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		_, err := batches.Fail(t.Context(), s.e, all[1], "no", 0, false)
 		s.ok(err)
 		for name, c := range map[string][3]string{
-			"a charge that is another's":   {"UPDATE {}ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE {}ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
-			"a return that is a refund":    {"UPDATE {}ledger SET reference = '$batch/b/refund/k001' WHERE reference = '$batch/b/return/k001'", "UPDATE {}ledger SET reference = '$batch/b/return/k001' WHERE reference = '$batch/b/refund/k001'", "ledger"},
+			"a charge that is another's": {"UPDATE {}ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE {}ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
+			"a return that is a refund":  {"UPDATE {}ledger SET reference = '$batch/b/refund/k001' WHERE reference = '$batch/b/return/k001'", "UPDATE {}ledger SET reference = '$batch/b/return/k001' WHERE reference = '$batch/b/refund/k001'", "ledger"},
+			"a charge to another wallet": {`INSERT INTO {}wallet SELECT shard, workspace, 'v', 0, negative, 2, created_at, updated_at FROM {}wallet WHERE id = 'w';
+				INSERT INTO {}ledger SELECT shard, workspace, 'v', 1, -1, -1, reason, '$batch/b/charge/k000', at FROM {}ledger WHERE wallet = 'w' AND n = 1;
+				INSERT INTO {}ledger SELECT shard, workspace, 'v', 2, 1, 0, reason, 'x', at FROM {}ledger WHERE wallet = 'w' AND n = 1`,
+				`DELETE FROM {}ledger WHERE wallet = 'v'; DELETE FROM {}wallet WHERE id = 'v'`, "another wallet"},
 			"charges that do not add up":   {"UPDATE {}batch SET charged = charged + 1", "UPDATE {}batch SET charged = charged - 1", "charged"},
 			"an item in another state":     {"UPDATE {}item SET state = 'waiting' WHERE key = 'k000'", "UPDATE {}item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
 			"a gap in the order of items":  {"UPDATE {}item SET n = 9 WHERE n = 4", "UPDATE {}item SET n = 4 WHERE n = 9", "counts"},

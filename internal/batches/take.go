@@ -79,10 +79,12 @@ type Ask struct {
 	Holder string
 	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
 	Elsewhere bool
-	Lease     time.Duration
-	Limit     int
-	All       bool
-	Shard     int16
+	// Busy are batches that a transaction leaves out: an earlier try did not get their wallets, and notes that here.
+	Busy  map[string]bool
+	Lease time.Duration
+	Limit int
+	All   bool
+	Shard int16
 }
 
 type readyArgs struct {
@@ -179,8 +181,17 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 		if len(all) >= a.Limit || whole && len(all) > 0 { // a transaction has one wallet locked
 			break
 		}
+		if a.Busy[b.ID] {
+			continue
+		}
 		at.Workspace = b.Workspace
 		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all), a.Elsewhere})
+		if whole && err != nil { // it is over
+			if a.Busy != nil {
+				a.Busy[b.ID] = true
+			}
+			return nil, err
+		}
 		failed = errors.Join(failed, err) // one that cannot be taken of must not hold up the others
 		all = append(all, some...)
 	}
@@ -194,9 +205,13 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 const longTake = 2 * time.Second
 
 func takeSoon(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Taken, error) {
-	ctx, cancel := context.WithTimeout(ctx, longTake)
+	soon, cancel := context.WithTimeout(ctx, longTake)
 	defer cancel()
-	return takeOf(ctx, d, at, a)
+	all, err := takeOf(soon, d, at, a)
+	if _, whole := d.(*store.Tx); whole && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
+		err = fault.New(fault.Unavailable, "somebody has the wallet of the batch %q locked", a.id).Repeatable().Wrap(err)
+	}
+	return all, err
 }
 
 func (a Ask) check() error {

@@ -238,6 +238,9 @@ func astrand(f row) string {
 
 // unbalanced tells of a wallet: head stands for its balance, last for the sum.
 func unbalanced(f row) string {
+	if f.head == f.last {
+		return fmt.Sprintf("its ledger of %d rows has a gap, or an item of a batch that another wallet pays", f.events)
+	}
 	return fmt.Sprintf("its balance is %d, and its ledger of %d rows adds up to %d", f.head, f.events, f.last)
 }
 

@@ -22,6 +22,7 @@ type Lapsed struct {
 	ClaimedAt       time.Time
 	Side            bool
 	Plan            *Plan // nil: it was taken by a program that stored none
+	Lost            int64 // how many hand-outs in a row are lost by it
 }
 
 type freeArgs struct {
@@ -30,6 +31,7 @@ type freeArgs struct {
 	allowed int
 	note    []byte
 	claim   string
+	pause   time.Duration // behind a lost hand-out
 }
 
 type adoptArgs struct {
@@ -90,6 +92,7 @@ var (
 			args.Int(int64(a.allowed))
 			args.MaybeText(string(a.note))
 			args.Text(a.claim)
+			args.Int(a.pause.Milliseconds())
 		}, scanClaim).
 		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a freeArgs) store.Emission {
@@ -205,7 +208,7 @@ func scanLapsed(all *[]Lapsed, row store.Row) error {
 	var l Lapsed
 	var plan string
 	err := row.Scan(&l.Workspace, &l.Lifecycle, &l.ID, &l.Epoch, &l.Begun, &l.Status, &l.Revert, &l.Operation, &l.Step, &l.Requester,
-		&l.Holder, &l.ClaimedAt, &l.Side, &plan)
+		&l.Holder, &l.ClaimedAt, &l.Side, &plan, &l.Lost)
 	l.ClaimedAt, l.Plan = l.ClaimedAt.UTC(), planIn(plan, l.Operation)
 	*all = append(*all, l)
 	return err
@@ -250,7 +253,7 @@ func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs)
 // have, or its holder may have renewed it. A status other than the claim's was set
 // by somebody else, and stays.
 func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Ticket, resume, maxDeaths, note, claim})
+	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Ticket, resume, maxDeaths, note, claim, hold.LostPause(l.Lost, l.ID)})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 

@@ -23,6 +23,8 @@
 package hold
 
 import (
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -39,9 +41,17 @@ const (
 )
 
 // LostPause is the pause behind the n-th hand-out in a row of which nobody was heard: none,
-// then 1, 3, 7, 15 seconds and so on, up to five minutes. The statements that end leases say the same.
-func LostPause(n int64) time.Duration {
-	return min(time.Second<<min(n-1, 9)-time.Second, 5*time.Minute)
+// then up to 1, 3, 7, 15 seconds and so on, up to five minutes. It is scattered between half and all of
+// that by the name of what was handed out, so that what was lost together comes back apart: else what kills
+// its worker before that is heard of would take the others with it each time.
+func LostPause(n int64, name string) time.Duration {
+	if n < 2 {
+		return 0
+	}
+	half := min(time.Second<<min(n-1, 9)-time.Second, 5*time.Minute) / 2
+	h := fnv.New32a()
+	fmt.Fprint(h, n, name)
+	return half + half*time.Duration(h.Sum32()%1000)/1000
 }
 
 // Hold is the right to work on something, until it runs out.

@@ -477,6 +477,7 @@ type lapsed struct {
 	Reaction  string `json:"r"`
 	Stream    string `json:"s"`
 	Epoch     int64  `json:"e"`
+	Pause     int64  `json:"d,omitempty"` // in ms, behind a lost hand-out
 
 	holder         string
 	last           bool
@@ -489,7 +490,9 @@ var (
 		func(limit int, args *store.Args) { args.Int(int64(limit)) },
 		func(all *[]lapsed, row store.Row) error {
 			var l lapsed
-			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names)
+			var lost int64
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names, &lost)
+			l.Pause = hold.LostPause(lost, l.Stream).Milliseconds()
 			*all = append(*all, l)
 			return err
 		})

@@ -71,8 +71,10 @@ type Ask struct {
 	Holder string
 	Lease  time.Duration
 	Limit  int
-	All    bool
-	Shard  int16
+	// Busy are runs that a transaction leaves out: an earlier try gave way at them, and notes that here.
+	Busy  map[string]bool
+	All   bool
+	Shard int16
 }
 
 func (a Ask) check() error {
@@ -122,7 +124,8 @@ func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, 
 	}
 	// Many ask for the same at once: each begins elsewhere.
 	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
-	if _, whole := d.(*store.Tx); whole { // or, where all are locked until the end, in one order
+	_, whole := d.(*store.Tx)
+	if whole { // or, where all are locked until the end, in one order
 		slices.SortFunc(ready, func(a, b Live) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 	}
 	var failed error
@@ -130,7 +133,16 @@ func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, 
 		if len(taken) >= a.Limit {
 			break
 		}
+		if a.Busy[ready[i].Run.ID] {
+			continue
+		}
 		l, ok, err := k.take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], a.Holder, a.Lease, true)
+		if whole && fault.IsSafe(err) { // it is over
+			if a.Busy != nil {
+				a.Busy[ready[i].Run.ID] = true
+			}
+			return nil, err
+		}
 		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
 		if ok {
 			taken = append(taken, l)

@@ -150,7 +150,7 @@ func (c *course) died() {
 	dead := false // one more than may die of it
 	if c.step.Quiet {
 		c.step.Lost++
-		name, message, delay = "stepLost", fmt.Sprintf("it was handed out to %s, who was not heard of", c.step.Holder), hold.LostPause(c.step.Lost)
+		name, message, delay = "stepLost", fmt.Sprintf("it was handed out to %s, who was not heard of", c.step.Holder), hold.LostPause(c.step.Lost, c.run.ID)
 		told["lost"] = c.step.Lost
 	} else {
 		c.step.Deaths++

@@ -291,6 +291,7 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 		}
 		if err == nil && r.CancelRequested { // the hold goes on until it has stopped
 			unwanted(errCancelled)
+			leave() // or it would be told again and again, by a renewal each time
 		}
 		return err
 	}}

@@ -12,11 +12,11 @@ WITH m AS (
     SELECT {now} AS now
 ), cur AS MATERIALIZED (
     SELECT m.member, m.items AS page, b.shard, b.workspace, b.id, b.status, b.sealed, b.cancel_requested, b.items, b.version
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), seen AS (
     SELECT m.member, b.version
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
 ), page AS MATERIALIZED (
     SELECT cur.member, x.item ->> 0 AS key, (x.item ->> 1)::bigint AS cost, x.item -> 2 AS input, x.n, i.key IS NOT NULL AS there,
            i.key IS NOT NULL AND (i.cost <> (x.item ->> 1)::bigint OR i.input::text <> (x.item -> 2)::text) AS other
@@ -44,7 +44,7 @@ WITH m AS (
     UPDATE {schema}.batch b
        SET items = fits.items + fits.more, version = fits.version + 1, updated_at = t.now
       FROM t, fits
-     WHERE b.shard = fits.shard AND b.workspace = fits.workspace AND b.id = fits.id AND fits.found = 'open' AND fits.more > 0
+     WHERE b.shard = ANY (ARRAY[fits.shard]) AND b.workspace = fits.workspace AND b.id = fits.id AND fits.found = 'open' AND fits.more > 0
     RETURNING fits.member, b.items, b.version, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

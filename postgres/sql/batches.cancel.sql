@@ -12,8 +12,8 @@ WITH m AS (
        SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = true, version = b.version + 1, updated_at = {now},
            due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
       FROM m
-     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
-       AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
+       AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
     RETURNING m.member, b.status, b.version, b.items, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

@@ -8,7 +8,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, batch, items, member)
 ), b AS MATERIALIZED (
     SELECT m.member, m.items AS page, b.shard, b.workspace, b.id, b.timeout, b.dirty, b.waiting, b.running, b.cancel_requested, b.sealed, b.next, b.items, b.due_at
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), cur AS MATERIALIZED (
     SELECT b.member, b.shard, b.workspace, b.id, b.timeout, i.key, i.dirty, i.late, x.item ->> 2 = '1' AS early, x.item ->> 3 = '1' AS was
@@ -25,7 +25,7 @@ WITH m AS (
        SET dirty = cur.dirty AND cur.early,
            sweep_at = CASE WHEN NOT cur.dirty AND cur.was THEN i.sweep_at WHEN NOT cur.dirty THEN NULL WHEN cur.early THEN coalesce(cur.late, t.now) ELSE t.now + cur.timeout * interval '1 ms' END
       FROM t, cur
-     WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = cur.key
+     WHERE i.shard = ANY (ARRAY[cur.shard]) AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = cur.key
     RETURNING cur.member, cur.dirty AND NOT i.dirty AS clean
 ), moved AS (
     UPDATE {schema}.batch c
@@ -33,7 +33,7 @@ WITH m AS (
            due_at = CASE WHEN b.dirty = n.clean AND b.waiting = 0 AND b.running = 0 AND (b.cancel_requested OR b.sealed AND b.next = b.items)
                          THEN t.now ELSE b.due_at END
       FROM t, b JOIN (SELECT swept.member, count(*) FILTER (WHERE swept.clean) AS clean FROM swept GROUP BY swept.member) AS n ON n.member = b.member
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id AND (n.clean > 0 OR c.error IS NOT NULL AND c.status IN ('CANCELLED', 'COMPLETED'))
+     WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.id AND (n.clean > 0 OR c.error IS NOT NULL AND c.status IN ('CANCELLED', 'COMPLETED'))
     RETURNING b.member, c.due_at IS NOT NULL AND c.due_at = t.now AS over
 )
 SELECT m.member, 1, (SELECT count(*) FROM swept WHERE swept.member = m.member), coalesce(moved.over, false)

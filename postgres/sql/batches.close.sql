@@ -12,7 +12,7 @@ WITH m AS (
        SET status = CASE WHEN b.cancel_requested THEN 'CANCELLED' ELSE 'COMPLETED' END,
            accepted = b.succeeded, error = NULL, due_at = NULL, version = b.version + 1, updated_at = {now}
       FROM m
-     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0
        AND CASE WHEN b.cancel_requested THEN b.status = 'CANCELLING' AND b.succeeded = b.accepted
                 ELSE b.status IN ('PENDING', 'RUNNING', 'PAUSED') AND b.sealed AND b.next = b.items END
     RETURNING m.member, b.version, b.status, b.items, b.next, b.succeeded, b.failed, b.cancelled, b.charged, b.refunded, b.updated_at

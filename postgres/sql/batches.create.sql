@@ -12,7 +12,8 @@ WITH m AS (
     SELECT {now} AS now
 ), paid AS (
     SELECT m.member
-      FROM m JOIN {schema}.wallet w ON w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.wallet
+      FROM m CROSS JOIN LATERAL (
+           SELECT 1 FROM {schema}.wallet w WHERE w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.wallet LIMIT 1) AS w
 ), made AS (
     INSERT INTO {schema}.batch
         (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
@@ -41,4 +42,4 @@ SELECT m.member,
   FROM m
   LEFT JOIN paid ON paid.member = m.member
   LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
-  LEFT JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+  LEFT JOIN LATERAL (SELECT b.id FROM {schema}.batch b WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch LIMIT 1) AS b ON true

@@ -1,8 +1,12 @@
--- Items whose holds have run out.
+-- Items whose holds have run out, and how many hand-outs in a row are lost by that.
 -- $1 shard, $2 workspace ('' for all), $3 limit
-SELECT b.workspace, b.id, b.handler, i.key, i.epoch
+SELECT b.workspace, b.id, b.handler, i.key, i.epoch, CASE WHEN i.quiet THEN i.lost + 1 ELSE 0 END
   FROM {schema}.batch b
-  JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= {now}
- WHERE b.shard = $1::smallint AND ($2::text = '' OR b.workspace = $2) AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0
+ CROSS JOIN LATERAL (
+       SELECT i.key, i.epoch, i.until, i.quiet, i.lost FROM {schema}.item i
+        WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= (SELECT {now})
+        ORDER BY i.until
+        LIMIT $3::bigint) AS i
+ WHERE b.shard + 0 = $1::smallint AND ($2::text = '' OR b.workspace = $2) AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0
  ORDER BY i.until
  LIMIT $3::bigint

@@ -10,27 +10,34 @@ WITH m AS (
     SELECT {now} AS now
 ), cur AS MATERIALIZED (
     SELECT m.member, m.keys, b.shard, b.workspace, b.id, b.status, b.cancel_requested, b.accepted, b.version
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), strangers AS (
     SELECT cur.member, min(k.key) AS key
       FROM cur CROSS JOIN LATERAL json_array_elements_text(coalesce(cur.keys, '[]')::json) AS k(key)
-     WHERE NOT EXISTS (SELECT 1 FROM {schema}.item i WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = k.key)
+     WHERE (SELECT true FROM {schema}.item i WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = k.key LIMIT 1) IS NULL
      GROUP BY cur.member
+), named AS MATERIALIZED (
+    SELECT cur.member, cur.shard, cur.workspace, cur.id, k.key
+      FROM cur CROSS JOIN LATERAL (
+           SELECT DISTINCT x.key FROM json_array_elements_text(cur.keys::json) AS x(key)
+            UNION ALL
+           SELECT i.key FROM {schema}.item i
+            WHERE cur.keys IS NULL AND i.shard = ANY (ARRAY[cur.shard]) AND i.workspace = cur.workspace AND i.batch = cur.id AND i.state = 'succeeded' AND i.decision IS NULL
+           ) AS k
+     WHERE NOT cur.cancel_requested AND cur.status NOT IN ('CANCELLED', 'COMPLETED')
+       AND NOT EXISTS (SELECT 1 FROM strangers WHERE strangers.member = cur.member)
 ), taken AS (
     UPDATE {schema}.item i
        SET decision = 'accepted', updated_at = t.now
-      FROM t, cur
-     WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.state = 'succeeded' AND i.decision IS NULL
-       AND NOT cur.cancel_requested AND cur.status NOT IN ('CANCELLED', 'COMPLETED')
-       AND (cur.keys IS NULL OR i.key IN (SELECT k.key FROM json_array_elements_text(cur.keys::json) AS k(key)))
-       AND NOT EXISTS (SELECT 1 FROM strangers WHERE strangers.member = cur.member)
-    RETURNING cur.member
+      FROM t, named
+     WHERE i.shard = ANY (ARRAY[named.shard]) AND i.workspace = named.workspace AND i.batch = named.id AND i.key = named.key AND i.state = 'succeeded' AND i.decision IS NULL
+    RETURNING named.member
 ), moved AS (
     UPDATE {schema}.batch b
        SET accepted = cur.accepted + n.taken, version = cur.version + 1, updated_at = t.now
       FROM t, cur JOIN (SELECT taken.member, count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
-     WHERE b.shard = cur.shard AND b.workspace = cur.workspace AND b.id = cur.id
+     WHERE b.shard = ANY (ARRAY[cur.shard]) AND b.workspace = cur.workspace AND b.id = cur.id
     RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

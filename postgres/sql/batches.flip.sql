@@ -11,7 +11,7 @@ WITH m AS (
      WHERE {known}
 ), w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.after, m.room, w.id AS wallet, w.balance, w.version AS rows
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
       LEFT JOIN LATERAL (
            SELECT w.id, w.balance, w.version FROM {schema}.wallet w
             WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
@@ -24,7 +24,7 @@ WITH m AS (
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
-     WHERE b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+     WHERE b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
 ), t AS MATERIALIZED (
     SELECT {now} AS now FROM b
 ), page AS MATERIALIZED (
@@ -52,7 +52,7 @@ WITH m AS (
        SET state = 'cancelled', decision = 'cancelled', epoch = i.epoch + CASE WHEN i.holder IS NULL THEN 0 ELSE 1 END, late = i.until,
            holder = NULL, until = NULL, due_at = NULL, dirty = true, sweep_at = c.now, updated_at = c.now
       FROM chosen c
-     WHERE i.shard = c.shard AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
+     WHERE i.shard = ANY (ARRAY[c.shard]) AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
     SELECT b.shard, b.workspace, b.wallet, b.rows + row_number() OVER (ORDER BY page.n), page.charged,
@@ -63,14 +63,14 @@ WITH m AS (
     UPDATE {schema}.wallet w
        SET balance = b.balance + sums.cost, version = b.rows + sums.paid, updated_at = t.now
       FROM t, b, sums
-     WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet AND sums.fits AND sums.paid > 0
+     WHERE w.shard = ANY (ARRAY[b.shard]) AND w.workspace = b.workspace AND w.id = b.wallet AND sums.fits AND sums.paid > 0
 ), moved AS (
     UPDATE {schema}.batch c
        SET status = 'CANCELLING', waiting = b.waiting - sums.waiting, running = b.running - sums.running, succeeded = b.succeeded - sums.succeeded,
            cancelled = b.cancelled + sums.flipped, dirty = b.dirty + sums.flipped, refunded = b.refunded + sums.cost, need = 0,
            version = b.version + 1, updated_at = t.now
       FROM t, b, sums
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch AND sums.fits AND sums.news
+     WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.batch AND sums.fits AND sums.news
     RETURNING b.member, c.version, c.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

@@ -9,7 +9,7 @@ WITH m AS (
      WHERE {known}
 ), w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.key, m.how, m.epoch, m.error, w.id AS wallet, w.balance, w.version AS rows
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
       LEFT JOIN LATERAL (
            SELECT w.id, w.balance, w.version FROM {schema}.wallet w
             WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
@@ -41,7 +41,7 @@ WITH m AS (
            error = CASE WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
            holder = NULL, until = NULL, dirty = true, sweep_at = t.now, updated_at = t.now
       FROM t, ok
-     WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.batch AND i.key = ok.key AND ok.fits
+     WHERE i.shard = ANY (ARRAY[ok.shard]) AND i.workspace = ok.workspace AND i.batch = ok.batch AND i.key = ok.key AND ok.fits
     RETURNING ok.member, i.failures, i.deaths
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
@@ -52,13 +52,13 @@ WITH m AS (
     UPDATE {schema}.wallet w
        SET balance = ok.balance + ok.charged, version = ok.rows + 1, updated_at = t.now
       FROM t, ok
-     WHERE w.shard = ok.shard AND w.workspace = ok.workspace AND w.id = ok.wallet AND ok.fits AND ok.charged > 0
+     WHERE w.shard = ANY (ARRAY[ok.shard]) AND w.workspace = ok.workspace AND w.id = ok.wallet AND ok.fits AND ok.charged > 0
 ), moved AS (
     UPDATE {schema}.batch c
        SET running = ok.running - 1, failed = ok.failed + 1, dirty = ok.dirty + 1, refunded = ok.refunded + ok.charged, version = ok.version + 1,
            updated_at = t.now
       FROM t, ok
-     WHERE c.shard = ok.shard AND c.workspace = ok.workspace AND c.id = ok.batch AND ok.fits
+     WHERE c.shard = ANY (ARRAY[ok.shard]) AND c.workspace = ok.workspace AND c.id = ok.batch AND ok.fits
     RETURNING ok.member, c.version, c.updated_at, c.items - c.next + c.waiting AS pending, c.running, c.succeeded, c.failed, c.cancelled, c.accepted
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

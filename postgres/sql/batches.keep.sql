@@ -3,5 +3,5 @@
 UPDATE {schema}.item i
    SET sweep_at = {now} + $6::bigint * interval '1 ms'
  WHERE i.shard = $1::smallint AND i.workspace = $2::text AND i.batch = $3::text AND i.key = $4::text
-   AND i.sweeps = $5::bigint AND i.sweep_at > {now}
+   AND i.sweeps = $5::bigint AND coalesce(i.sweep_at, '-infinity') > {now} -- coalesce: by its key, not by the index of what is to be swept
 RETURNING i.sweep_at

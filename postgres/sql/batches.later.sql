@@ -9,7 +9,7 @@ WITH m AS (
     UPDATE {schema}.batch b
        SET due_at = CASE WHEN m.delay >= 0 THEN {now} + m.delay * interval '1 ms' END, error = coalesce(m.error, b.error)
       FROM m
-     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch AND b.version = m.version
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.version = m.version
        AND (m.delay >= 0 OR CASE WHEN b.cancel_requested THEN b.dirty > 0 AND b.waiting = 0 AND b.running = 0 AND b.succeeded = b.accepted
                                  ELSE NOT b.sealed OR b.next < b.items OR b.waiting > 0 OR b.running > 0 OR b.dirty > 0 END)
     RETURNING m.member

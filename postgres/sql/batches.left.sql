@@ -8,7 +8,7 @@ WITH m AS (
     UPDATE {schema}.item i
        SET late = {now}, sweep_at = CASE WHEN i.sweep_at = i.late THEN {now} ELSE i.sweep_at END
       FROM m
-     WHERE i.shard = m.shard AND i.workspace = m.workspace AND i.batch = m.batch AND i.key = m.key
+     WHERE i.shard = ANY (ARRAY[m.shard]) AND i.workspace = m.workspace AND i.batch = m.batch AND i.key = m.key
        AND i.state = 'cancelled' AND i.dirty AND i.epoch = m.epoch + 1 AND i.late > {now}
     RETURNING m.member
 )

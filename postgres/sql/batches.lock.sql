@@ -6,9 +6,11 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, batch, member)
 ), w AS MATERIALIZED (
     SELECT m.member
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
-      JOIN {schema}.wallet w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
-       FOR UPDATE OF w
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
+     CROSS JOIN LATERAL (
+           SELECT w.id FROM {schema}.wallet w
+            WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+              FOR UPDATE) AS w
 )
 SELECT m.member, CASE WHEN w.member IS NOT NULL THEN 1 ELSE 0 END, 1
   FROM m

@@ -3,8 +3,9 @@
 -- $1 shard, $2 workspace ('' for all), $3 wallet ('' for all), $4 limit
 SELECT b.workspace, b.id, b.handler
   FROM {schema}.batch b
-  JOIN {schema}.wallet w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
- WHERE b.shard = $1::smallint AND ($2::text = '' OR b.workspace = $2) AND ($3::text = '' OR b.wallet = $3)
+ CROSS JOIN LATERAL (
+       SELECT w.negative, w.balance FROM {schema}.wallet w WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet LIMIT 1) AS w
+ WHERE b.shard + 0 = $1::smallint AND ($2::text = '' OR b.workspace = $2) AND ($3::text = '' OR b.wallet = $3)
    AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status = 'PAUSED' AND NOT b.cancel_requested
    AND (w.negative OR w.balance >= b.need)
  LIMIT $4::bigint

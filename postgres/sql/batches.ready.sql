@@ -7,18 +7,21 @@ SELECT d.workspace, d.id, d.handler
  CROSS JOIN LATERAL (
        SELECT b.workspace, b.id, b.handler, b.served_at
          FROM {schema}.batch b
-        WHERE b.shard = $1::smallint AND b.handler = h.name AND ($2::text = '' OR b.workspace = $2)
+        WHERE b.shard + 0 = $1::smallint AND b.handler = h.name AND ($2::text = '' OR b.workspace = $2)
           AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
           AND b.running < b.parallel
           AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = $5))
           AND (b.next < b.items AND EXISTS (
-                  SELECT 1 FROM {schema}.wallet w
-                    JOIN {schema}.item i ON i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n = b.next + 1
+                  SELECT 1
+                    FROM (SELECT i.cost FROM {schema}.item i
+                           WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n > b.next
+                           ORDER BY i.n -- by the index that has this order
+                           LIMIT 1) AS i, {schema}.wallet w
                    WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
                      AND (w.negative OR i.cost = 0 OR i.cost <= w.balance OR b.running + b.waiting = 0))
                OR b.waiting > 0 AND EXISTS (
               SELECT 1 FROM {schema}.item i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
-                                              AND i.state = 'waiting' AND i.due_at <= {now}))
+                                              AND i.state = 'waiting' AND i.due_at <= (SELECT {now})))
         ORDER BY b.served_at
         LIMIT $4::bigint) AS d
  ORDER BY d.served_at

@@ -9,7 +9,7 @@ WITH m AS (
     UPDATE {schema}.batch b
        SET status = CASE WHEN b.next = 0 THEN 'PENDING' ELSE 'RUNNING' END, need = 0, version = b.version + 1, updated_at = {now}
       FROM m
-     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch AND b.status = 'PAUSED' AND NOT b.cancel_requested
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.status || '' = 'PAUSED' AND NOT b.cancel_requested -- || '': by its key, not by the index of what is live
     RETURNING m.member, b.version, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

@@ -10,8 +10,8 @@ WITH m AS (
        SET sealed = true, version = b.version + 1, updated_at = {now},
            due_at = CASE WHEN b.next = b.items AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0 THEN {now} ELSE b.due_at END
       FROM m
-     WHERE b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
-       AND NOT b.sealed AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
+       AND NOT b.sealed AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
     RETURNING m.member, b.version, b.items, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

@@ -1,6 +1,6 @@
 -- Ends holds of items. 'done' keeps the output; 'fail' counts a failure, and 'died' a
 -- death, of a hold that has run out: the item waits to be taken again. Of a hold that was
--- quiet it counts a lost hand-out instead, however many, and the item waits the longer. 'release' counts
+-- quiet it counts a lost hand-out instead, however many. 'release' counts
 -- nothing. The last failure or death that is allowed is not counted here: that item is to
 -- be given up, and what it cost returned. Locks batches and then items, and looks at the
 -- time afterwards: a holder whose statement waited past its end has lost. The update is told
@@ -19,8 +19,8 @@ WITH m AS (
 ), b AS MATERIALIZED (
     SELECT b.shard, b.workspace, b.id, b.items, b.next, b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.sealed,
            b.cancel_requested, b.version, b.attempts, b.allowed, b.due_at
-      FROM k JOIN {schema}.batch b ON b.shard = k.shard AND b.workspace = k.workspace AND b.id = k.batch
-     ORDER BY b.shard, b.workspace, b.id
+      FROM k JOIN {schema}.batch b ON b.shard = ANY (ARRAY[k.shard]) AND b.workspace = k.workspace AND b.id = k.batch
+     ORDER BY k.shard, b.workspace, b.id
        FOR UPDATE OF b
 ), cur AS MATERIALIZED (
     SELECT m.member, m.how, m.epoch AS wanted, m.output AS gives, m.error AS says, m.delay, b.shard, b.workspace, b.id, b.attempts, b.allowed,
@@ -46,10 +46,9 @@ WITH m AS (
            failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END, deaths = ok.deaths + CASE WHEN ok.how = 'died' AND NOT ok.unheard THEN 1 ELSE 0 END,
            quiet = false, lost = CASE WHEN ok.unheard THEN ok.lost + 1 ELSE 0 END,
            error = CASE WHEN ok.unheard THEN 'it was handed out to ' || ok.holder || ', who was not heard of' WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
-           due_at = CASE WHEN ok.unheard THEN t.now + least((1000::bigint << least(ok.lost, 9)::integer) - 1000, 300000) * interval '1 ms'
-                         WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
+           due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
       FROM t, ok
-     WHERE i.shard = ok.shard AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key
+     WHERE i.shard = ANY (ARRAY[ok.shard]) AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key
     RETURNING ok.member, ok.shard, ok.workspace, ok.id, ok.how, ok.unheard, i.state, i.failures, i.deaths, i.lost
 ), sums AS MATERIALIZED (
     SELECT e.shard, e.workspace, e.id, count(*) AS ended, count(*) FILTER (WHERE e.how = 'done') AS done
@@ -63,7 +62,7 @@ WITH m AS (
                               AND b.running = sums.ended AND b.dirty = 0
                          THEN t.now ELSE b.due_at END
       FROM t, b JOIN sums ON sums.shard = b.shard AND sums.workspace = b.workspace AND sums.id = b.id
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id
+     WHERE c.shard = ANY (ARRAY[b.shard]) AND c.shard = ANY (ARRAY[sums.shard]) AND c.workspace = b.workspace AND c.id = b.id
     RETURNING c.shard, c.workspace, c.id, b.version, c.due_at = t.now AS over, c.items - c.next + c.waiting AS pending, c.running, c.succeeded,
               c.failed, c.cancelled, c.accepted, c.updated_at
 ), written AS (
@@ -82,7 +81,7 @@ WITH m AS (
 ){mark}
 SELECT m.member,
        CASE WHEN ended.member IS NOT NULL THEN 1
-            WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.item i WHERE i.shard = m.shard AND i.workspace = m.workspace
+            WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.item i WHERE i.shard = ANY (ARRAY[m.shard]) AND i.workspace = m.workspace
                                                                               AND i.batch = m.batch AND i.key = m.key)
               OR EXISTS (SELECT 1 FROM m AS x WHERE x.shard = m.shard AND x.workspace = m.workspace AND x.batch = m.batch AND x.key = m.key
                                                 AND x.member < m.member) THEN 2

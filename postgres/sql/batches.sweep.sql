@@ -10,7 +10,7 @@ WITH due AS MATERIALIZED (
            SELECT b.handler, b.undo, b.artifacts FROM {schema}.batch b
             WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
            OFFSET 0) AS b
-     WHERE i.shard = $1::smallint AND ($2::text = '' OR i.workspace = $2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}
+     WHERE i.shard = $1::smallint AND ($2::text = '' OR i.workspace = $2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= (SELECT {now})
        AND (NOT b.undo OR b.handler IN (SELECT h.name FROM jsonb_array_elements_text($5::text::jsonb) AS h(name)))
        AND (NOT b.artifacts OR $6::bigint = 1)
      ORDER BY i.sweep_at

@@ -9,9 +9,11 @@ WITH m AS (
      WHERE {known}
 ), w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.holder, m.lease, m.room, m.quiet, w.id AS wallet, w.balance, w.negative, w.version AS rows
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
-      JOIN {schema}.wallet w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
-       FOR UPDATE OF w
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
+     CROSS JOIN LATERAL (
+           SELECT w.id, w.balance, w.negative, w.version FROM {schema}.wallet w
+            WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
+              FOR UPDATE) AS w
 ), b AS MATERIALIZED (
     SELECT w.member, w.shard, w.workspace, w.batch, w.holder, w.lease, w.quiet, w.wallet, w.balance, w.negative, w.rows,
            b.status, b.items, b.next, b.waiting, b.running, b.charged, b.version, least(w.room, b.parallel - b.running) AS room, b.timeout, b.artifacts
@@ -20,7 +22,7 @@ WITH m AS (
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
-     WHERE b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel
+     WHERE b.status || '' IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel
 ), t AS MATERIALIZED (
     SELECT {now} AS now FROM b
 ), again AS MATERIALIZED (
@@ -28,7 +30,7 @@ WITH m AS (
       FROM b CROSS JOIN LATERAL (
            SELECT i.key, i.n
              FROM {schema}.item i
-            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.state = 'waiting' AND i.due_at <= {now}
+            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.state = 'waiting' AND i.due_at <= (SELECT {now})
             ORDER BY i.due_at
             LIMIT b.room
               FOR UPDATE) AS i
@@ -56,7 +58,7 @@ WITH m AS (
     UPDATE {schema}.item i
        SET state = 'running', charged = i.cost, holder = c.holder, epoch = i.epoch + 1, quiet = c.quiet = 1, until = c.until, taken_at = c.now, due_at = NULL, updated_at = c.now
       FROM chosen c
-     WHERE i.shard = c.shard AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
+     WHERE i.shard = ANY (ARRAY[c.shard]) AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
     RETURNING i.n, i.key, i.epoch, i.input, i.failures, i.deaths
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
@@ -67,13 +69,13 @@ WITH m AS (
     UPDATE {schema}.wallet w
        SET balance = b.balance - sums.cost, version = b.rows + sums.paid, updated_at = t.now
       FROM t, b, sums
-     WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet AND sums.paid > 0
+     WHERE w.shard = ANY (ARRAY[b.shard]) AND w.workspace = b.workspace AND w.id = b.wallet AND sums.paid > 0
 ), moved AS (
     UPDATE {schema}.batch c
        SET status = 'RUNNING', next = b.next + sums.first, waiting = b.waiting - sums.again, running = b.running + sums.again + sums.first,
            charged = b.charged + sums.cost, version = b.version + 1, served_at = t.now, updated_at = t.now
       FROM t, b, sums
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.batch AND sums.again + sums.first > 0
+     WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.batch AND sums.again + sums.first > 0
     RETURNING b.member, c.version
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)

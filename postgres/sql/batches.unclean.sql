@@ -5,19 +5,19 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, batch, key, sweeps, dirty, delay, error, member)
 ), b AS MATERIALIZED (
     SELECT m.member, m.key, m.sweeps, m.dirty, m.delay, m.error, b.status, b.shard, b.workspace, b.id
-      FROM m JOIN {schema}.batch b ON b.shard = m.shard AND b.workspace = m.workspace AND b.id = m.batch
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), swept AS (
     UPDATE {schema}.item i
        SET sweep_at = {now} + b.delay * interval '1 ms'
       FROM b
-     WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.key = b.key AND i.sweeps = b.sweeps AND i.dirty = (b.dirty = 1)
+     WHERE i.shard = ANY (ARRAY[b.shard]) AND i.workspace = b.workspace AND i.batch = b.id AND i.key = b.key AND i.sweeps = b.sweeps AND i.dirty = (b.dirty = 1)
     RETURNING b.member
 ), moved AS (
     UPDATE {schema}.batch c
        SET error = CASE WHEN b.status IN ('CANCELLED', 'COMPLETED') THEN c.error ELSE b.error END
       FROM b JOIN swept ON swept.member = b.member
-     WHERE c.shard = b.shard AND c.workspace = b.workspace AND c.id = b.id
+     WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.id
     RETURNING b.member
 )
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, 1

@@ -10,7 +10,7 @@ WITH cur AS MATERIALIZED (
 UPDATE {schema}.stream s
    SET state = 'closed', closed = 'archive', holder = NULL, until = NULL, epoch = coalesce($4::bigint, cur.epoch + 1)
   FROM cur
- WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
+ WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
    AND s.epoch = cur.epoch
    AND CASE WHEN $4::bigint IS NULL THEN cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now})
             ELSE cur.state = 'closing' AND cur.epoch = $4::bigint AND cur.until > {now} END

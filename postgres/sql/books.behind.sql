@@ -19,7 +19,9 @@ SELECT g.revision, coalesce(w.name, ''), coalesce(w.why, '')
                                    AND d.version > coalesce(f.watermark, -1)) THEN 'lagging' END AS why
          FROM jsonb_array_elements_text($4::text::jsonb) AS q(name)
          JOIN {schema}.reaction r ON r.shard = $1::smallint AND r.workspace = $2::text AND r.name = q.name
-         LEFT JOIN {schema}.follow f
-           ON f.shard = $1::smallint AND f.workspace = $2::text AND f.reaction = q.name AND f.stream = $3::text) w
+         LEFT JOIN LATERAL (
+              SELECT f.watermark, f.blocked, f.holder, f.due FROM {schema}.follow f
+               WHERE f.shard = $1::smallint AND f.workspace = $2::text AND f.reaction = q.name AND f.stream = $3::text
+               LIMIT 1) AS f ON true) w
     ON w.why IS NOT NULL
  ORDER BY w.name

@@ -10,7 +10,7 @@ WITH cur AS MATERIALIZED (
 UPDATE {schema}.stream s
    SET state = 'open', holder = NULL, until = NULL
   FROM cur
- WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
+ WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
    AND cur.epoch = $4::bigint AND (cur.until <= {now}) = ($5::bigint = 1)
    AND s.epoch = $4::bigint
 RETURNING s.epoch

@@ -10,7 +10,7 @@ WITH cur AS MATERIALIZED (
 UPDATE {schema}.stream s
    SET until = {now} + $5::bigint * interval '1 ms'
   FROM cur
- WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
+ WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
    AND cur.epoch = $4::bigint AND cur.until > {now}
    AND s.epoch = $4::bigint
 RETURNING s.until

@@ -10,8 +10,8 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.name, s.head, s.state, s.epoch, s.until, m.member
       FROM m JOIN {schema}.stream s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
-     ORDER BY s.shard, s.workspace, s.name
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream
+     ORDER BY m.shard, s.workspace, s.name
        FOR UPDATE OF s
 ), moved AS (
     UPDATE {schema}.stream s
@@ -20,7 +20,7 @@ WITH m AS (
            state = CASE m.mode WHEN 'tombstone' THEN 'closed' ELSE 'open' END,
            closed = CASE m.mode WHEN 'tombstone' THEN 'tombstone' END
       FROM m JOIN cur ON cur.member = m.member
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
+     WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream
        AND s.epoch = cur.epoch
        AND CASE WHEN m.epoch IS NULL THEN cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now})
                 ELSE cur.state = 'closing' AND cur.epoch = m.epoch AND cur.until > {now} END

@@ -10,7 +10,7 @@ WITH cur AS MATERIALIZED (
 UPDATE {schema}.stream s
    SET first = $4::bigint
   FROM cur
- WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
+ WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
    AND cur.first < $4::bigint AND cur.head >= $4::bigint
    AND (cur.state <> 'closing' OR cur.until <= {now})
 RETURNING s.first

@@ -1,69 +1,60 @@
 -- Judges batches, a page at a time: answers those whose counts are not those of their
--- items, whose charges, returns and refunds are not those in the ledger, one for each
+-- items, whose charges, returns and refunds are not those in the ledger of their wallet, one for each
 -- item, or that are at their end and are not; and the last of the page. Items, rows of the
--- ledger and histories are read once each, by where the page begins and ends: a join that
--- the planner takes for a small one would go through all of them for each batch.
+-- ledger and histories are read batch by batch: a join that the planner takes for a small one
+-- would go through all of them for each batch.
 -- after: $1 shard, $2 workspace, $3 batch; $4 page
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.items, x.next, x.waiting, x.running, x.succeeded, x.accepted, x.failed, x.cancelled, x.dirty,
-           x.charged, x.refunded, x.version
+           x.charged, x.refunded, x.version, x.wallet
       FROM {schema}.batch x
      WHERE (x.shard, x.workspace, x.id) > ($1::smallint, $2::text, $3::text)
      ORDER BY x.shard, x.workspace, x.id
      LIMIT $4
-), upto AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.id FROM page p ORDER BY p.shard DESC, p.workspace DESC, p.id DESC LIMIT 1
-), parts AS MATERIALIZED (
-    SELECT i.shard, i.workspace, i.batch, count(*) AS items, max(i.n) AS last, count(*) FILTER (WHERE i.state = 'pending') AS pending,
-           coalesce(min(i.n) FILTER (WHERE i.state = 'pending'), max(i.n) + 1) AS first, count(*) FILTER (WHERE i.state = 'waiting') AS waiting,
-           count(*) FILTER (WHERE i.state = 'running') AS running, count(*) FILTER (WHERE i.state = 'succeeded') AS succeeded,
-           count(*) FILTER (WHERE i.state = 'failed') AS failed, count(*) FILTER (WHERE i.state = 'cancelled') AS cancelled,
-           count(*) FILTER (WHERE i.decision = 'accepted') AS accepted, count(*) FILTER (WHERE i.dirty) AS dirty, sum(i.charged) AS charged,
-           coalesce(sum(i.charged) FILTER (WHERE i.state IN ('failed', 'cancelled')), 0) AS refunded
-      FROM upto u, {schema}.item i
-     WHERE (i.shard, i.workspace, i.batch) > ($1, $2, $3) AND (i.shard, i.workspace, i.batch) <= (u.shard, u.workspace, u.id)
-     GROUP BY i.shard, i.workspace, i.batch
-), wanted AS (
-    SELECT i.shard, i.workspace, i.batch, i.key, k.kind,
-           CASE WHEN k.kind = 'charge' THEN -i.charged WHEN k.kind = 'return' AND i.state = 'failed' OR k.kind = 'refund' AND i.state = 'cancelled' THEN i.charged
-                ELSE 0 END AS wanted, 0 AS has
-      FROM upto u, {schema}.item i, (SELECT 'charge' AS kind UNION ALL SELECT 'return' UNION ALL SELECT 'refund') AS k
-     WHERE (i.shard, i.workspace, i.batch) > ($1, $2, $3) AND (i.shard, i.workspace, i.batch) <= (u.shard, u.workspace, u.id) AND i.charged > 0
-), had AS (
-    SELECT l.shard, l.workspace, split_part(l.reference, '/', 2) AS batch, substr(l.reference, length('$batch/' || split_part(l.reference, '/', 2) || '/' || split_part(l.reference, '/', 3)) + 2) AS key, split_part(l.reference, '/', 3) AS kind, 0 AS wanted, l.delta AS has
-      FROM {schema}.ledger l
-     WHERE left(l.reference, 7) = '$batch/'
-), money AS MATERIALIZED (
-    SELECT DISTINCT e.shard, e.workspace, e.batch
-      FROM (SELECT b.shard, b.workspace, b.batch, b.key, b.kind, sum(b.wanted) AS wanted, sum(b.has) AS has
-              FROM (SELECT * FROM wanted
-                    UNION ALL
-                    SELECT h.* FROM upto u, had h
-                     WHERE (h.shard, h.workspace, h.batch) > ($1, $2, $3) AND (h.shard, h.workspace, h.batch) <= (u.shard, u.workspace, u.id)) AS b
-             GROUP BY b.shard, b.workspace, b.batch, b.key, b.kind) AS e
-     WHERE e.wanted <> e.has
-), heads AS MATERIALIZED (
-    SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, min(h.version) AS low
-      FROM upto u, {schema}.history h
-     WHERE (h.shard, h.workspace, h.stream) > ($1, $2, '$batch/' || $3) AND (h.shard, h.workspace, h.stream) <= (u.shard, u.workspace, '$batch/' || u.id)
-       AND left(h.stream, 7) = '$batch/'
-     GROUP BY h.shard, h.workspace, h.stream
 )
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events, j.last, j.low, j.wrong
   FROM (SELECT row_number() OVER (ORDER BY p.shard, p.workspace, p.id) AS nth, count(*) OVER () AS size, p.shard, p.workspace, p.id, p.version,
-               coalesce(h.events, 0) AS events, coalesce(h.last, -1) AS last, coalesce(h.low, 0) AS low,
-               CASE WHEN coalesce(h.last, -1) <> p.version OR coalesce(h.events, 0) <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
+               h.events AS events, coalesce(h.last, -1) AS last, coalesce(h.low, 0) AS low,
+               CASE WHEN coalesce(h.last, -1) <> p.version OR h.events <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
                     WHEN p.items <> coalesce(c.items, 0) OR p.items <> coalesce(c.last, 0) OR p.next <> coalesce(c.items - c.pending, 0) OR c.first <> p.next + 1
                          OR p.waiting <> coalesce(c.waiting, 0) OR p.running <> coalesce(c.running, 0) OR p.succeeded <> coalesce(c.succeeded, 0)
                          OR p.failed <> coalesce(c.failed, 0) OR p.cancelled <> coalesce(c.cancelled, 0) OR p.dirty <> coalesce(c.dirty, 0)
                          OR p.accepted <> CASE WHEN p.status = 'COMPLETED' THEN p.succeeded ELSE coalesce(c.accepted, 0) END THEN 'counts'
-                    WHEN p.charged <> coalesce(c.charged, 0) OR p.refunded <> coalesce(c.refunded, 0) OR m.batch IS NOT NULL THEN 'money'
+                    WHEN p.charged <> coalesce(c.charged, 0) OR p.refunded <> coalesce(c.refunded, 0) OR m.wrong THEN 'money'
                     WHEN p.status IN ('CANCELLED', 'COMPLETED') AND (p.waiting + p.running + p.dirty > 0 OR p.succeeded <> p.accepted)
                          OR p.status = 'COMPLETED' AND p.next < p.items THEN 'end'
                     ELSE '' END AS wrong
           FROM page p
-          LEFT JOIN parts c ON c.shard = p.shard AND c.workspace = p.workspace AND c.batch = p.id
-          LEFT JOIN money m ON m.shard = p.shard AND m.workspace = p.workspace AND m.batch = p.id
-          LEFT JOIN heads h ON h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$batch/' || p.id) AS j
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS items, max(i.n) AS last, count(*) FILTER (WHERE i.state = 'pending') AS pending,
+                      coalesce(min(i.n) FILTER (WHERE i.state = 'pending'), max(i.n) + 1) AS first, count(*) FILTER (WHERE i.state = 'waiting') AS waiting,
+                      count(*) FILTER (WHERE i.state = 'running') AS running, count(*) FILTER (WHERE i.state = 'succeeded') AS succeeded,
+                      count(*) FILTER (WHERE i.state = 'failed') AS failed, count(*) FILTER (WHERE i.state = 'cancelled') AS cancelled,
+                      count(*) FILTER (WHERE i.decision = 'accepted') AS accepted, count(*) FILTER (WHERE i.dirty) AS dirty, sum(i.charged) AS charged,
+                      coalesce(sum(i.charged) FILTER (WHERE i.state IN ('failed', 'cancelled')), 0) AS refunded
+                 FROM {schema}.item i
+                WHERE i.shard = p.shard AND i.workspace = p.workspace AND i.batch = p.id) AS c
+         CROSS JOIN LATERAL (
+               SELECT EXISTS (
+                      SELECT 1
+                        FROM (SELECT i.key, k.kind,
+                                     CASE WHEN k.kind = 'charge' THEN -i.charged
+                                          WHEN k.kind = 'return' AND i.state = 'failed' OR k.kind = 'refund' AND i.state = 'cancelled' THEN i.charged
+                                          ELSE 0 END AS wanted, 0 AS has
+                                FROM {schema}.item i, (SELECT 'charge' AS kind UNION ALL SELECT 'return' UNION ALL SELECT 'refund') AS k
+                               WHERE i.shard = p.shard AND i.workspace = p.workspace AND i.batch = p.id AND i.charged > 0
+                               UNION ALL
+                              SELECT substr(l.reference, length('$batch/' || p.id || '/' || split_part(l.reference, '/', 3)) + 2), split_part(l.reference, '/', 3), 0, l.delta
+                                FROM (SELECT l.reference, l.delta FROM {schema}.ledger l
+                                       WHERE l.shard + 0 = p.shard AND l.workspace = p.workspace AND l.wallet = p.wallet
+                                         AND l.reference >= '$batch/' || p.id || '/' AND l.reference < '$batch/' || p.id || '0'
+                                       ORDER BY l.reference) AS l) AS e
+                       GROUP BY e.key, e.kind
+                      HAVING sum(e.wanted) <> sum(e.has)) AS wrong) AS m
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS events, max(e.version) AS last, min(e.version) AS low
+                 FROM (SELECT h.version FROM {schema}.history h
+                        WHERE h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$batch/' || p.id
+                        ORDER BY h.version) AS e) AS h) AS j
  WHERE j.wrong <> '' OR j.nth = j.size
  ORDER BY j.nth

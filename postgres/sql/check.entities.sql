@@ -5,16 +5,13 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.version, j.event
   FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, count(*) OVER () AS size,
                c.events <> c.version - c.low + 1 OR c.last <> c.version AS bad, c.*
           FROM (SELECT x.shard, x.workspace, x.lifecycle, x.id, x.version,
-                       (SELECT count(*) FROM {schema}.history h
-                         WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS events,
-                       (SELECT coalesce(max(h.version), -1) FROM {schema}.history h
-                         WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS last,
-                       (SELECT coalesce(min(h.version), 0) FROM {schema}.history h
-                         WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS low
+                       h.events, h.last, h.low
                   FROM {schema}.entity x
+                 CROSS JOIN LATERAL (
+                        SELECT count(*) AS events, coalesce(max(e.version), -1) AS last, coalesce(min(e.version), 0) AS low
+                          FROM (SELECT h.version FROM {schema}.history h
+                                 WHERE h.shard = x.shard AND h.workspace = x.workspace AND h.stream = '$entity/' || x.lifecycle || '/' || x.id
+                                 ORDER BY h.version) AS e) AS h
                  WHERE (x.shard, x.workspace, x.lifecycle, x.id) > ($1::smallint, $2::text, $3::text, $4::text)
                  ORDER BY x.shard, x.workspace, x.lifecycle, x.id
                  LIMIT $5) AS c) AS j

@@ -4,7 +4,7 @@
 SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.events, j.last
   FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, count(*) OVER () AS size,
                NOT EXISTS (SELECT 1 FROM {schema}.stream s
-                            WHERE s.shard = c.shard AND s.workspace = c.workspace AND s.name = c.stream) AS bad, c.*
+                            WHERE s.shard = ANY (ARRAY[c.shard]) AND s.workspace = c.workspace AND s.name = c.stream) AS bad, c.*
           FROM (SELECT e.shard, e.workspace, e.stream, count(*) AS events, max(e.version) AS last
                   FROM {schema}.event e
                  WHERE (e.shard, e.workspace, e.stream) > ($1::smallint, $2::text, $3::text)

@@ -18,7 +18,10 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.reaction, j.stream, j.head, j.due, 
                             ELSE coalesce((SELECT max(h.version) FROM {schema}.history h
                                             WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.stream = f.stream), -1) END AS head
                   FROM {schema}.follow f
-                  JOIN {schema}.reaction r ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
+                 CROSS JOIN LATERAL (
+                       SELECT r.state, r.events, r.source FROM {schema}.reaction r
+                        WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
+                        LIMIT 1) AS r
                  WHERE (f.shard, f.workspace, f.reaction, f.stream) > ($1::smallint, $2::text, $3::text, $4::text)
                  ORDER BY f.shard, f.workspace, f.reaction, f.stream
                  LIMIT $5) AS c) AS j

@@ -10,54 +10,43 @@ WITH page AS MATERIALIZED (
      WHERE (x.shard, x.workspace, x.id) > ($1::smallint, $2::text, $3::text)
      ORDER BY x.shard, x.workspace, x.id
      LIMIT $4
-), upto AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.id FROM page p ORDER BY p.shard DESC, p.workspace DESC, p.id DESC LIMIT 1
-), journal AS MATERIALIZED (
-    SELECT e.shard, e.workspace, e.operation, count(*) AS begun
-      FROM upto u, {schema}.effect e
-     WHERE (e.shard, e.workspace, e.operation) > ($1, $2, $3) AND (e.shard, e.workspace, e.operation) <= (u.shard, u.workspace, u.id || '0')
-       AND left(e.operation, 4) = 'run_' AND e.state <> 'notDone'
-     GROUP BY e.shard, e.workspace, e.operation
-), steps AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.id, count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING')) AS live,
-           count(*) FILTER (WHERE s.name = p.step AND s.visit = p.visit) AS here,
-           count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING') AND (s.name <> p.step OR s.visit <> p.visit)) AS elsewhere,
-           count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING') AND s.holder IS NULL AND s.due_at IS NULL AND NOT s.uncertain
-                                  AND NOT (s.status = 'WAITING' AND s.type IN ('event', 'approval') AND s.deadline IS NULL)) AS stuck,
-           count(*) FILTER (WHERE s.holder IS NOT NULL OR s.due_at IS NOT NULL) AS awake,
-           count(*) FILTER (WHERE s.due_at IS NOT NULL) AS due,
-           count(*) FILTER (WHERE s.status = 'WAITING' AND (s.due_at IS NULL OR s.due_at > {now}) AND EXISTS (
-                                  SELECT 1 FROM {schema}.signal g
-                                   WHERE g.shard = s.shard AND g.workspace = s.workspace AND g.run = s.run AND g.type = s.signal AND g.taken IS NULL)) AS deaf,
-           count(*) FILTER (WHERE s.begun <> coalesce(j.begun, 0)) AS unlike
-      FROM page p JOIN {schema}.step s ON s.shard = p.shard AND s.workspace = p.workspace AND s.run = p.id
-      LEFT JOIN journal j ON j.shard = s.shard AND j.workspace = s.workspace AND j.operation = s.run || '/' || s.name || '/' || s.visit
-     GROUP BY p.shard, p.workspace, p.id
-), asked AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.id, count(*) AS pending
-      FROM page p JOIN {schema}.approval a ON a.shard = p.shard AND a.workspace = p.workspace AND a.run = p.id AND a.status = 'pending'
-     GROUP BY p.shard, p.workspace, p.id
-), heads AS MATERIALIZED (
-    SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, min(h.version) AS low
-      FROM upto u, {schema}.history h
-     WHERE (h.shard, h.workspace, h.stream) > ($1, $2, '$run/' || $3) AND (h.shard, h.workspace, h.stream) <= (u.shard, u.workspace, '$run/' || u.id)
-       AND left(h.stream, 5) = '$run/'
-     GROUP BY h.shard, h.workspace, h.stream
 )
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events, j.last, j.low, j.wrong
   FROM (SELECT row_number() OVER (ORDER BY p.shard, p.workspace, p.id) AS nth, count(*) OVER () AS size, p.shard, p.workspace, p.id, p.version,
-               coalesce(h.events, 0) AS events, coalesce(h.last, -1) AS last, coalesce(h.low, 0) AS low,
-               CASE WHEN coalesce(h.last, -1) <> p.version OR coalesce(h.events, 0) <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
-                    WHEN coalesce(s.here, 0) <> 1 OR s.elsewhere > 0 THEN 'steps'
-                    WHEN p.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND (s.live > 0 OR s.awake > 0 OR coalesce(a.pending, 0) > 0) THEN 'end'
+               h.events AS events, coalesce(h.last, -1) AS last, coalesce(h.low, 0) AS low,
+               CASE WHEN coalesce(h.last, -1) <> p.version OR h.events <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
+                    WHEN s.here <> 1 OR s.elsewhere > 0 THEN 'steps'
+                    WHEN p.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND (s.live > 0 OR s.awake > 0 OR a.pending > 0) THEN 'end'
                     WHEN p.status IN ('PENDING', 'RUNNING', 'WAITING') AND (s.live <> 1 OR s.stuck > 0) THEN 'stuck'
                     WHEN s.deaf > 0 THEN 'deaf'
                     WHEN p.status = 'PAUSED' AND (NOT p.cancel_requested AND s.due > 0 OR p.cancel_requested AND s.stuck > 0) THEN 'paused'
                     WHEN s.unlike > 0 THEN 'effects'
                     ELSE '' END AS wrong
           FROM page p
-          LEFT JOIN steps s ON s.shard = p.shard AND s.workspace = p.workspace AND s.id = p.id
-          LEFT JOIN asked a ON a.shard = p.shard AND a.workspace = p.workspace AND a.id = p.id
-          LEFT JOIN heads h ON h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$run/' || p.id) AS j
+         CROSS JOIN LATERAL (
+               SELECT count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING')) AS live,
+                      count(*) FILTER (WHERE s.name = p.step AND s.visit = p.visit) AS here,
+                      count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING') AND (s.name <> p.step OR s.visit <> p.visit)) AS elsewhere,
+                      count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING') AND s.holder IS NULL AND s.due_at IS NULL AND NOT s.uncertain
+                                             AND NOT (s.status = 'WAITING' AND s.type IN ('event', 'approval') AND s.deadline IS NULL)) AS stuck,
+                      count(*) FILTER (WHERE s.holder IS NOT NULL OR s.due_at IS NOT NULL) AS awake,
+                      count(*) FILTER (WHERE s.due_at IS NOT NULL) AS due,
+                      count(*) FILTER (WHERE s.status = 'WAITING' AND (s.due_at IS NULL OR s.due_at > {now}) AND EXISTS (
+                                             SELECT 1 FROM {schema}.signal g
+                                              WHERE g.shard = s.shard AND g.workspace = s.workspace AND g.run = s.run AND g.type = s.signal AND g.taken IS NULL)) AS deaf,
+                      count(*) FILTER (WHERE s.begun <> (
+                                             SELECT count(*) FROM {schema}.effect e
+                                              WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.operation = s.run || '/' || s.name || '/' || s.visit
+                                                AND e.state <> 'notDone')) AS unlike
+                 FROM {schema}.step s
+                WHERE s.shard = p.shard AND s.workspace = p.workspace AND s.run = p.id) AS s
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS pending FROM {schema}.approval a
+                WHERE a.shard = p.shard AND a.workspace = p.workspace AND a.run = p.id AND a.status = 'pending') AS a
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS events, max(e.version) AS last, min(e.version) AS low
+                 FROM (SELECT h.version FROM {schema}.history h
+                        WHERE h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$run/' || p.id
+                        ORDER BY h.version) AS e) AS h) AS j
  WHERE j.wrong <> '' OR j.nth = j.size
  ORDER BY j.nth

@@ -5,16 +5,14 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.kind, j.id, j.version, j.events, j.
   FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.kind, c.id) AS nth, count(*) OVER () AS size,
                c.events <> c.version - c.low + 1 OR c.last <> c.version AS bad, c.*
           FROM (SELECT x.shard, x.workspace, x.kind, x.id, x.version,
-                       (SELECT count(*) FROM {schema}.history h
-                         WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id AND h.version >= x.born) AS events,
-                       (SELECT coalesce(max(h.version), -1) FROM {schema}.history h
-                         WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id) AS last,
-                       (SELECT coalesce(min(h.version), x.born) FROM {schema}.history h
-                         WHERE h.shard = x.shard AND h.workspace = x.workspace
-                           AND h.stream = '$scope/' || x.kind || '/' || x.id AND h.version >= x.born) AS low
+                       h.events, h.last, h.low
                   FROM {schema}.scope x
+                 CROSS JOIN LATERAL (
+                        SELECT count(*) FILTER (WHERE e.version >= x.born) AS events, coalesce(max(e.version), -1) AS last,
+                               coalesce(min(e.version) FILTER (WHERE e.version >= x.born), x.born) AS low
+                          FROM (SELECT h.version FROM {schema}.history h
+                                 WHERE h.shard = x.shard AND h.workspace = x.workspace AND h.stream = '$scope/' || x.kind || '/' || x.id
+                                 ORDER BY h.version) AS e) AS h
                  WHERE (x.shard, x.workspace, x.kind, x.id) > ($1::smallint, $2::text, $3::text, $4::text)
                  ORDER BY x.shard, x.workspace, x.kind, x.id
                  LIMIT $5) AS c) AS j

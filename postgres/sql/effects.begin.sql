@@ -15,7 +15,7 @@ WITH m AS (
     SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, m.operation AS wanted, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.policy, m.results
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
        FOR UPDATE OF e
 ), held AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.epoch, cur.name, cur.ordinal, cur.policy, cur.results
@@ -25,7 +25,7 @@ WITH m AS (
     UPDATE {schema}.effect x
        SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
       FROM held CROSS JOIN LATERAL jsonb_array_elements(held.results::jsonb) AS r(item)
-     WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation
+     WHERE x.shard = ANY (ARRAY[held.shard]) AND x.workspace = held.workspace AND x.operation = held.operation
        AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
 ), put AS (
     INSERT INTO {schema}.effect AS x (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
@@ -33,7 +33,7 @@ WITH m AS (
     ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
        SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
      WHERE x.state = 'notDone'
-       AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = x.shard AND y.workspace = x.workspace AND y.operation = x.operation
+       AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = ANY (ARRAY[x.shard]) AND y.workspace = x.workspace AND y.operation = x.operation
                                                          AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
 ), fresh AS MATERIALIZED ( -- apart, or the planner might look at every entity for it
@@ -44,20 +44,20 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET begun = e.begun + 1, quiet = e.quiet AND fresh.body, lost = CASE WHEN fresh.body THEN e.lost ELSE 0 END
       FROM fresh
-     WHERE e.shard = fresh.shard AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
+     WHERE e.shard = ANY (ARRAY[fresh.shard]) AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
     RETURNING fresh.member
 ), heard AS (
     UPDATE {schema}.entity e
        SET quiet = false, lost = 0
       FROM held
-     WHERE e.shard = held.shard AND e.workspace = held.workspace AND e.lifecycle = held.lifecycle AND e.id = held.id
+     WHERE e.shard = ANY (ARRAY[held.shard]) AND e.workspace = held.workspace AND e.lifecycle = held.lifecycle AND e.id = held.id
        AND e.quiet AND held.name <> '$body' AND held.member NOT IN (SELECT fresh.member FROM fresh)
 )
 SELECT m.member,
        CASE WHEN held.member IS NULL THEN 0
             WHEN counted.member IS NULL
                   AND (o.name IS NULL
-                       OR o.state = 'notDone' AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = o.shard AND y.workspace = o.workspace
+                       OR o.state = 'notDone' AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = ANY (ARRAY[o.shard]) AND y.workspace = o.workspace
                                                                  AND y.operation = o.operation AND y.name = o.name AND y.ordinal > o.ordinal)) THEN 2
             ELSE 1 END,
        CASE WHEN counted.member IS NOT NULL THEN 'new' ELSE coalesce(o.state, '') END, coalesce(o.epoch, 0), coalesce(o.policy, ''),
@@ -65,5 +65,5 @@ SELECT m.member,
   FROM m
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN counted ON counted.member = m.member
-  LEFT JOIN {schema}.effect o ON o.shard = m.shard AND o.workspace = m.workspace AND o.operation = m.operation AND o.name = m.name
+  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.operation AND o.name = m.name
                              AND o.ordinal = m.ordinal

@@ -8,7 +8,13 @@ WITH picked AS (
 )
 SELECT l.id::text, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, l.result::text, l.node, l.at,
        coalesce(x.state, ''), coalesce(x.result::text, ''), coalesce(x.epoch, 0), coalesce(x.policy, '')
-  FROM picked JOIN {schema}.late_call l ON l.shard = $1::smallint AND l.workspace = $2::text AND l.operation = picked.operation
-  LEFT JOIN {schema}.effect x ON x.shard = l.shard AND x.workspace = l.workspace AND x.operation = l.operation AND x.name = l.name AND x.ordinal = l.ordinal
- WHERE l.seen_at IS NULL
+  FROM picked
+ CROSS JOIN LATERAL (
+       SELECT l.* FROM {schema}.late_call l
+        WHERE l.shard = $1::smallint AND l.workspace = $2::text AND l.operation = picked.operation AND l.seen_at IS NULL
+       OFFSET 0) AS l
+  LEFT JOIN LATERAL (
+       SELECT x.* FROM {schema}.effect x
+        WHERE x.shard = l.shard AND x.workspace = l.workspace AND x.operation = l.operation AND x.name = l.name AND x.ordinal = l.ordinal
+        LIMIT 1) AS x ON true
  ORDER BY l.operation, l.at, l.id

@@ -15,12 +15,12 @@ WITH m AS (
     SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, e.begun, m.operation AS wanted, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
        FOR UPDATE OF e
 ), seen AS (
     SELECT m.member, e.begun
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
 ), held AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.name, cur.ordinal, cur.state, cur.result, cur.under, cur.person
       FROM cur
@@ -30,7 +30,7 @@ WITH m AS (
     UPDATE {schema}.effect x
        SET state = held.state, result = held.result::json, ended_at = {now}
       FROM held
-     WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
+     WHERE x.shard = ANY (ARRAY[held.shard]) AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
        AND x.ordinal = held.ordinal AND x.state = 'begun'
        AND (held.state <> 'notDone' OR held.person > 0 OR x.epoch = held.under)
     RETURNING held.member, held.shard, held.workspace, held.lifecycle, held.id, x.state, x.result
@@ -38,7 +38,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET begun = e.begun - 1
       FROM put
-     WHERE e.shard = put.shard AND e.workspace = put.workspace AND e.lifecycle = put.lifecycle AND e.id = put.id
+     WHERE e.shard = ANY (ARRAY[put.shard]) AND e.workspace = put.workspace AND e.lifecycle = put.lifecycle AND e.id = put.id
        AND put.state = 'notDone'
     RETURNING put.member
 )
@@ -50,5 +50,5 @@ SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AN
   LEFT JOIN seen ON seen.member = m.member
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN put ON put.member = m.member
-  LEFT JOIN {schema}.effect o ON o.shard = m.shard AND o.workspace = m.workspace AND o.operation = m.operation AND o.name = m.name
+  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.operation AND o.name = m.name
                              AND o.ordinal = m.ordinal

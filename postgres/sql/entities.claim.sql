@@ -19,8 +19,8 @@ WITH m AS (
            m.input AS a_input, m.holder AS a_holder, m.lease AS a_lease, m.manual AS a_manual, m.begun AS a_begun,
            m.correlation AS a_correlation, m.causation AS a_causation, m.actor AS a_actor
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
-     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY m.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
@@ -29,7 +29,7 @@ WITH m AS (
            manual = cur.a_manual = 1, holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms',
            claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL, begun = cur.a_begun, failures = 0, deaths = 0, error = NULL, outcome = NULL, updated_at = {now}
       FROM cur
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+     WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.phase = 'free' AND cur.a_choices::jsonb ? cur.status AND (cur.a_want IS NULL OR cur.a_want = cur.version)
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
               e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
@@ -58,7 +58,7 @@ WITH m AS (
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                    AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
        coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
        coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),

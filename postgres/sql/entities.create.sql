@@ -15,7 +15,7 @@ WITH m AS (
         (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at)
     SELECT m.shard, m.workspace, m.lifecycle, m.entity, m.status, 0, m.data::jsonb, t.now, t.now
       FROM m, t
-     WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+     WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                                AND e.lifecycle = m.lifecycle AND e.id = m.entity)
                 THEN false
                 ELSE {enter}(hashtextextended('entity/' || m.shard || '/' || m.workspace || '/' || m.lifecycle || '/' || m.entity, 0)){entered} END
@@ -39,5 +39,5 @@ SELECT m.member,
   FROM m
   LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace
                 AND made.lifecycle = m.lifecycle AND made.id = m.entity
-  LEFT JOIN {schema}.entity e ON e.shard = m.shard AND e.workspace = m.workspace
+  LEFT JOIN {schema}.entity e ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                              AND e.lifecycle = m.lifecycle AND e.id = m.entity

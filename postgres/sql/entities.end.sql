@@ -30,13 +30,13 @@ WITH m AS (
            m.outcome AS a_outcome, m.note AS a_note, m.claim AS a_claim, m.correlation AS a_correlation,
            m.causation AS a_causation, m.actor AS a_actor
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
-     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY m.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
 ), seen AS (
     SELECT m.member, e.operation, e.begun
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
 ), cur AS MATERIALIZED (
     SELECT cur.*,
            cur.begun > 0 AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.member = cur.member AND seen.operation = cur.operation AND seen.begun = cur.begun) AS stale,
@@ -59,7 +59,7 @@ WITH m AS (
            holder = NULL, until = NULL, quiet = false, lost = 0, due_at = {now} + cur.a_delay * interval '1 ms', error = cur.a_message,
            failures = cur.failures + CASE WHEN cur.a_how = 'success' OR cur.a_outcome = 'cancelled' THEN 0 ELSE 1 END, updated_at = {now}
       FROM cur
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+     WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'held' AND cur.until > {now}
        AND (cur.a_how <> 'success' OR cur.status = cur.a_claim) AND NOT cur.stale
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
@@ -72,7 +72,7 @@ WITH m AS (
     UPDATE {schema}.effect x
        SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
       FROM moved CROSS JOIN LATERAL jsonb_array_elements(moved.a_results::jsonb) AS r(item)
-     WHERE x.shard = moved.shard AND x.workspace = moved.workspace AND x.operation = moved.operation
+     WHERE x.shard = ANY (ARRAY[moved.shard]) AND x.workspace = moved.workspace AND x.operation = moved.operation
        AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
 ), told AS (
     SELECT moved.member, 1 AS applied, moved.status, moved.version, moved.data, moved.created_at, moved.updated_at,
@@ -97,7 +97,7 @@ WITH m AS (
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                    AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
        coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
        coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),

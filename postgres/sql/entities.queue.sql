@@ -13,15 +13,15 @@ WITH m AS (
            e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome, e.manual, m.operation AS a_operation,
            m.epoch AS a_epoch, m.queue AS a_queue, m.stage AS a_stage, m.claim AS a_claim
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
-     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY m.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
        SET phase = 'due', queue = cur.a_queue, stage = cur.a_stage, holder = NULL, until = NULL, quiet = false, lost = 0, due_at = {now}, version = cur.version + 1,
            updated_at = {now}
       FROM cur
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+     WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'held' AND cur.until > {now} AND cur.status = cur.a_claim
     RETURNING cur.member, cur.command, e.stage, e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at,
               e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert, e.input, e.holder, e.epoch, e.until,
@@ -47,7 +47,7 @@ WITH m AS (
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                    AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
        coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
        coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),

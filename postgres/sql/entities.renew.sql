@@ -13,7 +13,7 @@ UPDATE {schema}.entity e
                     ELSE least({now} + $7::bigint * interval '1 ms', cur.due_at + $8 * interval '1 ms') END,
        quiet = e.quiet AND $9::bigint = 0, lost = CASE WHEN $9 = 0 THEN e.lost ELSE 0 END
   FROM cur
- WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+ WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
    AND cur.operation = $5::text AND cur.epoch = $6::bigint AND cur.until > {now} AND ($8 = 0 OR {now} < cur.due_at + $8 * interval '1 ms')
    AND e.epoch = $6::bigint
 RETURNING e.until

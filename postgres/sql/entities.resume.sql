@@ -14,8 +14,8 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.entity x
-            WHERE x.shard = $1::smallint AND ($2::text = '' OR x.workspace = $2::text) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
-              AND x.phase = 'due' AND x.due_at <= {now}
+            WHERE x.shard + 0 = $1::smallint AND ($2::text = '' OR x.workspace = $2::text) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
+              AND x.phase = 'due' AND x.due_at <= (SELECT {now})
             ORDER BY x.due_at
             LIMIT $5::bigint
               FOR UPDATE SKIP LOCKED) AS d

@@ -13,7 +13,7 @@ WITH m AS (
            e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert, e.input,
            e.holder, e.epoch, e.until, e.claimed_at, e.begun, e.failures, e.deaths, e.error, e.outcome, e.manual
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
        FOR UPDATE OF e
 ), made AS (
     INSERT INTO {schema}.entity AS e (shard, workspace, lifecycle, id, status, version, data, side, created_at, updated_at)
@@ -28,7 +28,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET status = cur.seen, version = cur.version + 1, updated_at = {now}
       FROM cur
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+     WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.phase = 'free' AND cur.status <> cur.seen
     RETURNING e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at, e.phase,
               e.operation, e.step, e.requester, e.revert, e.input, e.holder, e.epoch, e.until, e.claimed_at, e.begun,

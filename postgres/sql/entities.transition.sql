@@ -18,8 +18,8 @@ WITH m AS (
            m.member, m.command, m.one, m.froms, m.target, m.want, m.data AS replacement, m.event, m.note,
            m.correlation, m.causation, m.actor
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
-     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY m.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
 ), judged AS (
     SELECT cur.*, {now} AS at,
@@ -30,7 +30,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET status = j.target, version = j.version + 1, data = coalesce(j.replacement::jsonb, j.data), updated_at = j.at
       FROM judged j
-     WHERE e.shard = j.shard AND e.workspace = j.workspace AND e.lifecycle = j.lifecycle AND e.id = j.id AND j.moves
+     WHERE e.shard = ANY (ARRAY[j.shard]) AND e.workspace = j.workspace AND e.lifecycle = j.lifecycle AND e.id = j.id AND j.moves
     RETURNING e.shard, e.workspace, e.lifecycle, e.id, e.version, e.updated_at,
               j.command, j.status AS was, j.target, j.event, j.note, j.correlation, j.causation, j.actor
 ), written AS (
@@ -44,7 +44,7 @@ WITH m AS (
 ){mark}
 SELECT m.member,
        CASE WHEN j.moves THEN 1 / (SELECT ((SELECT count(*) FROM moved) = (SELECT count(*) FROM judged WHERE judged.moves))::integer)
-            WHEN j.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+            WHEN j.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                                            AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2
             ELSE 0 END,
        coalesce(CASE WHEN j.moves THEN j.target ELSE j.status END, ''), coalesce(j.version + j.moves::integer, -1),

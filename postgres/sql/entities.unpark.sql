@@ -18,13 +18,13 @@ WITH m AS (
            m.epoch AS a_epoch, m.how AS a_how, m.target AS a_target, m.event AS a_event, m.outcome AS a_outcome,
            m.note AS a_note, m.correlation AS a_correlation, m.causation AS a_causation, m.actor AS a_actor
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
-     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY m.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
 ), seen AS (
     SELECT m.member, e.version
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
 ), moved AS (
     UPDATE {schema}.entity e
        SET phase = CASE WHEN cur.a_how = 'resume' AND cur.begun > 0 THEN 'due' ELSE 'free' END,
@@ -32,9 +32,9 @@ WITH m AS (
            outcome = CASE WHEN cur.a_how = 'resume' AND cur.begun > 0 THEN NULL ELSE cur.a_outcome END,
            failures = 0, deaths = 0, due_at = {now}, version = cur.version + 1, epoch = cur.epoch + 1, updated_at = {now}
       FROM cur JOIN seen ON seen.member = cur.member AND seen.version = cur.version
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+     WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'uncertain'
-       AND NOT EXISTS (SELECT 1 FROM {schema}.effect x WHERE x.shard = cur.shard AND x.workspace = cur.workspace
+       AND NOT EXISTS (SELECT 1 FROM {schema}.effect x WHERE x.shard = ANY (ARRAY[cur.shard]) AND x.workspace = cur.workspace
                                                          AND x.operation = cur.operation AND x.state = 'begun')
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
               e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
@@ -64,7 +64,7 @@ WITH m AS (
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                    AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
        coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
        coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),

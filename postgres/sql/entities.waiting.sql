@@ -3,5 +3,5 @@
 SELECT count(*)
   FROM (SELECT 1
           FROM {schema}.entity e
-         WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.phase <> 'free' AND e.queue = $3::text
+         WHERE e.shard + 0 = $1::smallint AND e.workspace = $2::text AND e.phase <> 'free' AND e.queue = $3::text
          LIMIT 1000) AS w

@@ -16,8 +16,8 @@ WITH m AS (
            m.epoch AS a_epoch, m.outcome AS a_outcome, m.message AS a_message, m.claim AS a_claim, m.correlation AS a_correlation,
            m.causation AS a_causation, m.actor AS a_actor
       FROM m JOIN {schema}.entity e
-        ON e.shard = m.shard AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
-     ORDER BY e.shard, e.workspace, e.lifecycle, e.id
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+     ORDER BY m.shard, e.workspace, e.lifecycle, e.id
        FOR UPDATE OF e{skip}
 ), moved AS (
     UPDATE {schema}.entity e
@@ -26,7 +26,7 @@ WITH m AS (
            outcome = CASE WHEN cur.begun = 0 THEN cur.a_outcome END, error = cur.a_message, lost = 0, epoch = cur.epoch + 1,
            version = cur.version + 1, updated_at = {now}
       FROM cur
-     WHERE e.shard = cur.shard AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
+     WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'due'
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, e.status,
               e.version, e.data, e.created_at, e.updated_at, e.phase, e.operation, e.step, e.requester, e.revert,
@@ -54,7 +54,7 @@ WITH m AS (
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = m.shard AND e.workspace = m.workspace
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                    AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
        coalesce(told.status, ''), coalesce(told.version, -1), coalesce(told.data, 'null')::text,
        coalesce(told.created_at, 'epoch'), coalesce(told.updated_at, 'epoch'), coalesce(told.phase, 'free'),

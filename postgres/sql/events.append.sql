@@ -14,14 +14,14 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.name, s.head, s.state, s.until, m.member, m.command, m.want, m.size
       FROM m JOIN {schema}.stream s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream
-     ORDER BY s.shard, s.workspace, s.name
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream
+     ORDER BY m.shard, s.workspace, s.name
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.stream s
        SET head = cur.head + cur.size, state = 'open', holder = NULL, until = NULL
       FROM cur
-     WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name
+     WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
        AND (cur.want IS NULL OR cur.want = cur.head)
        AND (cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now}))
     RETURNING s.shard, s.workspace, s.name, s.head, cur.member, cur.command, cur.size, {now} AS at -- after the lock
@@ -30,7 +30,7 @@ WITH m AS (
       FROM m
      WHERE (m.want IS NULL OR m.want = -1)
        AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.member = m.member)
-                  OR EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream)
+                  OR EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream)
                 THEN false
                 ELSE {enter}(hashtextextended('stream/' || m.shard || '/' || m.workspace || '/' || m.stream, 0)){entered} END
 ), made AS (
@@ -57,7 +57,7 @@ WITH m AS (
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN cur.name IS NOT NULL THEN 0
-            WHEN EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.stream) THEN 2
+            WHEN EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream) THEN 2
             WHEN m.want >= 0 THEN 0
             ELSE 2 END,
        coalesce(won.head, cur.head, -1),

@@ -66,7 +66,7 @@ WITH seen AS MATERIALIZED (
        SET last = turn.last + n.size
       FROM turn JOIN (SELECT t.shard, t.workspace, count(*) AS size FROM taken t GROUP BY t.shard, t.workspace) AS n
                   ON n.shard = turn.shard AND n.workspace = turn.workspace
-     WHERE q.shard = turn.shard AND q.workspace = turn.workspace
+     WHERE q.shard = turn.shard AND q.shard = n.shard AND q.workspace = turn.workspace
 ), done AS (
     SELECT r.shard, r.workspace, r.place, greatest(r.low, max(t.version)) AS mark
       FROM room r LEFT JOIN taken t ON t.shard = r.shard AND t.workspace = r.workspace AND t.stream = r.stream

@@ -5,7 +5,7 @@ WITH m AS (
 ), gone AS (
     DELETE FROM {schema}.handler h
      USING m
-     WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.name = m.name
+     WHERE h.shard = ANY (ARRAY[m.shard]) AND h.workspace = m.workspace AND h.name = m.name
     RETURNING m.member
 )
 SELECT m.member, CASE WHEN gone.member IS NULL THEN 0 ELSE 1 END, 0

@@ -6,21 +6,23 @@ SELECT x.place, x.kind, x.a, x.b, x.c, x.handler, x.held, x.epoch, x.lost, x.err
                substr(coalesce(e.queue, ''), length('h:' || e.workspace || ':') + 1) AS handler, e.holder IS NOT NULL AS held, e.epoch, e.lost,
                coalesce(e.error, '') AS error, e.updated_at AS at
           FROM {schema}.entity e
-         WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.lost > 0 AND e.phase IN ('held', 'due')
+         WHERE e.shard + 0 = $1::smallint AND e.workspace = $2::text AND e.lost > 0 AND e.phase IN ('held', 'due')
         UNION ALL
         SELECT 'runStep/' || s.run || '/' || s.name || '/' || s.visit, 'runStep', s.run, s.name, s.visit::text, s.handler, s.holder IS NOT NULL, s.epoch, s.lost,
                coalesce(s.error, ''), coalesce(s.taken_at, 'epoch')
           FROM {schema}.step s
-         WHERE s.shard = $1 AND s.workspace = $2 AND s.lost > 0 AND s.status IN ('PENDING', 'RUNNING', 'WAITING') AND NOT s.uncertain
+         WHERE s.shard + 0 = $1 AND s.workspace = $2 AND s.lost > 0 AND s.status IN ('PENDING', 'RUNNING', 'WAITING') AND NOT s.uncertain
         UNION ALL
         SELECT 'batchItem/' || i.batch || '/' || i.key, 'batchItem', i.batch, i.key, '', b.handler, i.holder IS NOT NULL, i.epoch, i.lost, coalesce(i.error, ''), i.updated_at
-          FROM {schema}.item i JOIN {schema}.batch b ON b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
-         WHERE i.shard = $1 AND i.workspace = $2 AND i.lost > 0 AND i.state IN ('waiting', 'running')
+          FROM {schema}.item i
+         CROSS JOIN LATERAL (SELECT b.handler FROM {schema}.batch b WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch LIMIT 1) AS b
+         WHERE i.shard + 0 = $1 AND i.workspace = $2 AND i.lost > 0 AND i.state IN ('waiting', 'running')
         UNION ALL
         SELECT 'reaction/' || f.reaction || '/' || f.stream, 'reaction', f.reaction, f.stream, '', coalesce(r.options ->> 'handler', ''), f.holder IS NOT NULL, f.epoch, f.lost,
                coalesce(f.error, ''), f.updated_at
-          FROM {schema}.follow f JOIN {schema}.reaction r ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction
-         WHERE f.shard = $1 AND f.workspace = $2 AND f.lost > 0 AND NOT f.blocked) AS x
+          FROM {schema}.follow f
+         CROSS JOIN LATERAL (SELECT r.options FROM {schema}.reaction r WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction LIMIT 1) AS r
+         WHERE f.shard + 0 = $1 AND f.workspace = $2 AND f.lost > 0 AND NOT f.blocked) AS x
  WHERE x.place COLLATE "C" > $3::text
  ORDER BY x.place COLLATE "C"
  LIMIT $4::bigint

@@ -14,26 +14,25 @@ WITH page AS MATERIALIZED (
     SELECT p.shard, p.workspace, p.stream, max(p.version) AS top
       FROM page p
      WHERE NOT EXISTS (SELECT 1 FROM {schema}.reaction r
-                        WHERE r.shard = p.shard AND r.workspace = p.workspace AND r.source = 'history'
+                        WHERE r.shard = ANY (ARRAY[p.shard]) AND r.workspace = p.workspace AND r.source = 'history'
                           AND (r.state = 'waiting'
-                               OR EXISTS (SELECT 1 FROM {schema}.due d WHERE d.shard = r.shard AND d.reaction = r.name AND d.workspace = r.workspace
-                                                                         AND d.stream = p.stream)))
+                               OR (SELECT true FROM {schema}.due d WHERE d.shard = r.shard AND d.reaction = r.name AND d.workspace = r.workspace
+                                                                     AND d.stream = p.stream LIMIT 1)))
      GROUP BY p.shard, p.workspace, p.stream
 )
 DELETE FROM {schema}.history h
  USING tops t
- WHERE h.shard = t.shard AND h.workspace = t.workspace AND h.stream = t.stream AND h.version <= t.top
+ WHERE h.shard = ANY (ARRAY[t.shard]) AND h.workspace = t.workspace AND h.stream = t.stream AND h.version <= t.top
    AND h.at < {now} - $6::bigint * interval '1 ms'
    AND (left(t.stream, 6) IN ('$void/', '$mark/')
         OR (left(t.stream, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
-            AND NOT EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = t.shard AND s.workspace = t.workspace
+            AND NOT EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = ANY (ARRAY[t.shard]) AND s.workspace = t.workspace
                                                               AND s.kind = split_part(t.stream, '/', 2)
                                                               AND s.id = substr(t.stream, 9 + length(split_part(t.stream, '/', 2)))))
-        OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = t.shard AND x.workspace = t.workspace AND x.stream = t.stream
+        OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = ANY (ARRAY[t.shard]) AND x.workspace = t.workspace AND x.stream = t.stream
                                                        AND x.version > h.version))
-   AND NOT EXISTS (SELECT 1 FROM {schema}.follow f JOIN {schema}.reaction r
-                       ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.source = 'history'
-                    WHERE f.shard = t.shard AND f.workspace = t.workspace AND f.stream = t.stream
-                      AND r.shard = t.shard AND r.workspace = t.workspace
-                      AND f.watermark < h.version AND f.due > f.watermark)
+   AND NOT EXISTS (SELECT 1 FROM {schema}.reaction r
+                    WHERE r.shard = ANY (ARRAY[t.shard]) AND r.workspace = t.workspace AND r.source = 'history'
+                      AND (SELECT f.watermark < h.version AND f.due > f.watermark FROM {schema}.follow f
+                            WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = t.stream))
 RETURNING 1

@@ -4,7 +4,8 @@
 SELECT replace(h.id::text, '-', ''), h.n, h.stream, h.version, h.name, h.data::text,
        coalesce(h.correlation, ''), coalesce(h.causation, ''), coalesce(h.actor, ''), h.at
   FROM {schema}.history h
- WHERE h.shard = $1::smallint AND h.workspace = $2::text AND (h.id, h.n) > ($3::text::uuid, $4::bigint)
+ WHERE h.shard = $1::smallint AND h.workspace = $2::text COLLATE "default" AND -- so not by the streams, but in the order of the index
+        (h.id, h.n) > ($3::text::uuid, $4::bigint)
    AND left(h.stream, 6) NOT IN ('$void/', '$mark/')
    AND left(h.stream, 5) <> '$key/'
  ORDER BY h.shard, h.id, h.n

@@ -12,13 +12,16 @@ WITH m AS (
     ON CONFLICT DO NOTHING
     RETURNING shard, id, version, name, data, at
 ), found AS (
-    SELECT DISTINCT ON (e.shard, e.id) e.shard, e.id, e.version, e.stream, e.name, e.data, e.at
-      FROM m JOIN {schema}.history e ON e.shard = m.shard AND e.workspace = m.workspace AND e.id = m.id
-     ORDER BY e.shard, e.id, e.n DESC
+    SELECT m.member, e.id, e.version, e.stream, e.name, e.data, e.at
+      FROM m CROSS JOIN LATERAL (
+           SELECT e.id, e.version, e.stream, e.name, e.data, e.at FROM {schema}.history e
+            WHERE e.shard = m.shard AND e.workspace = m.workspace AND e.id = m.id
+            ORDER BY e.n DESC -- by the index that has this order
+            LIMIT 1) AS e
 )
 SELECT m.member, CASE WHEN made.id IS NOT NULL THEN 1 WHEN found.id IS NOT NULL THEN 0 ELSE 2 END,
        coalesce(made.version, found.version, -1), coalesce(left(found.stream, 6) = '$void/', true), coalesce(made.name, found.name, ''),
        coalesce(made.data, found.data, 'null')::text, coalesce(made.at, found.at, 'epoch')
   FROM m
   LEFT JOIN made ON made.shard = m.shard AND made.id = m.id
-  LEFT JOIN found ON found.shard = m.shard AND found.id = m.id
+  LEFT JOIN found ON found.member = m.member

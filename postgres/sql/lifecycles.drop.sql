@@ -6,7 +6,7 @@ WITH m AS (
 ), gone AS (
     DELETE FROM {schema}.lifecycle l
      USING m
-     WHERE l.shard = m.shard AND l.workspace = m.workspace AND l.name = m.name AND l.revision = m.expected
+     WHERE l.shard = ANY (ARRAY[m.shard]) AND l.workspace = m.workspace AND l.name = m.name AND l.revision = m.expected
     RETURNING m.member
 )
 SELECT m.member, CASE WHEN gone.member IS NULL THEN 0 ELSE 1 END, 0

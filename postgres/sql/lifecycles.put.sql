@@ -8,7 +8,7 @@ WITH m AS (
     INSERT INTO {schema}.lifecycle AS l (shard, workspace, name, revision, statuses, config, wanted, origin, claims, updated_at)
     SELECT m.shard, m.workspace, m.name, m.expected + 1, m.statuses::json, m.config, m.wanted::json, m.origin, m.claims::json, {now}
       FROM m
-     WHERE m.expected = 0 OR EXISTS (SELECT 1 FROM {schema}.lifecycle o WHERE o.shard = m.shard AND o.workspace = m.workspace AND o.name = m.name)
+     WHERE m.expected = 0 OR EXISTS (SELECT 1 FROM {schema}.lifecycle o WHERE o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.name = m.name)
     ON CONFLICT (shard, workspace, name) DO UPDATE
        SET revision = excluded.revision, statuses = excluded.statuses, config = excluded.config, wanted = excluded.wanted, claims = excluded.claims,
            updated_at = excluded.updated_at

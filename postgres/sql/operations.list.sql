@@ -7,7 +7,7 @@ SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), coalesce(e.status, ''), co
        coalesce(e.failures, 0), coalesce(e.deaths, 0), coalesce(e.error, ''), coalesce(e.outcome, ''),
        coalesce(e.manual, false)
   FROM {schema}.entity e
- WHERE e.shard = $1::smallint AND e.workspace = $2::text AND e.phase <> 'free'
+ WHERE e.shard + 0 = $1::smallint AND e.workspace = $2::text AND e.phase <> 'free'
    AND ($3::text = '' OR e.phase = $3) AND ($4::text = '' OR e.operation = $4) AND e.operation > $5::text
  ORDER BY e.operation
  LIMIT $6::bigint

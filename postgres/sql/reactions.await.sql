@@ -23,5 +23,5 @@ WITH held AS MATERIALIZED (
 UPDATE {schema}.reaction r
    SET waits = seen.waits
   FROM seen
- WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state <> 'live' AND r.waits IS NULL
+ WHERE r.shard = ANY (ARRAY[seen.shard]) AND r.workspace = seen.workspace AND r.name = seen.name AND r.state || '' <> 'live' AND r.waits IS NULL
 RETURNING r.waits::text

@@ -7,7 +7,10 @@ SELECT h.stream, h.head
          WHERE x.shard = $1::smallint AND x.workspace = $2::text AND x.stream > $4::text
            AND left(x.stream, 6) NOT IN ('$void/', '$mark/')
          GROUP BY x.shard, x.workspace, x.stream) AS h
-  LEFT JOIN {schema}.follow f ON f.shard = h.shard AND f.workspace = h.workspace AND f.reaction = $3::text AND f.stream = h.stream
+  LEFT JOIN LATERAL (
+       SELECT f.due FROM {schema}.follow f
+        WHERE f.shard = h.shard AND f.workspace = h.workspace AND f.reaction = $3::text AND f.stream = h.stream
+        LIMIT 1) AS f ON true
  WHERE f.due IS NULL OR f.due < h.head
  ORDER BY h.stream
  LIMIT $5::bigint

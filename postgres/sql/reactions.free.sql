@@ -1,20 +1,20 @@
 -- Ends leases that have expired. Their
 -- epochs end with them: a holder that comes back can end nothing more. One that is quiet is a lost hand-out and no
--- crash: it is counted as such, and the stream waits the longer. A crash counts against a stream only where the
+-- crash: it is counted as such. A crash counts against a stream only where the
 -- holder had nothing else in hand or, after a crash, no other such stream; else it makes a group of what the holder had
 -- in hand, or halves it; what was quiet was not in its hands. A stream whose reset is requested is reset.
 -- A list of unknown length meets a table of unknown size here, so nothing is joined:
 -- each row is looked up by its key, and changed by way of its conflict.
 -- $1 shard, $2 workspace ('' for all), $3 a JSON list of {w: workspace,
--- r: reaction, s: stream, e: epoch}
+-- r: reaction, s: stream, e: epoch, d: pause behind a lost hand-out in ms}
 WITH a AS MATERIALIZED (
-    SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch
+    SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch,
+           coalesce((q.item ->> 'd')::bigint, 0) * interval '1 ms' AS pause
       FROM jsonb_array_elements($3::text::jsonb) AS q(item)
      WHERE $2::text IS NOT NULL
      ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
 ), cur AS MATERIALIZED (
-    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.deaths, f.crash_group, f.generation, f.reset_requested, f.quiet, f.lost, f.holder, f.epoch, f.until, a.epoch AS wanted,
-           CASE WHEN f.quiet AND NOT f.reset_requested THEN least((1000::bigint << least(f.lost, 9)::integer) - 1000, 300000) ELSE 0 END * interval '1 ms' AS pause
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.deaths, f.crash_group, f.generation, f.reset_requested, f.quiet, f.lost, f.holder, f.epoch, f.until, a.epoch AS wanted, a.pause
       FROM a
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.reaction, x.stream, x.watermark, x.due, x.due_at, x.rank, x.deaths, x.crash_group, x.generation, x.reset_requested, x.quiet, x.lost, x.holder, x.epoch, x.until
@@ -25,7 +25,7 @@ WITH a AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT h.holder, count(*) AS n, count(*) FILTER (WHERE h.crash_group > 0) AS crashed
       FROM {schema}.follow h
-     WHERE h.shard = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT cur.holder FROM cur)
+     WHERE h.shard + 0 = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT cur.holder FROM cur)
      GROUP BY h.holder
 )
 INSERT INTO {schema}.follow AS f

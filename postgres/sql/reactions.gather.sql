@@ -29,7 +29,7 @@ WITH picked AS MATERIALIZED (
 ), gone AS (
     DELETE FROM {schema}.due d
      USING picked p JOIN open o ON o.reaction = p.reaction AND o.workspace = p.workspace
-     WHERE d.ctid = p.place AND d.shard = p.shard AND d.reaction = p.reaction AND d.workspace = p.workspace
+     WHERE d.ctid = p.place AND d.shard = ANY (ARRAY[p.shard]) AND d.reaction = p.reaction AND d.workspace = p.workspace
        AND d.stream = p.stream AND d.version = p.version
     RETURNING d.shard, d.reaction, d.workspace, d.stream, d.version
 ), noted AS (
@@ -37,7 +37,7 @@ WITH picked AS MATERIALIZED (
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
     SELECT g.shard, g.workspace, g.reaction, g.stream, -1, max(g.version), {now}, {now} - r.priority * interval '1 s', r.base, {now}
       FROM gone g
-      JOIN {schema}.reaction r ON r.shard = g.shard AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
+      JOIN {schema}.reaction r ON r.shard = ANY (ARRAY[g.shard]) AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
      GROUP BY g.shard, g.workspace, g.reaction, g.stream, r.priority, r.base
      ORDER BY g.shard, g.workspace, g.reaction, g.stream
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE

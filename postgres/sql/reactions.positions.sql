@@ -9,10 +9,19 @@ SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
        f.failures, f.deaths, f.lost, f.blocked, coalesce(f.error, ''), coalesce(f.holder, ''), coalesce(f.until, 'epoch'), f.due_at,
        coalesce(f.failing, -1), f.epoch, f.generation,
        CASE WHEN f.delivered_epoch = f.epoch THEN f.delivered ELSE -1 END, coalesce(f.until > {now}, false), f.reset_requested
-  FROM {schema}.follow f
-  JOIN {schema}.reaction r ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed'
- WHERE f.shard = $1::smallint AND f.workspace = $2::text AND ($3::text = '' OR f.reaction = $3)
-   AND ($4::bigint IS NULL OR f.blocked = ($4 = 1))
-   AND (f.reaction, f.stream) > ($5::text, $6::text)
+  FROM {schema}.reaction r
+ CROSS JOIN LATERAL (
+       (SELECT f.* FROM {schema}.follow f
+         WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.blocked AND $4::bigint = 1
+           AND f.stream > CASE WHEN r.name = $5::text THEN $6::text ELSE '' END
+         ORDER BY f.stream
+         LIMIT $7::bigint)
+       UNION ALL
+       (SELECT f.* FROM {schema}.follow f
+         WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND $4 IS DISTINCT FROM 1 AND ($4 IS NULL OR NOT f.blocked)
+           AND f.stream > CASE WHEN r.name = $5 THEN $6 ELSE '' END
+         ORDER BY f.stream
+         LIMIT $7)) AS f
+ WHERE r.shard = $1::smallint AND r.workspace = $2::text AND ($3::text = '' OR r.name = $3) AND r.name >= $5 AND r.state <> 'removed'
  ORDER BY f.reaction, f.stream
- LIMIT $7::bigint
+ LIMIT $7

@@ -17,5 +17,5 @@ WITH held AS MATERIALIZED (
 UPDATE {schema}.reaction r
    SET waits = seen.waits
   FROM seen
- WHERE r.shard = seen.shard AND r.workspace = seen.workspace AND r.name = seen.name AND r.state <> 'live'
+ WHERE r.shard = ANY (ARRAY[seen.shard]) AND r.workspace = seen.workspace AND r.name = seen.name AND r.state || '' <> 'live'
 RETURNING r.waits::text

@@ -13,8 +13,8 @@ WITH m AS (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.blocked, f.holder, f.epoch, f.until,
            f.generation, f.reset_requested, f.version, m.member
       FROM m JOIN {schema}.follow f
-        ON f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
-     ORDER BY f.shard, f.workspace, f.reaction, f.stream
+        ON f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+     ORDER BY m.shard, f.workspace, f.reaction, f.stream
        FOR UPDATE OF f{skip}
 ), moved AS (
     UPDATE {schema}.follow f
@@ -22,10 +22,11 @@ WITH m AS (
            generation = f.generation + CASE WHEN m.how = 'reset' THEN 1 ELSE 0 END,
            failures = 0, deaths = 0, crash_group = 0, reset_requested = false, quiet = false, lost = 0, blocked = false, failing = NULL, error = NULL,
            epoch = cur.epoch + 1, holder = NULL, until = NULL,
-           version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
-                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
+           version = 1 + greatest(cur.version, (SELECT h.version FROM {schema}.history h
+                   WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream
+                   ORDER BY h.version DESC LIMIT 1)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
-     WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+     WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND (cur.holder IS NULL OR cur.until <= {now})
        AND CASE m.how WHEN 'unblock' THEN cur.blocked WHEN 'skip' THEN cur.failing IS NOT NULL AND NOT cur.reset_requested ELSE true END
     RETURNING m.member, f.watermark, f.generation, f.due_at, f.version, f.updated_at
@@ -35,7 +36,7 @@ WITH m AS (
            version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
                    WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream))
       FROM m JOIN cur ON cur.member = m.member
-     WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
+     WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND m.how = 'reset' AND cur.until > {now} AND NOT cur.reset_requested
     RETURNING m.member, f.generation, f.version
 ), written AS (
@@ -52,7 +53,7 @@ WITH m AS (
 ){mark}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL OR asked.member IS NOT NULL THEN 1
-            WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = m.shard AND f.workspace = m.workspace
+            WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace
                                                                                AND f.reaction = m.reaction AND f.stream = m.stream) THEN 2
             ELSE 0 END,
        coalesce(moved.watermark, cur.watermark, -1), coalesce(cur.holder, ''), coalesce(moved.due_at, cur.due_at, 'epoch'),

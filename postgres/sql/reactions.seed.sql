@@ -11,7 +11,7 @@ WITH m AS (
     SELECT pg_advisory_xact_lock_shared(hashtextextended('follow/' || m.shard || '/' || m.workspace || '/' || m.reaction, 0))::text AS held FROM m
 ), r AS MATERIALIZED (
     SELECT m.shard, m.workspace, m.reaction, m.streams, m.skip, r.priority, r.base
-      FROM m JOIN {schema}.reaction r ON r.shard = m.shard AND r.workspace = m.workspace AND r.name = m.reaction
+      FROM m JOIN {schema}.reaction r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.name = m.reaction
      WHERE r.state <> 'removed' AND (SELECT count(fence.held) FROM fence) >= 0
        FOR SHARE OF r
 ), noted AS (

@@ -7,7 +7,7 @@ WITH m AS (
     UPDATE {schema}.reaction r
        SET options = m.options::jsonb, max_deaths = m.deaths, priority = m.priority, updated_at = {now}
       FROM m
-     WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.name = m.name AND r.state <> 'removed'
+     WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.name = m.name AND r.state <> 'removed'
     RETURNING r.shard, r.workspace, r.name
 )
 SELECT m.member, CASE WHEN moved.name IS NULL THEN 0 ELSE 1 END

@@ -11,8 +11,8 @@ WITH m AS (
 ), cur AS (
     SELECT r.shard, r.workspace, r.key, r.state, r.holder, r.epoch, r.until, r.operation, r.subject, r.status, r.answer
       FROM m JOIN {schema}.request r
-        ON r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
-     ORDER BY r.shard, r.workspace, r.key
+        ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
+     ORDER BY m.shard, r.workspace, r.key
        FOR UPDATE OF r
 ), moved AS (
     UPDATE {schema}.request r
@@ -21,7 +21,7 @@ WITH m AS (
            status = m.status, answer = m.answer, operation = m.operation, subject = m.subject,
            expires_at = {now} + m.ttl * interval '1 ms'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key
-     WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
+     WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND cur.epoch = m.epoch
        AND CASE WHEN m.how = 'answer' THEN cur.state = 'done' AND cur.status = 0
                 ELSE cur.state = 'held' AND cur.until > {now} END

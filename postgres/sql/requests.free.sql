@@ -8,7 +8,7 @@ WITH m AS (
 ), gone AS (
     DELETE FROM {schema}.request r
      USING m
-     WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
+     WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND r.epoch = m.epoch AND r.state = 'held' AND r.until > {now}
     RETURNING m.member
 )

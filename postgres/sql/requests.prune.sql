@@ -5,8 +5,8 @@ WITH old AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.place
       FROM (SELECT o.shard, o.workspace, o.ctid AS place
               FROM {schema}.request o
-             WHERE o.shard = $1::smallint AND ($2::text = '' OR o.workspace = $2::text)
-               AND o.expires_at <= {now} AND (o.state <> 'held' OR o.until <= {now})
+             WHERE o.shard + 0 = $1::smallint AND ($2::text = '' OR o.workspace = $2::text)
+               AND o.expires_at <= (SELECT {now}) AND (o.state <> 'held' OR o.until <= {now})
              ORDER BY o.expires_at
              LIMIT $3::bigint
                FOR UPDATE SKIP LOCKED) AS x

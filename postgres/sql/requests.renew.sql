@@ -10,7 +10,7 @@ WITH cur AS (
 UPDATE {schema}.request r
    SET until = {now} + $5::bigint * interval '1 ms'
   FROM cur
- WHERE r.shard = cur.shard AND r.workspace = cur.workspace AND r.key = cur.key
+ WHERE r.shard = ANY (ARRAY[cur.shard]) AND r.workspace = cur.workspace AND r.key = cur.key
    AND cur.state = 'held' AND cur.epoch = $4::bigint AND cur.until > {now}
    AND r.epoch = $4::bigint
 RETURNING r.until

@@ -8,14 +8,14 @@ WITH m AS (
 ), cur AS (
     SELECT r.shard, r.workspace, r.key, r.fingerprint, r.state, r.epoch, r.operation, r.subject, r.expires_at
       FROM m JOIN {schema}.request r
-        ON r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
-     ORDER BY r.shard, r.workspace, r.key
+        ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
+     ORDER BY m.shard, r.workspace, r.key
        FOR UPDATE OF r
 ), moved AS (
     UPDATE {schema}.request r
        SET operation = m.operation, subject = m.subject, expires_at = {now} + m.ttl * interval '1 ms'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key
-     WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
+     WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND cur.state = 'operation' AND cur.operation = m.was AND cur.fingerprint = m.fingerprint AND cur.expires_at > {now}
        AND r.epoch = cur.epoch
     RETURNING m.member

@@ -13,8 +13,8 @@ WITH m AS (
     SELECT r.shard, r.workspace, r.key, r.fingerprint, r.state, r.holder, r.epoch, r.until, r.operation, r.subject, r.status, r.answer,
            r.created_at, r.expires_at
       FROM m JOIN {schema}.request r
-        ON r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
-     ORDER BY r.shard, r.workspace, r.key
+        ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
+     ORDER BY m.shard, r.workspace, r.key
        FOR UPDATE OF r
 ), moved AS (
     UPDATE {schema}.request r
@@ -23,7 +23,7 @@ WITH m AS (
            created_at = CASE WHEN cur.expires_at <= {now} THEN {now} ELSE cur.created_at END,
            expires_at = {now} + m.ttl * interval '1 ms'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key
-     WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
+     WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND (cur.state <> 'held' OR cur.until <= {now})
        AND (cur.expires_at <= {now} OR cur.state = 'held' AND cur.fingerprint = m.fingerprint)
        AND r.epoch = cur.epoch

@@ -9,7 +9,7 @@ WITH m AS (
      WHERE {known}
 ), cur AS MATERIALIZED (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, m.approval, m.step, m.visit, m.decision, m.actor, m.label, m.content
-      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+      FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
        FOR UPDATE OF r
 ), st AS MATERIALIZED (
     SELECT cur.member, s.status
@@ -33,17 +33,17 @@ WITH m AS (
     UPDATE {schema}.approval a
        SET status = ok.decision, actor = ok.actor, label = ok.label, content = ok.content::json, decided_at = t.now
       FROM t, ok
-     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
+     WHERE a.shard = ANY (ARRAY[ok.shard]) AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
 ), woken AS (
     UPDATE {schema}.step s
        SET due_at = t.now
       FROM t, ok
-     WHERE s.shard = ok.shard AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
+     WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
 ), moved AS (
     UPDATE {schema}.run r
        SET version = ok.version + 1, updated_at = t.now
       FROM t, ok
-     WHERE r.shard = ok.shard AND r.workspace = ok.workspace AND r.id = ok.run
+     WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
     RETURNING ok.member, r.version
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, actor, at)

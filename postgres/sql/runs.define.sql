@@ -12,4 +12,4 @@ WITH m AS (
 SELECT m.member, CASE WHEN put.id IS NOT NULL THEN 1 ELSE 0 END, coalesce(d.body::text, '')
   FROM m
   LEFT JOIN put ON put.shard = m.shard AND put.workspace = m.workspace AND put.id = m.definition
-  LEFT JOIN {schema}.definition d ON d.shard = m.shard AND d.workspace = m.workspace AND d.id = m.definition
+  LEFT JOIN {schema}.definition d ON d.shard = ANY (ARRAY[m.shard]) AND d.workspace = m.workspace AND d.id = m.definition

@@ -18,15 +18,15 @@ WITH m AS (
        AND cur.version = (SELECT r.version FROM {schema}.run r WHERE r.shard = cur.shard AND r.workspace = cur.workspace AND r.id = cur.run)
 ), effects AS (
     DELETE FROM {schema}.effect x USING gone
-     WHERE x.shard = gone.shard AND x.workspace = gone.workspace AND x.operation >= gone.run || '/' AND x.operation < gone.run || '0'
+     WHERE x.shard = ANY (ARRAY[gone.shard]) AND x.workspace = gone.workspace AND x.operation >= gone.run || '/' AND x.operation < gone.run || '0'
 ), steps AS (
-    DELETE FROM {schema}.step s USING gone WHERE s.shard = gone.shard AND s.workspace = gone.workspace AND s.run = gone.run
+    DELETE FROM {schema}.step s USING gone WHERE s.shard = ANY (ARRAY[gone.shard]) AND s.workspace = gone.workspace AND s.run = gone.run
 ), signals AS (
-    DELETE FROM {schema}.signal g USING gone WHERE g.shard = gone.shard AND g.workspace = gone.workspace AND g.run = gone.run
+    DELETE FROM {schema}.signal g USING gone WHERE g.shard = ANY (ARRAY[gone.shard]) AND g.workspace = gone.workspace AND g.run = gone.run
 ), approvals AS (
-    DELETE FROM {schema}.approval a USING gone WHERE a.shard = gone.shard AND a.workspace = gone.workspace AND a.run = gone.run
+    DELETE FROM {schema}.approval a USING gone WHERE a.shard = ANY (ARRAY[gone.shard]) AND a.workspace = gone.workspace AND a.run = gone.run
 ), runs AS (
-    DELETE FROM {schema}.run r USING gone WHERE r.shard = gone.shard AND r.workspace = gone.workspace AND r.id = gone.run
+    DELETE FROM {schema}.run r USING gone WHERE r.shard = ANY (ARRAY[gone.shard]) AND r.workspace = gone.workspace AND r.id = gone.run
 )
 SELECT m.member, CASE WHEN gone.member IS NOT NULL THEN 1 ELSE 0 END, 1
   FROM m

@@ -15,7 +15,7 @@ WITH m AS (
     SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit AS operation, s.epoch, s.uncertain, s.until, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.policy, m.results
       FROM m JOIN {schema}.step s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
        FOR UPDATE OF s
 ), held AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.step, cur.visit, cur.operation, cur.epoch, cur.name, cur.ordinal, cur.policy, cur.results
@@ -25,7 +25,7 @@ WITH m AS (
     UPDATE {schema}.effect x
        SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
       FROM held CROSS JOIN LATERAL jsonb_array_elements(held.results::jsonb) AS r(item)
-     WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation
+     WHERE x.shard = ANY (ARRAY[held.shard]) AND x.workspace = held.workspace AND x.operation = held.operation
        AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
 ), put AS (
     INSERT INTO {schema}.effect AS x (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
@@ -33,7 +33,7 @@ WITH m AS (
     ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
        SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
      WHERE x.state = 'notDone'
-       AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = x.shard AND y.workspace = x.workspace AND y.operation = x.operation
+       AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = ANY (ARRAY[x.shard]) AND y.workspace = x.workspace AND y.operation = x.operation
                                                          AND y.name = x.name AND y.ordinal > x.ordinal)
     RETURNING x.shard, x.workspace, x.operation, x.name, x.ordinal
 ), fresh AS MATERIALIZED ( -- apart, or the planner might look at every step for it
@@ -44,20 +44,20 @@ WITH m AS (
     UPDATE {schema}.step s
        SET begun = s.begun + 1, quiet = s.quiet AND fresh.body, lost = CASE WHEN fresh.body THEN s.lost ELSE 0 END
       FROM fresh
-     WHERE s.shard = fresh.shard AND s.workspace = fresh.workspace AND s.run = fresh.run AND s.name = fresh.step AND s.visit = fresh.visit
+     WHERE s.shard = ANY (ARRAY[fresh.shard]) AND s.workspace = fresh.workspace AND s.run = fresh.run AND s.name = fresh.step AND s.visit = fresh.visit
     RETURNING fresh.member
 ), heard AS (
     UPDATE {schema}.step s
        SET quiet = false, lost = 0
       FROM held
-     WHERE s.shard = held.shard AND s.workspace = held.workspace AND s.run = held.run AND s.name = held.step AND s.visit = held.visit
+     WHERE s.shard = ANY (ARRAY[held.shard]) AND s.workspace = held.workspace AND s.run = held.run AND s.name = held.step AND s.visit = held.visit
        AND s.quiet AND held.name <> '$body' AND held.member NOT IN (SELECT fresh.member FROM fresh)
 )
 SELECT m.member,
        CASE WHEN held.member IS NULL THEN 0
             WHEN counted.member IS NULL
                   AND (o.name IS NULL
-                       OR o.state = 'notDone' AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = o.shard AND y.workspace = o.workspace
+                       OR o.state = 'notDone' AND NOT EXISTS (SELECT 1 FROM {schema}.effect y WHERE y.shard = ANY (ARRAY[o.shard]) AND y.workspace = o.workspace
                                                                  AND y.operation = o.operation AND y.name = o.name AND y.ordinal > o.ordinal)) THEN 2
             ELSE 1 END,
        CASE WHEN counted.member IS NOT NULL THEN 'new' ELSE coalesce(o.state, '') END, coalesce(o.epoch, 0), coalesce(o.policy, ''),
@@ -65,5 +65,5 @@ SELECT m.member,
   FROM m
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN counted ON counted.member = m.member
-  LEFT JOIN {schema}.effect o ON o.shard = m.shard AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name
+  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name
                              AND o.ordinal = m.ordinal

@@ -15,12 +15,12 @@ WITH m AS (
     SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit AS operation, s.epoch, s.uncertain, s.until, s.begun, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person
       FROM m JOIN {schema}.step s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
        FOR UPDATE OF s
 ), seen AS (
     SELECT m.member, s.begun
       FROM m JOIN {schema}.step s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
 ), held AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.step, cur.visit, cur.operation, cur.name, cur.ordinal, cur.state, cur.result, cur.under, cur.person
       FROM cur
@@ -30,7 +30,7 @@ WITH m AS (
     UPDATE {schema}.effect x
        SET state = held.state, result = held.result::json, ended_at = {now}
       FROM held
-     WHERE x.shard = held.shard AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
+     WHERE x.shard = ANY (ARRAY[held.shard]) AND x.workspace = held.workspace AND x.operation = held.operation AND x.name = held.name
        AND x.ordinal = held.ordinal AND x.state = 'begun'
        AND (held.state <> 'notDone' OR held.person > 0 OR x.epoch = held.under)
     RETURNING held.member, held.shard, held.workspace, held.run, held.step, held.visit, x.state, x.result
@@ -38,7 +38,7 @@ WITH m AS (
     UPDATE {schema}.step s
        SET begun = s.begun - 1
       FROM put
-     WHERE s.shard = put.shard AND s.workspace = put.workspace AND s.run = put.run AND s.name = put.step AND s.visit = put.visit
+     WHERE s.shard = ANY (ARRAY[put.shard]) AND s.workspace = put.workspace AND s.run = put.run AND s.name = put.step AND s.visit = put.visit
        AND put.state = 'notDone'
     RETURNING put.member
 )
@@ -50,5 +50,5 @@ SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AN
   LEFT JOIN seen ON seen.member = m.member
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN put ON put.member = m.member
-  LEFT JOIN {schema}.effect o ON o.shard = m.shard AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name
+  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name
                              AND o.ordinal = m.ordinal

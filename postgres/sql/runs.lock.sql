@@ -5,7 +5,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, run, member)
 ), r AS MATERIALIZED (
     SELECT m.member
-      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+      FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
        FOR UPDATE OF r
 )
 SELECT m.member, CASE WHEN r.member IS NOT NULL THEN 1 ELSE 0 END, 1

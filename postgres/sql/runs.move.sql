@@ -14,15 +14,15 @@ WITH m AS (
      WHERE {known}
 ), cur AS MATERIALIZED (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, m.version AS want, m.how, m.step, m.visit, m.epoch, m.holder, m.lease, m.plan
-      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
-     ORDER BY r.shard, r.workspace, r.id
+      FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
+     ORDER BY m.shard, r.workspace, r.id
        FOR UPDATE OF r{skip}
 ), st AS MATERIALIZED (
     SELECT cur.member, s.epoch, s.status, s.until, s.due_at,
            s.begun <> (cur.plan::json #>> '{saw,begun}')::bigint OR coalesce(s.fired, '') <> cur.plan::json #>> '{saw,fired}'
            OR CASE WHEN cur.plan::json #>> '{saw,open}' IS NOT NULL THEN (cur.plan::json #>> '{saw,open}')::bigint <> (
                         SELECT count(*) FROM (SELECT 1 FROM {schema}.effect x
-                                               WHERE x.shard = cur.shard AND x.workspace = cur.workspace AND x.operation = cur.run || '/' || cur.step || '/' || cur.visit
+                                               WHERE x.shard = ANY (ARRAY[cur.shard]) AND x.workspace = cur.workspace AND x.operation = cur.run || '/' || cur.step || '/' || cur.visit
                                                  AND x.state = 'begun'
                                                  FOR SHARE) AS o) END AS changed
       FROM cur CROSS JOIN LATERAL (
@@ -49,13 +49,13 @@ WITH m AS (
            finished_at = CASE WHEN (ok.plan -> 'run' ->> 'over')::boolean THEN t.now END,
            prune_at = CASE WHEN (ok.plan -> 'run' ->> 'over')::boolean THEN t.now + (ok.plan -> 'run' ->> 'keep')::bigint * interval '1 ms' END, updated_at = t.now
       FROM t, ok
-     WHERE r.shard = ok.shard AND r.workspace = ok.workspace AND r.id = ok.run
+     WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
     RETURNING ok.member, r.version, r.status
 ), noted AS (
     UPDATE {schema}.effect x
        SET state = e.v ->> 's', result = e.v -> 'r', ended_at = t.now
       FROM t, ok CROSS JOIN LATERAL json_array_elements(ok.plan -> 'results') AS e(v)
-     WHERE x.shard = ok.shard AND x.workspace = ok.workspace AND x.operation = ok.run || '/' || ok.step || '/' || ok.visit
+     WHERE x.shard = ANY (ARRAY[ok.shard]) AND x.workspace = ok.workspace AND x.operation = ok.run || '/' || ok.step || '/' || ok.visit
        AND x.name = e.v ->> 'n' AND x.ordinal = (e.v ->> 'o')::integer AND x.state = 'begun'
     RETURNING ok.member, x.state
 ), body AS (
@@ -86,7 +86,7 @@ WITH m AS (
            started_at = coalesce(s.started_at, CASE WHEN x.v ->> 'status' IN ('RUNNING', 'WAITING') THEN t.now END),
            finished_at = CASE WHEN (x.v ->> 'over')::boolean THEN t.now END
       FROM t, ok CROSS JOIN LATERAL (SELECT ok.plan -> 'touch') AS x(v)
-     WHERE s.shard = ok.shard AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit AND x.v IS NOT NULL
+     WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit AND x.v IS NOT NULL
     RETURNING ok.member, s.until
 ), added AS (
     INSERT INTO {schema}.step
@@ -98,7 +98,7 @@ WITH m AS (
            CASE WHEN x.held THEN t.now + least(ok.lease, (x.v ->> 'timeout')::bigint) * interval '1 ms' END, 0,
            (x.v ->> 'timeout')::bigint, CASE WHEN x.held THEN t.now END,
            CASE WHEN EXISTS (SELECT 1 FROM {schema}.signal g
-                              WHERE g.shard = ok.shard AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal' AND g.taken IS NULL
+                              WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal' AND g.taken IS NULL
                                 AND g.id <> coalesce(ok.plan ->> 'signal', '')) THEN t.now
                 WHEN x.v ->> 'at' IS NOT NULL THEN to_timestamp((x.v ->> 'at')::numeric / 1000)
                 ELSE t.now + (x.v ->> 'due')::bigint * interval '1 ms' END,
@@ -117,13 +117,13 @@ WITH m AS (
     UPDATE {schema}.approval a
        SET status = 'expired', decided_at = t.now
       FROM t, ok
-     WHERE a.shard = ok.shard AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
-       AND (ok.plan ->> 'lapse')::boolean AND a.status = 'pending'
+     WHERE a.shard = ANY (ARRAY[ok.shard]) AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
+       AND (ok.plan ->> 'lapse')::boolean AND a.status || '' = 'pending' -- by its key, not by the index of what is pending
 ), heard AS (
     UPDATE {schema}.signal g
        SET taken = ok.step || '/' || ok.visit
       FROM ok
-     WHERE g.shard = ok.shard AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'
+     WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, e.n - 1, m.workspace, '$run/' || ok.run, ok.version + e.n, e.v ->> 'name', e.v -> 'data', t.now
@@ -134,8 +134,8 @@ WITH m AS (
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN (cur.member IS NULL OR st.member IS NULL)
-             AND EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run)
-             AND EXISTS (SELECT 1 FROM {schema}.step s WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit) THEN 2
+             AND EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run)
+             AND EXISTS (SELECT 1 FROM {schema}.step s WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit) THEN 2
             ELSE 0 END,
        coalesce(moved.version, CASE WHEN st.changed THEN -1 END, cur.version, -1),
        coalesce((SELECT touched.until FROM touched WHERE touched.member = m.member),

@@ -9,11 +9,11 @@ WITH m AS (
      WHERE {known}
 ), cur AS MATERIALIZED (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, r.step, r.visit, m.id, m.type, m.payload
-      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+      FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
        FOR UPDATE OF r
 ), seen AS (
     SELECT m.member, r.step, r.visit
-      FROM m JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.id = m.run
+      FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
 ), t AS MATERIALIZED (
     SELECT {now} AS now, count(*) FROM cur
 ), put AS (
@@ -30,7 +30,7 @@ WITH m AS (
     UPDATE {schema}.run r
        SET version = ok.version + 1, updated_at = t.now
       FROM t, ok
-     WHERE r.shard = ok.shard AND r.workspace = ok.workspace AND r.id = ok.run
+     WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
     RETURNING ok.member, r.version
 ), st AS MATERIALIZED ( -- locked, and so as it is
     SELECT ok.member, s.status, s.signal
@@ -42,7 +42,7 @@ WITH m AS (
     UPDATE {schema}.step s
        SET due_at = t.now
       FROM t, ok JOIN st ON st.member = ok.member
-     WHERE s.shard = ok.shard AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
+     WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
        AND st.status = 'WAITING' AND st.signal = ok.type
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
@@ -55,4 +55,4 @@ SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 WHEN (cur.step, cur.v
   LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN seen ON seen.member = m.member
   LEFT JOIN moved ON moved.member = m.member
-  LEFT JOIN {schema}.signal g ON g.shard = m.shard AND g.workspace = m.workspace AND g.run = m.run AND g.id = m.id
+  LEFT JOIN {schema}.signal g ON g.shard = ANY (ARRAY[m.shard]) AND g.workspace = m.workspace AND g.run = m.run AND g.id = m.id

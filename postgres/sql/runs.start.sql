@@ -75,4 +75,5 @@ SELECT m.member,
        coalesce((SELECT max(added.until) FROM added WHERE added.shard = m.shard AND added.workspace = m.workspace AND added.run = m.run), 'epoch'), t.now
   FROM t, m
   LEFT JOIN ok ON ok.member = m.member
-  LEFT JOIN {schema}.run r ON r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key
+  LEFT JOIN LATERAL (
+       SELECT r.id FROM {schema}.run r WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key LIMIT 1) AS r ON true

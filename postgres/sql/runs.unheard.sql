@@ -5,7 +5,10 @@ SELECT j.nth, j.deaf, j.workspace, j.run, j.type, j.n
   FROM (SELECT row_number() OVER (ORDER BY g.workspace, g.run, g.type, g.n) AS nth, count(*) OVER () AS size, g.workspace, g.run, g.type, g.n,
                EXISTS (SELECT 1
                          FROM {schema}.run r
-                         JOIN {schema}.step s ON s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id AND s.name = r.step AND s.visit = r.visit
+                        CROSS JOIN LATERAL (
+                              SELECT s.status, s.signal, s.due_at FROM {schema}.step s
+                               WHERE s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id AND s.name = r.step AND s.visit = r.visit
+                               LIMIT 1) AS s
                         WHERE r.shard = g.shard AND r.workspace = g.workspace AND r.id = g.run
                           AND s.status = 'WAITING' AND s.signal = g.type AND (s.due_at IS NULL OR s.due_at > {now})) AS deaf
           FROM (SELECT x.shard, x.workspace, x.run, x.type, x.n

@@ -10,14 +10,14 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, CASE WHEN s.expires_at IS NULL OR s.expires_at > {now} THEN s.state END AS state
       FROM m JOIN {schema}.scope s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
-     ORDER BY s.shard, s.workspace, s.kind, s.id
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     ORDER BY m.shard, s.workspace, s.kind, s.id
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = NULL, updated_at = {now}, expires_at = {now} + interval '1 day'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     WHERE s.shard = ANY (ARRAY[m.shard]) AND s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND cur.state IS NOT NULL
        AND (m.want IS NULL OR m.want = -2 OR m.want = cur.version)
     RETURNING m.member, s.version, s.updated_at

@@ -18,8 +18,8 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.expires_at
       FROM k JOIN {schema}.scope s
-        ON s.shard = k.shard AND s.workspace = k.workspace AND s.kind = k.kind AND s.id = k.scope
-     ORDER BY s.shard, s.workspace, s.kind, s.id
+        ON s.shard = ANY (ARRAY[k.shard]) AND s.workspace = k.workspace AND s.kind = k.kind AND s.id = k.scope
+     ORDER BY k.shard, s.workspace, s.kind, s.id
        FOR UPDATE OF s{skip}
 ), gone AS MATERIALIZED (
     SELECT k.shard, k.workspace, k.kind, k.scope
@@ -63,7 +63,7 @@ WITH m AS (
     UPDATE {schema}.scope s
        SET version = last.version, state = last.state, updated_at = t.now, expires_at = last.expires_at
       FROM t, last JOIN cur ON cur.shard = last.shard AND cur.workspace = last.workspace AND cur.kind = last.kind AND cur.id = last.scope
-     WHERE s.shard = last.shard AND s.workspace = last.workspace AND s.kind = last.kind AND s.id = last.scope
+     WHERE s.shard = ANY (ARRAY[last.shard]) AND s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = last.workspace AND s.kind = last.kind AND s.id = last.scope
     RETURNING s.shard, s.workspace, s.kind, s.id
 ), made AS (
     INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)

@@ -10,14 +10,14 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.expires_at
       FROM m JOIN {schema}.scope s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
-     ORDER BY s.shard, s.workspace, s.kind, s.id
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     ORDER BY m.shard, s.workspace, s.kind, s.id
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = NULL, updated_at = t.now, expires_at = t.now + interval '1 day'
       FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
-     WHERE s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     WHERE s.shard = ANY (ARRAY[m.shard]) AND s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND cur.version = m.version AND cur.state IS NOT NULL AND cur.expires_at <= t.now
     RETURNING m.member, s.version, s.updated_at
 ), written AS (

@@ -7,14 +7,14 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.expires_at
       FROM m JOIN {schema}.scope s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
-     ORDER BY s.shard, s.workspace, s.kind, s.id
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
+     ORDER BY m.shard, s.workspace, s.kind, s.id
        FOR UPDATE OF s{skip}
 ), old AS MATERIALIZED (
     SELECT cur.shard, cur.workspace, cur.kind, cur.id, cur.version FROM cur WHERE cur.state IS NULL AND cur.expires_at <= {now}
 ), gone AS (
     DELETE FROM {schema}.scope s USING old
-     WHERE s.shard = old.shard AND s.workspace = old.workspace AND s.kind = old.kind AND s.id = old.id
+     WHERE s.shard = ANY (ARRAY[old.shard]) AND s.workspace = old.workspace AND s.kind = old.kind AND s.id = old.id
 ), raised AS (
     INSERT INTO {schema}.scope_floor AS f (shard, workspace, kind, version)
     SELECT old.shard, old.workspace, old.kind, max(old.version) + 1 FROM old

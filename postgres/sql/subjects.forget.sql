@@ -7,14 +7,14 @@ WITH m AS (
 ), cur AS (
     SELECT s.shard, s.workspace, s.name, s.key IS NOT NULL AS known
       FROM m JOIN {schema}.subject s
-        ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.subject
-     ORDER BY s.shard, s.workspace, s.name
+        ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.subject
+     ORDER BY m.shard, s.workspace, s.name
        FOR UPDATE OF s
 ), gone AS (
     UPDATE {schema}.subject s
        SET key = NULL, forgotten_at = {now}
       FROM cur
-     WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.name AND cur.known
+     WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name AND cur.known
     RETURNING s.shard, s.workspace, s.name
 ), made AS (
     INSERT INTO {schema}.subject (shard, workspace, name, created_at, forgotten_at)

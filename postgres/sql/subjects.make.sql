@@ -17,4 +17,4 @@ SELECT m.member,
        coalesce(made.key, s.key)
   FROM m
   LEFT JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.name = m.subject
-  LEFT JOIN {schema}.subject s ON s.shard = m.shard AND s.workspace = m.workspace AND s.name = m.subject
+  LEFT JOIN {schema}.subject s ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.subject

@@ -22,7 +22,7 @@ SELECT q.n - 1, min(w.wait)::bigint
                        LIMIT 1))
        WHEN 'operation' THEN
             (SELECT 0 FROM {schema}.entity e
-              WHERE e.shard = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
+              WHERE e.shard + 0 = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now
               ORDER BY e.due_at LIMIT 1)
        WHEN 'step' THEN
             (SELECT 0 FROM {schema}.step s
@@ -30,7 +30,7 @@ SELECT q.n - 1, min(w.wait)::bigint
               ORDER BY s.due_at LIMIT 1)
        WHEN 'batch' THEN
             (SELECT 0 FROM {schema}.batch b
-              WHERE b.shard = t.shard::smallint AND b.handler = q.item ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+              WHERE b.shard + 0 = t.shard::smallint AND b.handler = q.item ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
                 AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR b.waiting > 0)
               LIMIT 1)
        WHEN 'keeping' THEN
@@ -38,11 +38,11 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'cleaning' THEN
             (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
        WHEN 'held reaction' THEN
-            (SELECT greatest(ceil(extract(epoch FROM f.until - c.now) * 1000), 0) FROM {schema}.follow f WHERE f.shard = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
+            (SELECT greatest(ceil(extract(epoch FROM f.until - c.now) * 1000), 0) FROM {schema}.follow f WHERE f.shard + 0 = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
        WHEN 'held stream' THEN
             (SELECT greatest(ceil(extract(epoch FROM s.until - c.now) * 1000), 0) FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
        WHEN 'held operation' THEN
-            (SELECT greatest(ceil(extract(epoch FROM e.until - c.now) * 1000), 0) FROM {schema}.entity e WHERE e.shard = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.soon ORDER BY e.until LIMIT 1)
+            (SELECT greatest(ceil(extract(epoch FROM e.until - c.now) * 1000), 0) FROM {schema}.entity e WHERE e.shard + 0 = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.soon ORDER BY e.until LIMIT 1)
        WHEN 'held step' THEN
             (SELECT greatest(ceil(extract(epoch FROM s.until - c.now) * 1000), 0) FROM {schema}.step s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
        WHEN 'held item' THEN -- in the batches that have items in hand
@@ -51,10 +51,10 @@ SELECT q.n - 1, min(w.wait)::bigint
               CROSS JOIN LATERAL (SELECT i.until FROM {schema}.item i
                                    WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= c.soon
                                    ORDER BY i.until LIMIT 1) AS x
-              WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0
+              WHERE b.shard + 0 = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.running > 0
               ORDER BY x.until LIMIT 1)
        WHEN 'paused batch' THEN
-            (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status = 'PAUSED' LIMIT 1)
+            (SELECT 0 FROM {schema}.batch b WHERE b.shard + 0 = t.shard::smallint AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status = 'PAUSED' LIMIT 1)
        WHEN 'unfinished reaction' THEN
             (SELECT 0 FROM {schema}.reaction r WHERE r.shard = t.shard::smallint AND r.state <> 'live' ORDER BY r.workspace, r.name LIMIT 1)
        WHEN 'dropped events' THEN
@@ -80,9 +80,9 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'old scope' THEN
             (SELECT 0 FROM {schema}.scope s WHERE s.shard = t.shard::smallint AND s.expires_at <= c.now ORDER BY s.expires_at LIMIT 1)
        WHEN 'old request' THEN
-            (SELECT 0 FROM {schema}.request r WHERE r.shard = t.shard::smallint AND r.expires_at <= c.now ORDER BY r.expires_at LIMIT 1)
+            (SELECT 0 FROM {schema}.request r WHERE r.shard + 0 = t.shard::smallint AND r.expires_at <= c.now ORDER BY r.expires_at LIMIT 1)
        WHEN 'old token' THEN
-            (SELECT 0 FROM {schema}.token k WHERE k.shard = t.shard::smallint AND k.expires_at < c.now ORDER BY k.expires_at LIMIT 1)
+            (SELECT 0 FROM {schema}.token k WHERE k.shard + 0 = t.shard::smallint AND k.expires_at < c.now ORDER BY k.expires_at LIMIT 1)
        WHEN 'old attempt' THEN
             (SELECT 0 FROM {schema}.attempt a WHERE a.shard = t.shard::smallint AND a.at < c.now - (q.item ->> 1)::bigint * interval '1 ms' ORDER BY a.at LIMIT 1)
        ELSE 0

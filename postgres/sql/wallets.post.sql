@@ -15,17 +15,17 @@ WITH m AS (
     SELECT DISTINCT m.shard, m.workspace, m.wallet FROM m
 ), cur AS (
     SELECT w.shard, w.workspace, w.id, w.balance, w.negative, w.version
-      FROM k JOIN {schema}.wallet w ON w.shard = k.shard AND w.workspace = k.workspace AND w.id = k.wallet
-     ORDER BY w.shard, w.workspace, w.id
+      FROM k JOIN {schema}.wallet w ON w.shard = ANY (ARRAY[k.shard]) AND w.workspace = k.workspace AND w.id = k.wallet
+     ORDER BY k.shard, w.workspace, w.id
        FOR UPDATE OF w{skip}
 ), seen AS (
     SELECT w.shard, w.workspace, w.id, w.version
-      FROM k JOIN {schema}.wallet w ON w.shard = k.shard AND w.workspace = k.workspace AND w.id = k.wallet
+      FROM k JOIN {schema}.wallet w ON w.shard = ANY (ARRAY[k.shard]) AND w.workspace = k.workspace AND w.id = k.wallet
 ), sums AS (
     SELECT m.member, m.shard, m.workspace, m.wallet, m.delta, m.reason, m.reference, cur.negative, cur.version = seen.version AS fresh,
            cur.version + row_number() OVER w AS n, cur.balance::numeric + sum(m.delta) OVER w AS balance,
            EXISTS (SELECT 1 FROM {schema}.ledger l
-                    WHERE l.shard = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference)
+                    WHERE l.shard + 0 = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference)
            OR EXISTS (SELECT 1 FROM m AS x WHERE x.shard = m.shard AND x.workspace = m.workspace AND x.wallet = m.wallet
                                              AND x.reference = m.reference AND x.member < m.member) AS known
       FROM m
@@ -49,19 +49,19 @@ WITH m AS (
       FROM t, (SELECT DISTINCT ON (p.shard, p.workspace, p.wallet) p.shard, p.workspace, p.wallet, p.n, p.balance
                  FROM posted p
                 ORDER BY p.shard, p.workspace, p.wallet, p.n DESC) AS last
-     WHERE w.shard = last.shard AND w.workspace = last.workspace AND w.id = last.wallet
+     WHERE w.shard = ANY (ARRAY[last.shard]) AND w.workspace = last.workspace AND w.id = last.wallet
     RETURNING w.shard, w.workspace, w.id
 )
 SELECT m.member,
        CASE WHEN posted.n IS NOT NULL THEN 1
             WHEN fits.members IS NULL
-            THEN CASE WHEN EXISTS (SELECT 1 FROM {schema}.wallet w WHERE w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.wallet) THEN 2 ELSE 0 END
+            THEN CASE WHEN EXISTS (SELECT 1 FROM {schema}.wallet w WHERE w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.wallet) THEN 2 ELSE 0 END
             WHEN fits.members > 1 OR NOT fits.fresh THEN 2
             ELSE 0 END,
        CASE WHEN posted.n IS NOT NULL THEN 'posted' WHEN fits.members IS NULL THEN 'missing' WHEN fits.known THEN 'known' ELSE 'refused' END,
        coalesce(posted.balance, cur.balance, 0), coalesce(posted.n, cur.version, 0), coalesce(cur.negative, false),
        coalesce((SELECT l.delta FROM {schema}.ledger l
-                  WHERE l.shard = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference), 0),
+                  WHERE l.shard + 0 = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference), 0),
        (SELECT count(*) FROM moved)
   FROM m
   LEFT JOIN posted ON posted.shard = m.shard AND posted.workspace = m.workspace AND posted.wallet = m.wallet AND posted.reference = m.reference

@@ -8,15 +8,15 @@ WITH m AS (
      WHERE {known}
 ), cur AS (
     SELECT m.member, w.version
-      FROM m JOIN {schema}.webhook w ON w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.id
+      FROM m JOIN {schema}.webhook w ON w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id
      WHERE w.removed_at IS NULL
-     ORDER BY w.shard, w.workspace, w.id
+     ORDER BY m.shard, w.workspace, w.id
        FOR UPDATE OF w
 ), moved AS (
     UPDATE {schema}.webhook w
        SET removed_at = {now}, version = cur.version + 1, secret = '', former = NULL, former_until = NULL
       FROM m JOIN cur ON cur.member = m.member
-     WHERE w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.id AND w.removed_at IS NULL
+     WHERE w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id AND w.removed_at IS NULL
     RETURNING m.member, w.version, w.removed_at
 ), written AS (
     INSERT INTO {schema}.history

@@ -8,9 +8,9 @@ WITH m AS (
      WHERE {known}
 ), cur AS (
     SELECT m.member, w.id, w.version, w.secret
-      FROM m JOIN {schema}.webhook w ON w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.id
+      FROM m JOIN {schema}.webhook w ON w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id
      WHERE w.removed_at IS NULL
-     ORDER BY w.shard, w.workspace, w.id
+     ORDER BY m.shard, w.workspace, w.id
        FOR UPDATE OF w
 ), t AS MATERIALIZED (
     SELECT cur.member, {now} AS now FROM cur
@@ -20,7 +20,7 @@ WITH m AS (
            former = CASE WHEN m.overlap > 0 THEN cur.secret END,
            former_until = CASE WHEN m.overlap > 0 THEN t.now + m.overlap * interval '1 ms' END
       FROM m JOIN cur ON cur.member = m.member JOIN t ON t.member = m.member
-     WHERE w.shard = m.shard AND w.workspace = m.workspace AND w.id = m.id AND cur.version = m.version AND w.version = m.version
+     WHERE w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id AND cur.version = m.version AND w.version = m.version
        AND w.removed_at IS NULL
     RETURNING m.member, w.id, w.name, w.url, w.events, w.streams, w.version, w.created_by, w.created_at, w.rotated_at, w.former_until
 ), written AS (

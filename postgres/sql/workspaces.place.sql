@@ -13,4 +13,4 @@ SELECT m.member, CASE WHEN made.name IS NOT NULL OR w.name IS NOT NULL THEN 1 EL
        coalesce(made.shard, w.shard, 0)
   FROM m
   LEFT JOIN made ON made.name = m.workspace
-  LEFT JOIN {schema}.workspace w ON w.name = m.workspace
+  LEFT JOIN LATERAL (SELECT w.name, w.shard FROM {schema}.workspace w WHERE w.name = m.workspace LIMIT 1) AS w ON true

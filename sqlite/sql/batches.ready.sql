@@ -4,7 +4,7 @@
 -- ?1 shard, ?2 workspace ('' for all), ?3 handlers as a JSON list, ?4 limit, ?5 the kind that the handlers must be ('' for those of a program)
 -- do
 SELECT b.workspace, b.id, b.handler
-  FROM holdfast_batch AS b
+  FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
  WHERE b.shard = ?1 AND b.handler IN (SELECT h.value FROM json_each(?3) AS h) AND (?2 = '' OR b.workspace = ?2)
    AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
    AND b.running < b.parallel

@@ -1,6 +1,6 @@
 -- Ends a hold of an item. 'done' keeps the output; 'fail' counts a failure, and 'died' a
 -- death, of a hold that has run out: the item waits to be taken again. Of a hold that was
--- quiet it counts a lost hand-out instead, however many, and the item waits the longer. 'release' counts
+-- quiet it counts a lost hand-out instead, however many. 'release' counts
 -- nothing. The last failure or death that is allowed is not counted here: that item is to
 -- be given up, and what it cost returned.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 batch, ?5 key, ?6 how, ?7 epoch, ?8 output, ?9 error, ?10 delay in ms
@@ -9,7 +9,7 @@ UPDATE holdfast_item AS i
    SET state = CASE WHEN ?6 = 'done' THEN 'succeeded' ELSE 'waiting' END, output = ?8, failures = i.failures + (?6 = 'fail'),
        deaths = i.deaths + (?6 = 'died' AND NOT i.quiet), quiet = 0, lost = CASE WHEN ?6 = 'died' AND i.quiet THEN i.lost + 1 ELSE 0 END,
        error = CASE WHEN ?6 = 'died' AND i.quiet THEN 'it was handed out to ' || i.holder || ', who was not heard of' WHEN ?6 = 'died' THEN 'the holder ' || i.holder || ' did not come back' ELSE ?9 END,
-       due_at = CASE WHEN ?6 = 'died' AND i.quiet THEN {now} + min((1000 << min(i.lost, 9)) - 1000, 300000) WHEN ?6 <> 'done' THEN {now} + ?10 END, holder = NULL, until = NULL, updated_at = {now}
+       due_at = CASE WHEN ?6 <> 'done' THEN {now} + ?10 END, holder = NULL, until = NULL, updated_at = {now}
  WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?4 AND i.key = ?5
    AND i.state = 'running' AND i.epoch = ?7 AND (i.until <= {now}) = (?6 = 'died')
    AND (?6 NOT IN ('fail', 'died') OR EXISTS (

@@ -4,7 +4,7 @@
 -- ?1 shard, ?2 workspace ('' for all), ?3 how long ago, in ms, ?4 limit
 -- do
 SELECT s.workspace, s.name, s.pruned, s.first
-  FROM holdfast_stream AS s
+  FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned
  WHERE s.shard = ?1 AND (?2 = '' OR s.workspace = ?2)
    AND s.pruned < s.first
    AND NOT EXISTS (SELECT 1 FROM holdfast_event AS e

@@ -1,13 +1,13 @@
 -- Judges batches, a page at a time: answers those whose counts are not those of their
--- items, whose charges, returns and refunds are not those in the ledger, one for each
--- item, or that are at their end and are not; and the last of the page. Items, rows of the
--- ledger and histories are read once each, by where the page begins and ends: a join that
+-- items, whose charges, returns and refunds are not those in the ledger of their wallet, one for each
+-- item, or that are at their end and are not; and the last of the page. Items and histories
+-- are read once each, by where the page begins and ends, and rows of the ledger batch by batch: a join that
 -- the planner takes for a small one would go through all of them for each batch.
 -- after: ?1 shard, ?2 workspace, ?3 batch; ?4 page
 -- do
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.items, x.next, x.waiting, x.running, x.succeeded, x.accepted, x.failed, x.cancelled, x.dirty,
-           x.charged, x.refunded, x.version
+           x.charged, x.refunded, x.version, x.wallet
       FROM holdfast_batch AS x
      WHERE (x.shard, x.workspace, x.id) > (?1, ?2, ?3)
      ORDER BY x.shard, x.workspace, x.id
@@ -35,15 +35,15 @@ WITH page AS MATERIALIZED (
            l.delta AS has
       FROM (SELECT l.shard, l.workspace, l.delta, substr(l.reference, 8, instr(substr(l.reference, 8), '/') - 1) AS batch,
                    substr(l.reference, 8 + instr(substr(l.reference, 8), '/')) AS rest
-              FROM holdfast_ledger AS l
-             WHERE substr(l.reference, 1, 7) = '$batch/') AS l
+              FROM page AS p CROSS JOIN holdfast_ledger AS l
+             WHERE l.shard = p.shard AND l.workspace = p.workspace AND l.wallet = p.wallet
+               AND l.reference >= '$batch/' || p.id || '/' AND l.reference < '$batch/' || p.id || '0') AS l
 ), money AS MATERIALIZED (
     SELECT DISTINCT e.shard, e.workspace, e.batch
       FROM (SELECT b.shard, b.workspace, b.batch, b.key, b.kind, sum(b.wanted) AS wanted, sum(b.has) AS has
               FROM (SELECT * FROM wanted
                     UNION ALL
-                    SELECT h.* FROM upto AS u, had AS h
-                     WHERE (h.shard, h.workspace, h.batch) > (?1, ?2, ?3) AND (h.shard, h.workspace, h.batch) <= (u.shard, u.workspace, u.id)) AS b
+                    SELECT * FROM had) AS b
              GROUP BY b.shard, b.workspace, b.batch, b.key, b.kind) AS e
      WHERE e.wanted <> e.has
 ), heads AS MATERIALIZED (

@@ -4,7 +4,7 @@
 -- died of it, until a person says what happened. A hold that was quiet is a lost
 -- hand-out, and no death: the operation is due again after a pause.
 -- ?1 shard, ?2 workspace, ?3 command, ?4 lifecycle, ?5 entity, ?6 epoch, ?7 whether there is somebody to resume it, ?8 deaths allowed, ?9 note,
--- ?10 claim status
+-- ?10 claim status, ?11 pause behind a lost hand-out in ms
 -- do
 INSERT INTO holdfast_history
     (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
@@ -22,7 +22,7 @@ UPDATE holdfast_entity AS e
    SET phase = CASE t.fate WHEN 'recovered' THEN 'free' WHEN 'parked' THEN 'uncertain' ELSE 'due' END,
        status = CASE WHEN t.fate = 'recovered' AND e.status = ?10 THEN e.revert ELSE e.status END, outcome = CASE WHEN t.fate = 'recovered' THEN 'recovered' END,
        error = t.message, deaths = e.deaths + (NOT e.quiet), version = e.version + 1, quiet = 0, lost = CASE WHEN t.fate = 'lost' THEN e.lost + 1 ELSE 0 END,
-       holder = NULL, until = NULL, due_at = {now} + CASE WHEN t.fate = 'lost' THEN min((1000 << min(e.lost, 9)) - 1000, 300000) ELSE 0 END, updated_at = {now}
+       holder = NULL, until = NULL, due_at = {now} + CASE WHEN t.fate = 'lost' THEN ?11 ELSE 0 END, updated_at = {now}
   FROM (SELECT h.name AS fate, h.data ->> 'message' AS message FROM holdfast_history AS h WHERE h.shard = ?1 AND h.workspace = ?2 AND h.id = ?3) AS t
  WHERE e.shard = ?1 AND e.workspace = ?2 AND e.lifecycle = ?4 AND e.id = ?5
 RETURNING coalesce(status, ''), coalesce(version, -1), coalesce(data, 'null'), coalesce(created_at, 0),

@@ -1,16 +1,15 @@
 -- Ends leases that have expired. Their
 -- epochs end with them: a holder that comes back can end nothing more. One that is quiet is a lost hand-out and no
--- crash: it is counted as such, and the stream waits the longer. A crash counts against a stream only where the
+-- crash: it is counted as such. A crash counts against a stream only where the
 -- holder had nothing else in hand or, after a crash, no other such stream; else it makes a group of what the holder had
 -- in hand, or halves it; what was quiet was not in its hands. A stream whose reset is requested is reset.
 -- ?1 shard, ?2 workspace ('' for all), ?3 a JSON list of {w: workspace,
--- r: reaction, s: stream, e: epoch}
+-- r: reaction, s: stream, e: epoch, d: pause behind a lost hand-out in ms}
 -- do
 WITH q AS MATERIALIZED (
-    SELECT f.workspace, f.reaction, f.stream, f.epoch, f.holder, f.reset_requested AS reset, {now} AS now,
-           CASE WHEN f.quiet AND NOT f.reset_requested THEN min((1000 << min(f.lost, 9)) - 1000, 300000) ELSE 0 END AS pause
+    SELECT f.shard, f.workspace, f.reaction, f.stream, f.epoch, f.holder, f.reset_requested AS reset, {now} AS now, coalesce(j.value ->> 'd', 0) AS pause
       FROM json_each(?3) AS j
-      JOIN holdfast_follow AS f ON f.shard = ?1 AND f.workspace = j.value ->> 'w' AND f.reaction = j.value ->> 'r' AND f.stream = j.value ->> 's'
+     CROSS JOIN holdfast_follow AS f ON f.shard = ?1 AND f.workspace = j.value ->> 'w' AND f.reaction = j.value ->> 'r' AND f.stream = j.value ->> 's'
      WHERE f.epoch = j.value ->> 'e' AND f.until <= {now}
 ), held AS MATERIALIZED (
     SELECT h.holder, count(*) AS n, count(*) FILTER (WHERE h.crash_group > 0) AS crashed
@@ -30,5 +29,5 @@ UPDATE holdfast_follow AS f
        failures = CASE WHEN q.reset THEN 0 ELSE f.failures END, failing = CASE WHEN NOT q.reset THEN f.failing END,
        due_at = q.now + q.pause, rank = q.now + q.pause - (f.due_at - f.rank), updated_at = q.now
   FROM q LEFT JOIN held ON held.holder = q.holder
- WHERE f.shard = ?1 AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream AND f.epoch = q.epoch
+ WHERE f.shard = q.shard AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream AND f.epoch = q.epoch
 RETURNING reaction

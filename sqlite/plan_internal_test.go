@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// walks are the scripts that read a table from end to end, each with its reason. SQLite plans by the text alone unless a
+// program runs ANALYZE, so that a plan does not change as tables grow.
+var walks = map[string]string{
+	"check.holds":       "it counts what is held, in the indexes of that",
+	"handlers.urls":     "all handlers that are URLs, when a node starts or one changes",
+	"keys.any":          "it asks whether there is any",
+	"lifecycles.behind": "all workspaces that have a lifecycle, when its config changes",
+	"lifecycles.of":     "all workspaces that have a lifecycle, when a program starts",
+	"registry.total":    "one row of each workspace that has a registry",
+	"workspaces.shards": "one row of each workspace, when a node starts",
+}
+
+// Verifies that every statement finds what it reads by more of a key than the shard, or by an index of what is live.
+func TestEveryStatementSearches(t *testing.T) {
+	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, sc := range s.scripts {
+		for _, st := range append(sc.all(), &sc.do) {
+			for _, line := range planOf(t, s, st.text) {
+				m := scan.FindStringSubmatch(line)
+				if m != nil && tablesIn(st.text)[m[1]+m[2]] && walks[sc.name] == "" {
+					t.Errorf("%s: %s", sc.name, line)
+				}
+			}
+		}
+	}
+}
+
+var (
+	scan    = regexp.MustCompile(`^(?:SCAN (\w+)(?: USING .*)?|SEARCH (\w+) USING PRIMARY KEY \(shard=\?\))$`)
+	named   = regexp.MustCompile(`holdfast_(\w+)(?: AS (\w+))?`)
+	derived = regexp.MustCompile(`(?:\) AS (\w+)|(\w+)(?:\([\w, ]+\))? AS (?:MATERIALIZED )?\()`)
+	binding = regexp.MustCompile(`\?(\d+)`)
+)
+
+// tablesIn are the names under which a statement has tables, and nothing else.
+func tablesIn(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		all[m[2]], all["holdfast_"+m[1]] = true, true
+	}
+	for _, m := range derived.FindAllStringSubmatch(text, -1) {
+		delete(all, m[1])
+		delete(all, m[2])
+	}
+	return all
+}
+
+func planOf(t *testing.T, s *Store, text string) (lines []string) {
+	t.Helper()
+	last := 0
+	for _, m := range binding.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1])
+		last = max(last, n)
+	}
+	rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, make([]any, last)...)
+	if err != nil {
+		t.Fatalf("%s: %v", strings.TrimSpace(text), err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var line string
+		if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
