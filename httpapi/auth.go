@@ -45,6 +45,15 @@ func (a *API) whoIs(r *http.Request) (keys.Key, error) {
 	return a.ring.Verify(r.Context(), presented(r))
 }
 
+// still refuses a call that waits or goes on, where the key that it began with is good no more.
+// A database that does not answer says nothing of the key.
+func (c *call) still() error {
+	if _, err := c.api.whoIs(c.r); fault.CodeOf(err) == fault.Auth {
+		return err
+	}
+	return nil
+}
+
 // presented is the key that a request shows. One that shows several shows none: it
 // is not clear who asks.
 func presented(r *http.Request) string {

@@ -133,9 +133,13 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		var err error
 		select {
 		case m := <-beats:
-			err = out.send(m.id, m.event, m.doc)
+			if err = c.still(); err == nil {
+				err = out.send(m.id, m.event, m.doc)
+			}
 		case <-ticks.C:
-			err = out.comment("still here")
+			if err = c.still(); err == nil {
+				err = out.comment("still here")
+			}
 		case <-ended:
 			if failed == nil { // it was its end
 				return nil
@@ -148,7 +152,7 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			return nil
 		}
 		if err != nil {
-			return nil // the caller went away
+			return nil // the caller went away, or may ask no more
 		}
 	}
 }

@@ -214,7 +214,7 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
 	l := d.follow()
 	data, _ := json.Marshal(strings.Repeat("x", 500_000))
 	for i := range 24 {

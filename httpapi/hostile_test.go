@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -102,4 +103,43 @@ func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
 			}
 		}
 	}
+}
+
+// elsewhereWithKeys is [elsewhere], for who shows a key.
+var elsewhereWithKeys = httpapi.Options{SecretKeys: sealing, AllowPrivate: elsewhere.AllowPrivate}
+
+// Verifies that a key which was revoked is given nothing more on what it had open: no event on a stream, and no task to a long poll.
+func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
+	t.Parallel()
+	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+		t.Parallel()
+		d.running()
+		_, admin := d.newKey("default", keys.Admin, 0)
+		gone, text := d.newKey("default", keys.Worker, 0)
+		us, them := d.as(admin), d.as(text)
+		us.want(us.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		us.want(us.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
+		us.want(us.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j"}, nil), 201, "")
+		l := d.listen("events", "Authorization", "Bearer "+text)
+		us.append("s", 1)
+		l.next()
+		polled := make(chan *http.Response, 1)
+		go func() {
+			polled <- them.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do"}, WaitMs: new(wire.Millis(30_000))}, nil)
+		}()
+		us.want(us.ask("DELETE", "keys/"+gone.ID, nil, nil), 200, "")
+		for them.ask("GET", "events", nil, nil).StatusCode != http.StatusUnauthorized { // the server remembers a key for two seconds
+		}
+		us.append("s", 1)
+		us.want(us.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		if line, err := l.in.ReadString('\n'); err == nil && !strings.HasPrefix(line, ":") {
+			t.Errorf("the stream told %q", line)
+		}
+		them.want(<-polled, 401, fault.Auth)
+		var got wire.Tasks
+		us.want(us.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w2", Handlers: []string{"Do"}, WaitMs: new(wire.Millis)}, &got), 200, "")
+		if len(got.Tasks) != 1 {
+			t.Errorf("another worker was given %v", got.Tasks)
+		}
+	}, httpapi.Handlers(elsewhereWithKeys))
 }

@@ -246,12 +246,12 @@ func TestRawRequests(t *testing.T) {
 		before := d.state()
 		const good = `{"events":[{"name":"n"}]}`
 		for name, key := range map[string]string{"NUL": "a\x00b", "BEL": "a\x07b", "DEL": "a\x7fb"} {
-			resp := d.raw(fmt.Sprintf("POST /api/v1/streams/s/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(good), good))
+			resp := d.raw(fmt.Sprintf("POST /api/v1/streams/s/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(good), good))
 			if resp.StatusCode != 400 {
 				t.Errorf("%s in a key: answered %d", name, resp.StatusCode)
 			}
 		}
-		resp := d.raw("POST /api/v1/streams/s/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+		resp := d.raw("POST /api/v1/streams/s/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
 		d.refused("a bad chunk", resp)
 		long := strings.Repeat("x", 10000)
 		for path, want := range map[string]int{
@@ -307,14 +307,14 @@ func TestRawRequests(t *testing.T) {
 			"operations?state=":                       400,
 			"lifecycles/invoice/entities?status=%00x": 400,
 		} {
-			resp := d.raw("GET /api/v1/" + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			resp := d.raw("GET /api/v1/" + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 			d.refused(path, resp)
 			if resp.StatusCode != want {
 				t.Errorf("%.80s: answered %d %.300s, want %d", path, resp.StatusCode, textOf(resp), want)
 			}
 		}
 		for _, space := range []string{"\x80", strings.Repeat("w", 5000), "a\tb"} {
-			d.refused("a workspace", d.raw("GET /api/v1/streams/s/events HTTP/1.1\r\nHost: x\r\nX-Holdfast-Workspace: "+space+"\r\nConnection: close\r\n\r\n"))
+			d.refused("a workspace", d.raw("GET /api/v1/streams/s/events HTTP/1.1\r\nHost: localhost\r\nX-Holdfast-Workspace: "+space+"\r\nConnection: close\r\n\r\n"))
 		}
 		if after := d.state(); after != before {
 			t.Errorf("it was\n%s\nand is\n%s", before, after)
@@ -450,7 +450,7 @@ func TestSlowHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slo"); err != nil {
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slo"); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {

@@ -39,7 +39,7 @@ func slowRequest(t *testing.T, address string, arrived <-chan struct{}) (conn ne
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	fmt.Fprintf(conn, "POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
+	fmt.Fprintf(conn, "POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n")
 	<-arrived
 	return conn, func() string {
 		io.WriteString(conn, "body")

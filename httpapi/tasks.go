@@ -218,7 +218,11 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 	defer cancel()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
-		found, err := look()
+		err := c.still()
+		found := false
+		if err == nil {
+			found, err = look()
+		}
 		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() {
 			c.pause(ctx, heard, pause)
 			leave()
