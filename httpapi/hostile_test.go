@@ -112,7 +112,6 @@ var elsewhereWithKeys = httpapi.Options{SecretKeys: sealing, AllowPrivate: elsew
 func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 	t.Parallel()
 	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
-		t.Parallel()
 		d.running()
 		_, admin := d.newKey("default", keys.Admin, 0)
 		gone, text := d.newKey("default", keys.Worker, 0)
