@@ -132,6 +132,11 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []s
 	if err != nil {
 		return done, err
 	}
+	if len(have) > 0 && len(pending) > 0 {
+		if err := s.lockAll(ctx, tx); err != nil {
+			return done, err
+		}
+	}
 	if err := s.applyAll(ctx, tx, len(have) == 0, pending); err != nil {
 		return done, err
 	}
@@ -141,6 +146,22 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []s
 		}
 	}
 	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
+}
+
+// lockAll takes every table before the first is changed. Nodes are at work meanwhile, and use several tables in a
+// transaction: a migration that took one after the other would have work to lose when it meets one of them half-way. It begins with those that
+// nodes look at all the time, in the order in which they do (wake.glance).
+func (s *Store) lockAll(ctx context.Context, tx pgx.Tx) error {
+	var all *string
+	err := tx.QueryRow(ctx, `SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', '
+		       ORDER BY array_position('{follow,entity,step,batch,item,request,token}', c.relname::text), c.relname)
+		  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'`, s.schema).Scan(&all)
+	if err != nil || all == nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "LOCK TABLE "+*all)
+	return err
 }
 
 func (s *Store) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []store.Migration) error {

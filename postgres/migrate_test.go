@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -195,6 +196,46 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	hf.Close()
+}
+
+// Verifies that a migration beside nodes at work takes its locks before it changes anything, in the order in which they look at the tables: a node
+// that has looked at the first of them can look at the others.
+func TestAMigrationTakesItsLocksFirst(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	script, err := postgres.URL(url).Script(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, _, found := strings.Cut(script, "\n-- migration 18:")
+	if !found {
+		t.Fatal("there is no migration 18")
+	}
+	node := connect(t, url)
+	if _, err := node.PgConn().Exec(t.Context(), early+"\nCOMMIT;\n").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, node, `BEGIN`, `SET LOCAL lock_timeout = '200ms'`, `SELECT FROM holdfast.follow`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := postgres.URL(url).Migrate(t.Context(), options)
+		done <- err
+	}()
+	watcher := connect(t, url)
+	for query[int](t, watcher, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE NOT l.granted AND a.datname = current_database()`) == 0 {
+		select {
+		case err := <-done:
+			t.Fatalf("the migration waited for nobody: %v", err)
+		default:
+		}
+	}
+	execute(t, node, `SELECT FROM holdfast.entity, holdfast.step, holdfast.batch, holdfast.item, holdfast.request, holdfast.token, holdfast.ledger`, `COMMIT`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := newest(t, watcher, "holdfast"); n < 18 {
+		t.Errorf("the schema is at %d", n)
+	}
 }
 
 // Verifies that the script that an administrator is shown makes the very
