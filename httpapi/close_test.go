@@ -91,7 +91,7 @@ func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
 		d.append("s", 3)
-		if _, mine, err := requests.Take(t.Context(), d.engine, requests.TakeArgs{Key: "k", Fingerprint: fingerprint("POST", "streams/s/close", body), Holder: "dead", Lease: time.Minute}); err != nil || !mine {
+		if _, mine, err := requests.Take(t.Context(), d.engine, requests.TakeArgs{Key: "closeStream k", Fingerprint: fingerprint("POST", "streams/s/close", body), Holder: "dead", Lease: time.Minute}); err != nil || !mine {
 			t.Fatal(mine, err)
 		}
 		d.want(d.ask("POST", "streams/s/close", body, nil), 200, "") // what the dead one did

@@ -142,3 +142,35 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 		}
 	}, httpapi.Handlers(elsewhereWithKeys))
 }
+
+// Verifies that the answer kept under an Idempotency-Key is given to who asked and to nobody else, not even to one who may ask the
+// same, that nothing is done for the other, and that a key taken on one route is free on another.
+func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
+	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+		_, one := d.newKey("default", keys.Operate, 0)
+		_, two := d.newKey("default", keys.Admin, 0)
+		us, them := d.as(one), d.as(two)
+		append := func(d *door) *http.Response {
+			return d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil, "Idempotency-Key", "order-7")
+		}
+		us.want(append(us), 201, "")
+		them.want(append(them), 409, fault.Conflict)
+		again := append(us)
+		us.want(again, 201, "")
+		if again.Header.Get("Idempotency-Replayed") != "true" {
+			t.Error("the same request again is not a replay")
+		}
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil, "Idempotency-Key", "order-7"), 201, "")
+		us.want(us.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil, "Idempotency-Key", "order-7"), 200, "")
+		them.want(them.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil, "Idempotency-Key", "order-7"), 409, fault.Conflict)
+		var got wire.List[wire.Event]
+		us.want(us.ask("GET", "streams/s/events", nil, &got), 200, "")
+		if len(got.Items) != 1 {
+			t.Errorf("the stream has %d events", len(got.Items))
+		}
+		long := strings.Repeat("k", 255)
+		for range 2 {
+			us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "j"}, nil, "Idempotency-Key", long), 201, "")
+		}
+	}, invoices(nil))
+}

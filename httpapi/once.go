@@ -41,7 +41,8 @@ const (
 	keyLease = 30 * time.Second
 )
 
-// idempotencyKey reads the key of a request that changes something.
+// idempotencyKey reads the key of a request that changes something, and returns what it is kept by: each route has
+// keys of its own, so that a claim of tasks cannot take the key of an order.
 func (c *call) idempotencyKey() (string, error) {
 	all := c.r.Header.Values(keyHeader)
 	switch {
@@ -50,10 +51,14 @@ func (c *call) idempotencyKey() (string, error) {
 	case len(all) > 1:
 		return "", fault.New(fault.Validation, "the request has %s twice", keyHeader)
 	}
-	return all[0], requests.CheckKey(all[0])
+	kept := c.route.id + " " + all[0]
+	if len(kept) > requests.MaxKey {
+		kept = fmt.Sprintf("%s #%x", c.route.id, sha256.Sum256([]byte(all[0])))
+	}
+	return kept, requests.CheckKey(all[0])
 }
 
-// fingerprint tells this request from another.
+// fingerprint tells this request from another, and from the same of somebody else: an answer is for who asked.
 func (c *call) fingerprint() string {
 	body := c.body
 	if doc, ok := strict.Canonical(body); ok {
@@ -69,7 +74,20 @@ func (c *call) fingerprint() string {
 			}
 		}
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	actor := sha256.Sum256([]byte(c.actor()))
+	return hex.EncodeToString(append(sum.Sum(nil)[:24], actor[:8]...))
+}
+
+// another refuses who comes with the key of another request.
+func (c *call) another(q requests.Request) error {
+	mine, key := c.fingerprint(), c.r.Header.Get(keyHeader)
+	switch at := len(mine) - 16; {
+	case q.Fingerprint == mine:
+		return nil
+	case len(q.Fingerprint) != len(mine) || q.Fingerprint[at:] == mine[at:]:
+		return fault.New(fault.KeyMismatch, "the key %q belongs to another request: use a new one", key)
+	}
+	return fault.New(fault.Conflict, "the key %q belongs to a request of another API key: use a new one", key)
 }
 
 // asked is the query without how long to wait, which is not what is asked for.
@@ -301,8 +319,8 @@ func (c *call) stored(answer any) []byte {
 
 // replay answers a request that was made before.
 func (c *call) replay(q requests.Request) (any, error) {
-	if q.Fingerprint != c.fingerprint() {
-		return nil, fault.New(fault.KeyMismatch, "the key %q belongs to another request: use a new one", q.Key)
+	if err := c.another(q); err != nil {
+		return nil, err
 	}
 	if q.State != requests.Done {
 		return nil, inFlight(q)
@@ -330,7 +348,7 @@ func (c *call) replayed(status int) {
 
 // inFlight is the error of who comes while the first is at work.
 func inFlight(q requests.Request) error {
-	return fault.New(fault.KeyInFlight, "the request with the key %q is being worked on", q.Key).With("retryAfter", seconds(q.RetryAfter))
+	return fault.New(fault.KeyInFlight, "the request with this %s is being worked on", keyHeader).With("retryAfter", seconds(q.RetryAfter))
 }
 
 func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
