@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -40,6 +42,9 @@ func (d *Database) Script(o store.Options) (string, error) {
 	if err := d.checkSchema(); err != nil {
 		return "", err
 	}
+	if err := checkRole(o.RuntimeRole); err != nil {
+		return "", err
+	}
 	known, err := store.LoadMigrations(files, "migrations")
 	if err != nil {
 		return "", err
@@ -54,6 +59,14 @@ func (d *Database) Script(o store.Options) (string, error) {
 	}
 	b.WriteString("\nCOMMIT;\n")
 	return b.String(), nil
+}
+
+// checkRole refuses a role that is everyone. Any other is known to the server, or not.
+func checkRole(role string) error {
+	if strings.EqualFold(role, "public") {
+		return fault.New(fault.Validation, "the runtime role is %q, and that is everyone who can connect: name the role that the nodes log in with", role)
+	}
+	return nil
 }
 
 func fill(sql, schema, role string) string {
@@ -141,11 +154,25 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []s
 		return done, err
 	}
 	if o.RuntimeRole != "" {
-		if err := s.exec(ctx, tx, fill(grants, s.schema, o.RuntimeRole)); err != nil {
-			return done, fmt.Errorf("grant to %s: %w", o.RuntimeRole, err)
+		if err := s.grant(ctx, tx, o.RuntimeRole); err != nil {
+			return done, err
 		}
 	}
 	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
+}
+
+func (s *Store) grant(ctx context.Context, tx pgx.Tx, role string) error {
+	if err := checkRole(role); err != nil {
+		return err
+	}
+	err := s.exec(ctx, tx, fill(grants, s.schema, role))
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42704" {
+		return fault.New(fault.NotFound, "there is no role %q: create it first, or correct its name", role).Wrap(err)
+	}
+	if err != nil {
+		return fmt.Errorf("grant to %s: %w", role, err)
+	}
+	return nil
 }
 
 // lockAll takes every table before the first is changed. Nodes are at work meanwhile, and use several tables in a

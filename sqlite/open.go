@@ -155,10 +155,18 @@ func (d *Database) inspect(ctx context.Context, migrate bool) error {
 	return store.Retry(ctx, func() error { return d.inspectLock(ctx, db) })
 }
 
-// mayMake refuses to make a database where that was not asked for.
+// mayMake makes the file, which is for its owner alone, and so is the log that SQLite makes beside it. It refuses to make
+// a database where that was not asked for.
 func (d *Database) mayMake(migrate bool) error {
 	if migrate {
-		return nil
+		f, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return nil // another has just made it
+		}
+		if err != nil {
+			return mapCode(codeCantOpen, d.path, err)
+		}
+		return f.Close()
 	}
 	known, err := store.LoadMigrations(files, "migrations")
 	if err != nil {

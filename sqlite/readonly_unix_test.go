@@ -172,3 +172,23 @@ func worldBinary(t *testing.T) string {
 	}
 	return path
 }
+
+// Verifies that the file of a database, and the log beside it, can be read by their owner alone.
+func TestTheFilesAreTheirOwnersAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	hf, err := holdfast.Open(t.Context(), sqlite.File(path), holdfast.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hf.Close()
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", f, info.Mode(), err)
+		}
+	}
+}

@@ -17,7 +17,7 @@ type inMemory struct{ handler http.Handler }
 func (t inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	in := r.Clone(ctx)
-	in.RequestURI, in.RemoteAddr, in.Host = r.URL.RequestURI(), "127.0.0.1:0", r.URL.Host
+	in.RequestURI, in.RemoteAddr, in.Host = r.URL.RequestURI(), "127.0.0.1:0", "localhost"
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
