@@ -174,3 +174,28 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 		}
 	}, invoices(nil))
 }
+
+// Verifies that nobody gets, by a key that he makes or rotates, requesters for whom his own key does not speak.
+func TestAKeyPassesOnWhatItHas(t *testing.T) {
+	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+		make := func(by *door, requesters ...string) *http.Response {
+			return by.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: requesters}, nil)
+		}
+		all, text := d.newKey("default", keys.Admin, 0)
+		root := d.as(text)
+		var some, none wire.CreatedKey
+		root.want(root.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: []string{"a", "b"}}, &some), 201, "")
+		root.want(root.ask("POST", "keys", wire.NewKey{Role: "admin"}, &none), 201, "")
+		mute, few := d.as(none.Secret), d.as(some.Secret)
+		for by, bad := range map[*door][][]string{mute: {{"*"}, {"a"}}, few: {{"*"}, {"a", "c"}}} {
+			for _, requesters := range bad {
+				by.want(make(by, requesters...), 403, fault.Forbidden)
+			}
+			by.want(by.ask("POST", "keys/"+all.ID+"/rotate", nil, nil), 403, fault.Forbidden)
+		}
+		mute.want(mute.ask("POST", "keys/"+some.ID+"/rotate", nil, nil), 403, fault.Forbidden)
+		few.want(make(few, "a"), 201, "")
+		mute.want(make(mute), 201, "")
+		few.want(few.ask("POST", "keys/"+some.ID+"/rotate", nil, nil), 201, "")
+	})
+}

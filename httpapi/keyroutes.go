@@ -44,9 +44,22 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	if b.Name == "" {
 		b.Name = b.Role
 	}
+	if err := c.passesOn(b.Requesters); err != nil {
+		return wire.CreatedKey{}, err
+	}
 	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Rate: b.Rate,
 		Lifetime: span(b.LifetimeMs), By: c.actor()})
 	return c.created(k, secret), pointed(err, "lifetime", "lifetimeMs")
+}
+
+// passesOn refuses to give a key requesters that the caller's own key does not speak for.
+func (c *call) passesOn(requesters []string) error {
+	for _, name := range requesters {
+		if !c.key.Speaks(name) {
+			return fault.New(fault.Forbidden, "the API key does not speak for the requester %q, and so cannot give that to another", name).With("pointer", "/requesters")
+		}
+	}
+	return nil
 }
 
 // pointed points to the member that a refusal is about; one of them has another name
@@ -106,6 +119,13 @@ type rotateIn struct {
 }
 
 func rotateKey(c *call, in *rotateIn) (wire.CreatedKey, error) {
+	old, err := keys.Get(c.ctx(), c.doer(), in.ID) // who it speaks for does not change
+	if err == nil {
+		err = c.passesOn(old.Requesters)
+	}
+	if err != nil {
+		return wire.CreatedKey{}, err
+	}
 	k, secret, err := keys.Rotate(c.ctx(), c.doer(), in.ID, span(in.Body.OverlapMs), c.actor())
 	return c.created(k, secret), pointed(err, "overlap", "overlapMs")
 }
