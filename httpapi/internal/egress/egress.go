@@ -144,33 +144,42 @@ func Public(addr netip.Addr) bool {
 }
 
 // errRefused is what a refusal by the dialer is known by.
-var errRefused = errors.New("the address is not public")
+var errRefused = errors.New("the address is not public, or not over HTTPS")
 
 // Client makes the calls. It follows few redirects, each judged anew, and uses no
 // proxy. Every call has a connection of its own: net/http sends a request again by
 // itself where a connection that was used before breaks, also a POST, if it has an
 // Idempotency-Key, and the other side may have acted on the first.
 func (p Policy) Client() *http.Client {
-	d := &net.Dialer{Timeout: connectWithin, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil || !p.allows(at.Addr()) && !Public(at.Addr()) {
-			return fmt.Errorf("%w: %s", errRefused, address)
-		}
-		return nil
-	}}
+	t := p.transport("https")
+	t.RegisterProtocol("http", p.transport("http"))
 	return &http.Client{
-		Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true,
-			TLSHandshakeTimeout: connectWithin, MaxResponseHeaderBytes: 32 << 10, DisableCompression: true},
+		Transport: t,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > MaxRedirects {
 				return refuse("more than %d redirects", MaxRedirects)
 			}
-			if r.Method != via[0].Method || r.Body == nil != (via[0].Body == nil) {
+			if r.Method != via[0].Method || hasBody(r) != hasBody(via[0]) {
 				return refuse("a redirect that changes the method")
 			}
 			return p.check(r.URL)
 		},
 	}
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// transport makes the connections for one scheme.
+func (p Policy) transport(scheme string) *http.Transport {
+	d := &net.Dialer{Timeout: connectWithin, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || p.judge(scheme, at.Addr()) != nil {
+			return fmt.Errorf("%w: %s", errRefused, address)
+		}
+		return nil
+	}}
+	return &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true,
+		TLSHandshakeTimeout: connectWithin, MaxResponseHeaderBytes: 32 << 10, DisableCompression: true}
 }
 
 // Guarded is [Policy.Client] for who calls without [Do]: a call that must not be made is
@@ -194,7 +203,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp, err = g.next.RoundTrip(r); !errors.Is(err, errRefused) {
 			return resp, err
 		}
-		err = refuse("the URL's host has an address that is not public").Wrap(err)
+		err = refuse("the URL's host has an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
 	}
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -216,7 +225,7 @@ func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
 	resp, err := c.Do(r)
 	if err != nil {
 		if errors.Is(err, errRefused) {
-			return Answer{}, refuse("the URL's host has an address that is not public").Wrap(err)
+			return Answer{}, refuse("the URL's host has an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
 		}
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			return Answer{}, f

@@ -129,6 +129,49 @@ func TestANameThatChangesItsMeaning(t *testing.T) {
 	}
 }
 
+// Verifies that a GET follows a redirect, of each kind, and that a POST follows none that would make a GET of it.
+func TestAGetFollowsRedirects(t *testing.T) {
+	var status atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/end" {
+			fmt.Fprint(w, r.Method)
+			return
+		}
+		http.Redirect(w, r, "/end", int(status.Load()))
+	}))
+	defer srv.Close()
+	client := loopback().Client()
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		status.Store(int64(code))
+		for _, body := range []io.Reader{nil, http.NoBody, strings.NewReader("")} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, err := Do(client, r, 1000); err != nil || string(a.Body) != "GET" {
+				t.Errorf("%d of a GET: %s, %v", code, a.Body, err)
+			}
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := Do(client, r, 1000)
+		if code >= 307 && (err != nil || string(a.Body) != "POST") || code < 307 && !errors.Is(err, fault.Of(fault.Forbidden)) {
+			t.Errorf("%d of a POST: %s, %v", code, a.Body, err)
+		}
+	}
+}
+
+// Verifies that a network which is allowed does not open the public internet over plain HTTP, whatever name leads there.
+func TestPlainHTTPGoesToAllowedNetworksAlone(t *testing.T) {
+	for _, address := range []string{"1.1.1.1:80", "[2606:4700:4700::1111]:80", "10.0.0.1:80"} {
+		if conn, err := loopback().transport("http").DialContext(t.Context(), "tcp", address); !errors.Is(err, errRefused) {
+			t.Errorf("%s: %v, %v", address, conn, err)
+		}
+	}
+}
+
 func TestAnAnswerThatIsTooLarge(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 5000)) }))
 	defer srv.Close()
