@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -478,10 +477,7 @@ func TestABodyLearnsOfACancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := where(t)
-			var db holdfast.Database = sqlite.File(at)
-			if name == "postgres" {
-				db = holdfasttest.At(at)
-			}
+			db := holdfasttest.At(at)
 			begun, told := make(chan struct{}), make(chan struct{})
 			kind := batch.Define("waits", func(ctx context.Context, _ *batch.Item[in]) (string, error) {
 				begun <- struct{}{}

@@ -71,12 +71,19 @@ func Crash(t *testing.T, s Scenario) {
 
 // crashers make a database of its own for a worker.
 var crashers = map[string]func(testing.TB) holdfast.Database{
-	"sqlite": func(t testing.TB) holdfast.Database { return sqlite.File(SQLite(t)) },
-	"postgres": func(t testing.TB) holdfast.Database {
+	"sqlite": func(t testing.TB) holdfast.Database {
+		path := SQLite(t)
 		if testlevel.Current() == testlevel.Crash { // opened again after each death
-			return postgres.URL(PostgreSQL(t))
+			return sqlite.File(path)
 		}
-		return At(PostgreSQL(t))
+		return At(path)
+	},
+	"postgres": func(t testing.TB) holdfast.Database {
+		url := PostgreSQL(t)
+		if testlevel.Current() == testlevel.Crash {
+			return postgres.URL(url)
+		}
+		return At(url)
 	},
 }
 

@@ -34,7 +34,7 @@ import (
 // left must be as [holdfast.Engine.Check] wants it, and the engine is closed.
 func Open(t testing.TB, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
-	return OpenOn(t, sqlite.File(SQLite(t)), parts...)
+	return OpenOn(t, At(SQLite(t)), parts...)
 }
 
 // OpenOn opens an engine on a database, as [Open] does on a temporary one.
@@ -83,19 +83,26 @@ func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.
 }
 
 // SQLite returns the path of a database file of the test's own, with Holdfast's
-// schema in it, in the test's temporary folder.
+// schema in it, which is removed when the test ends, or emptied for the next one ([Main]).
 func SQLite(t testing.TB) string {
 	t.Helper()
-	schema, err := emptyFile()
-	if err != nil {
-		t.Fatalf("sqlite: %v", err)
+	t.Attr(testlevel.DatabaseAttr, "sqlite")
+	if reuses.Load() {
+		return reusedFile(t)
 	}
 	path := filepath.Join(t.TempDir(), "holdfast.db")
-	if err := os.WriteFile(path, schema, 0o600); err != nil {
+	if err := writeEmpty(path); err != nil {
 		t.Fatalf("sqlite: %v", err)
 	}
-	t.Attr(testlevel.DatabaseAttr, "sqlite")
 	return path
+}
+
+func writeEmpty(path string) error {
+	schema, err := emptyFile()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, schema, 0o600)
 }
 
 // emptyFile is a file that was migrated once, for all tests of the process: a copy

@@ -2,7 +2,9 @@ package holdfasttest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,38 +14,102 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // reused returns the URL of a database that tests of one process have one after the other.
 func reused(t testing.TB, o pgtest.Options) string {
 	t.Helper()
-	r, err := pgtest.Take(context.Background(), &pgtest.Reuse{Options: o, Wipe: wipe, Shape: shape})
+	r, err := pgtest.Take(context.Background(), &pgtest.Reuse{Options: o, PrepareWipe: prepareWipe, Wipe: wipe, Shape: shape})
 	if err != nil {
 		t.Fatalf("postgresql: %v", err)
 	}
 	if r.Kept == nil {
-		r.Kept = crash.Keep(silent{postgres.URL(r.URL)})
+		r.Kept = &shelf{where: r.URL}
 	}
-	taken.Store(r.URL, r.Kept)
-	t.Cleanup(func() {
-		taken.Delete(r.URL)
-		r.Return()
-	})
+	r.Kept.(*shelf).lend(t, r.Return)
 	return r.URL
 }
 
-// taken are what engines have open, by the URL of the database.
-var taken sync.Map
-
-// At is the database with a URL from [PostgreSQL]. With [Main], what the first engine of a
-// test opens there stays open for the next test: planning its statements on new connections
-// takes the server longer than most tests do. Every further engine, and one that is opened
-// again, has connections of its own, as another process would.
-func At(url string) holdfast.Database {
-	if kept, ok := taken.LoadAndDelete(url); ok {
-		return kept.(*crash.Kept)
+// At is the database with a URL from [PostgreSQL] or a path from [SQLite]. With [Main], what
+// engines of a test open there stays open for the next test: preparing their statements
+// on new connections takes longer than most tests do. Every engine, and one that is opened
+// again, has connections that no other of its test had, as another process would.
+func At(where string) holdfast.Database {
+	db := at(where)
+	if s, ok := lent.Load(where); ok {
+		return lending{db, s.(*shelf)}
 	}
-	return postgres.URL(url)
+	return db
+}
+
+// lending is a database of which every Open gives what the test has not opened yet.
+type lending struct {
+	store.Database
+	from *shelf
+}
+
+func (l lending) Open(ctx context.Context, o store.Options) (store.Store, error) {
+	return l.from.next().Open(ctx, o)
+}
+
+func at(where string) store.Database {
+	if strings.Contains(where, "://") {
+		return postgres.URL(where)
+	}
+	return sqlite.File(where)
+}
+
+// lent are the shelves of the databases that tests have now, by their URLs and paths.
+var lent sync.Map
+
+// A shelf holds what engines have opened on a database, for those of the next test.
+type shelf struct {
+	where string
+
+	mu   sync.Mutex
+	kept []*crash.Kept
+	used int
+}
+
+// mostKept bounds the connections that wait for their next test.
+const mostKept = 3
+
+// lend has the engines of a test open what is kept. When the test ends, the database is given back.
+func (s *shelf) lend(t testing.TB, giveBack func()) {
+	lent.Store(s.where, s)
+	t.Cleanup(func() {
+		lent.Delete(s.where)
+		s.mu.Lock()
+		s.used = 0
+		s.mu.Unlock()
+		giveBack()
+	})
+}
+
+// next is what the test has not opened yet.
+func (s *shelf) next() store.Database {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used == mostKept {
+		return at(s.where)
+	}
+	if s.used == len(s.kept) {
+		s.kept = append(s.kept, crash.Keep(silent{at(s.where)}))
+	}
+	s.used++
+	return s.kept[s.used-1]
+}
+
+// Close closes all that is open.
+func (s *shelf) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for _, k := range s.kept {
+		err = errors.Join(err, k.Close())
+	}
+	return err
 }
 
 // silent is a database whose log outlives the test that opened it.
@@ -57,9 +123,9 @@ func (s silent) Open(ctx context.Context, o store.Options) (store.Store, error) 
 // reuses says that the program has [Main].
 var reuses atomic.Bool
 
-// Main has tests take the same PostgreSQL databases one after the other, emptied between
+// Main has tests take the same databases one after the other, emptied between
 // them, and drops them when all tests are over. It is for TestMain, and
-// makes tests on PostgreSQL several times faster:
+// makes tests several times faster:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 func Main(m interface{ Run() int }) interface{ Run() int } {
@@ -71,33 +137,36 @@ type main struct{ m interface{ Run() int } }
 
 func (m main) Run() int {
 	defer pgtest.DropReusable()
+	defer dropFiles()
 	return m.m.Run()
 }
 
-// wipe empties the tables. What was there at the beginning, the migrations and the clock,
-// stays and is set back.
-const wipe = `SET lock_timeout = '2s';
-DO $$
-DECLARE
-    one record;
-BEGIN
-    -- Whoever is in the middle of something, such as a process that was killed, is sent away.
-    PERFORM pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
-      WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.state <> 'idle';
-    FOR one IN SELECT c.relname FROM pg_class c
-                WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-                  AND c.relname NOT IN ('migration', 'clock') LOOP
-        EXECUTE format('DELETE FROM holdfast.%I', one.relname);
-    END LOOP;
-    UPDATE holdfast.clock SET shift = interval '0', movable = true;
-    IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace)
-       OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace)
-       OR EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace) THEN
-        DROP SCHEMA public CASCADE;
-        CREATE SCHEMA public AUTHORIZATION pg_database_owner;
-        GRANT USAGE ON SCHEMA public TO PUBLIC;
-    END IF;
+// prepareWipe makes the function that empties the tables. What was there at the beginning, the
+// migrations and the clock, stays and is set back. It is a function because those keep their plans.
+const prepareWipe = `SET lock_timeout = '2s';
+DO $$ BEGIN
+    EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $body$ DECLARE own text; BEGIN
+        -- Whoever is in the middle of something, such as a process that was killed, is sent away.
+        PERFORM pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
+          WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.state <> ''idle'';
+        UPDATE holdfast.clock SET shift = interval ''0'', movable = true;'
+        || string_agg(format('DELETE FROM holdfast.%I;', c.relname), ' ')
+        -- One by one: a schema that is dropped and made again has every statement of everyone planned anew.
+        || 'SELECT string_agg(format(''DROP %s IF EXISTS %s CASCADE;'', o.kind, o.name), '' '') INTO own FROM (
+               SELECT CASE c.relkind WHEN ''v'' THEN ''VIEW'' WHEN ''m'' THEN ''MATERIALIZED VIEW'' WHEN ''S'' THEN ''SEQUENCE'' ELSE ''TABLE'' END AS kind, format(''public.%I'', c.relname) AS name
+                 FROM pg_class c WHERE c.relnamespace = ''public''::regnamespace AND c.relkind IN (''r'', ''p'', ''v'', ''m'', ''S'')
+               UNION ALL SELECT ''ROUTINE'', p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = ''public''::regnamespace
+               UNION ALL SELECT ''TYPE'', format(''public.%I'', t.typname) FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+                WHERE t.typnamespace = ''public''::regnamespace AND (t.typtype IN (''d'', ''e'') OR c.relkind = ''c'')) o;
+        IF own IS NOT NULL THEN
+            EXECUTE own;
+        END IF;
+    END $body$'
+    FROM pg_class c
+    WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'clock'));
 END $$`
+
+const wipe = `SELECT pg_temp.wipe()`
 
 // shape digests what no test may change: columns, indexes, constraints, functions,
 // triggers, settings, and the schemas that there are.
@@ -111,4 +180,9 @@ const shape = `SELECT md5(string_agg(part, ',' ORDER BY part)) FROM (
     UNION ALL SELECT concat_ws(' ', s.setconfig::text) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase WHERE d.datname = current_database()
     UNION ALL SELECT concat_ws(' ', x.extname) FROM pg_extension x
     UNION ALL SELECT concat_ws(' ', m.*::text) FROM holdfast.migration m
+    UNION ALL SELECT concat_ws(' ', 'public', c.relname) FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(' ', 'public', t.typname) FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(' ', 'public', p.proname) FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(' ', 'public', o.oprname) FROM pg_operator o WHERE o.oprnamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(' ', 'public', n.nspacl::text) FROM pg_namespace n WHERE n.nspname = 'public'
     UNION ALL SELECT n.nspname FROM pg_namespace n WHERE n.nspname NOT LIKE 'pg\_%') o`

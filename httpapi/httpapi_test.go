@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
@@ -47,7 +45,7 @@ func newAPI(t *testing.T) (*API, *holdfast.Engine, *logBuffer) {
 	t.Helper()
 	log := new(logBuffer)
 	l := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	engine, err := holdfast.Open(t.Context(), sqlite.File(filepath.Join(t.TempDir(), "a.db")), holdfast.Config{Log: l})
+	engine, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{Log: l})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,9 +17,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -45,7 +44,7 @@ func newWatchedDoor(t *testing.T, o Options) *watchedDoor {
 	o.Traces = provider
 	parcels := lifecycle.MustParse[json.RawMessage]([]byte(parcelConfig)).Covered().
 		Action("Close", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional())
-	engine, err := holdfast.Open(t.Context(), sqlite.File(filepath.Join(t.TempDir(), "a.db")), holdfast.Config{Log: o.Log}, parcels, stream.Feed(stream.FeedOptions{}))
+	engine, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{Log: o.Log}, parcels, stream.Feed(stream.FeedOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -374,7 +374,7 @@ func requestsMadeFromTheDocument(t *testing.T, d *door) {
 	t.Logf("the seed is %d", seed)
 	var seen []string
 	answered := make(map[string]int)
-	for range testlevel.Pick(20, 200, 2000) {
+	for range testlevel.Pick(10, 200, 2000) {
 		for _, r := range d.api.Routes() {
 			req := m.request(r, seen)
 			text := fmt.Sprintf("%s %s %v", req.Method, req.URL, req.Header)

@@ -370,8 +370,8 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 
 // databases are fresh ones.
 var databases = map[string]func(*testing.T) holdfast.Database{
-	"sqlite":   func(t *testing.T) holdfast.Database { return sqlite.File(holdfasttest.SQLite(t)) },
-	"postgres": func(t *testing.T) holdfast.Database { return postgres.URL(holdfasttest.PostgreSQL(t)) },
+	"sqlite":   func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
+	"postgres": func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) },
 }
 
 func TestAPrivateAddressIsRefused(t *testing.T) {

@@ -20,8 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/idem"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -362,12 +360,12 @@ func wantLost(t *testing.T, w *httptest.ResponseRecorder, why string) {
 func both(t *testing.T, f func(t *testing.T, open func() *holdfast.Engine)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		db := sqlite.File(holdfasttest.SQLite(t))
+		db := holdfasttest.At(holdfasttest.SQLite(t))
 		f(t, func() *holdfast.Engine { return holdfasttest.OpenOn(t, db) })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		db := postgres.URL(holdfasttest.PostgreSQL(t))
+		db := holdfasttest.At(holdfasttest.PostgreSQL(t))
 		f(t, func() *holdfast.Engine { return holdfasttest.OpenOn(t, db) })
 	})
 }

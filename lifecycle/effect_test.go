@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 const fxConfig = `{
@@ -64,7 +63,7 @@ func fxEach(t *testing.T, f func(*fxWorld)) {
 	t.Helper()
 	table := strings.Contains(t.Name(), "/")
 	for name, db := range map[string]func(testing.TB) holdfast.Database{
-		"sqlite":   func(t testing.TB) holdfast.Database { return sqlite.File(holdfasttest.SQLite(t)) },
+		"sqlite":   func(t testing.TB) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
 		"postgres": func(t testing.TB) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {

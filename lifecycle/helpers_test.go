@@ -75,10 +75,7 @@ func onBoth(t *testing.T, f func(t *testing.T, db string)) {
 }
 
 func databaseAt(db string) holdfast.Database {
-	if path, ok := strings.CutPrefix(db, "sqlite:"); ok {
-		return sqlite.File(path)
-	}
-	return holdfasttest.At(db)
+	return holdfasttest.At(strings.TrimPrefix(db, "sqlite:"))
 }
 
 // each runs a test in a world of its own on both databases.

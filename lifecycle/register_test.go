@@ -37,7 +37,7 @@ func letters(reviewed bool) *lifecycle.Lifecycle[struct{}] {
 // eachDatabase runs a test on a database of each kind that several engines can be
 // opened on.
 func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, sqlite.File(holdfasttest.SQLite(t))) })
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.At(holdfasttest.SQLite(t))) })
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) })
 }
 

@@ -385,9 +385,9 @@ func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
 	def := run.Define("elsewhere", "1", run.Fire("f", "invoice", "=input.id", "close", "system"))
 	eachAt(t, func(t *testing.T, none *holdfast.Engine, db string) {
 		bills := lifecycle.MustParse[order]([]byte(paidConfig)).AfterEffect("Chase", func(context.Context, *lifecycle.Act[order]) error { return nil }, lifecycle.Transactional())
-		other := holdfasttest.OpenOn(t, database(db), bills, run.Serve())
+		other := holdfasttest.OpenOn(t, holdfasttest.At(db), bills, run.Serve())
 		invoices := (&world{calls: map[string]int{}}).invoices()
-		e := holdfasttest.OpenOn(t, database(db), invoices, run.Serve(def))
+		e := holdfasttest.OpenOn(t, holdfasttest.At(db), invoices, run.Serve(def))
 		_, err := invoices.Create(t.Context(), e, "o", order{"o", 1})
 		b := newBench(t, e, def)
 		b.ok(err)

@@ -20,7 +20,7 @@ func TestARunThatWentOnIsDroppedWhole(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()))
-	b := newBench(t, holdfasttest.OpenOn(t, database(url), run.Keeping(time.Hour), run.Serve(def)), def)
+	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Keeping(time.Hour), run.Serve(def)), def)
 	b.ok(b.do(runs.Cancel))
 	holdfasttest.Advance(t, b.e, 2*time.Hour)
 	at, err := b.e.Place(b.ctx, store.Read)

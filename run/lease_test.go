@@ -19,7 +19,7 @@ func TestTheLeaseOfStepsIsChosen(t *testing.T) {
 	eachAt(t, func(t *testing.T, _ *holdfast.Engine, db string) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		def := run.Define("held", "1", run.Task("a", func(context.Context, any) (string, error) { begun <- struct{}{}; <-end; return "", nil }, run.Idempotent()))
-		b := newBench(t, holdfasttest.OpenOn(t, database(db), run.Serve(def), run.Lease(chosen)), def)
+		b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(db), run.Serve(def), run.Lease(chosen)), def)
 		var done sync.WaitGroup
 		done.Go(b.once)
 		<-begun
@@ -46,8 +46,8 @@ func TestABodyLearnsOfACancelOfItsRun(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}, run.Idempotent()))
-		e := holdfasttest.OpenOn(t, database(db), run.Serve(def), run.Lease(12*time.Minute))
-		other := holdfasttest.OpenOn(t, database(db))
+		e := holdfasttest.OpenOn(t, holdfasttest.At(db), run.Serve(def), run.Lease(12*time.Minute))
+		other := holdfasttest.OpenOn(t, holdfasttest.At(db))
 		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 		var running sync.WaitGroup
 		defer running.Wait()

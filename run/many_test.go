@@ -82,7 +82,7 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := &counting{Database: database(where(t)), wrote: make(map[string]int)}
+			db := &counting{Database: holdfasttest.At(where(t)), wrote: make(map[string]int)}
 			def := five()
 			e := holdfasttest.OpenOn(t, db, run.Serve(def))
 			running(t, e)
@@ -103,7 +103,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			t.Parallel()
 			var hold atomic.Bool
 			looks, goOn := make(chan struct{}, 100), make(chan struct{})
-			db := &counting{Database: database(where(t)), wrote: make(map[string]int), reading: func(c store.Command) {
+			db := &counting{Database: holdfasttest.At(where(t)), wrote: make(map[string]int), reading: func(c store.Command) {
 				if hold.Load() && looksForSteps(c) {
 					looks <- struct{}{}
 					<-goOn

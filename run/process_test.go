@@ -28,13 +28,6 @@ import (
 // nodeVar names the variable that makes a test binary a node on a database.
 const nodeVar = "HOLDFAST_RUN_NODE"
 
-func database(name string) holdfast.Database {
-	if strings.HasPrefix(name, "postgres") {
-		return holdfasttest.At(name)
-	}
-	return sqlite.File(name)
-}
-
 // eachAt is holdfasttest.Each, for those who need to tell others where the database is.
 func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
 	t.Helper()
@@ -42,7 +35,7 @@ func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), p
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			where := db(t)
-			f(t, holdfasttest.OpenOn(t, database(where), parts...), where)
+			f(t, holdfasttest.OpenOn(t, holdfasttest.At(where), parts...), where)
 		})
 	}
 }
@@ -89,7 +82,7 @@ func obey(db string) error {
 		<-free // whatever its context says
 		return nil
 	})
-	e, err := holdfast.Open(ctx, database(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour}, run.Serve(defs...))
+	e, err := holdfast.Open(ctx, holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour}, run.Serve(defs...))
 	if err != nil {
 		return err
 	}
@@ -196,7 +189,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	const processes = 4
 	signals := testlevel.Pick(40, 1000, 5000)
 	url := holdfasttest.PostgreSQL(t)
-	e := holdfasttest.OpenOn(t, database(url), run.Serve(aimed()))
+	e := holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(aimed()))
 	newBench(t, e, aimed()) // its definition is kept
 	type line struct {
 		from int

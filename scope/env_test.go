@@ -20,7 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/scope"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -134,10 +133,7 @@ func freshWorkspace() context.Context {
 }
 
 func database(where string) holdfast.Database {
-	if file, ok := strings.CutPrefix(where, "sqlite:"); ok {
-		return sqlite.File(file)
-	}
-	return holdfasttest.At(where)
+	return holdfasttest.At(strings.TrimPrefix(where, "sqlite:"))
 }
 
 func (e *env) ok(err error) {

@@ -12,10 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/scope"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -100,8 +98,8 @@ func newProgram() *program {
 // one that is kept changes it once.
 func TestInsideOtherHandlers(t *testing.T) {
 	for name, db := range map[string]func(testing.TB) holdfast.Database{
-		"sqlite":   func(t testing.TB) holdfast.Database { return sqlite.File(holdfasttest.SQLite(t)) },
-		"postgres": func(t testing.TB) holdfast.Database { return postgres.URL(holdfasttest.PostgreSQL(t)) },
+		"sqlite":   func(t testing.TB) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
+		"postgres": func(t testing.TB) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -61,7 +62,7 @@ func TestAFailingCallerTouchesNoOtherThatSharesItsCommit(t *testing.T) {
 // afterwards.
 func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
 	t.Parallel()
-	path := dbPath(t)
+	path := holdfasttest.SQLite(t)
 	hf := openEngine(t, sqlite.File(path))
 	mustAppend(t, hf, "s", stream.None, "before")
 	holder := startChild(t, "lock", path, "", nil)

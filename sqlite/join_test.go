@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -19,7 +20,7 @@ import (
 // in its middle, by the given kind of RAISE.
 func joined(t *testing.T, lock, raise string) (*holdfast.Engine, *sql.DB) {
 	t.Helper()
-	path := dbPath(t)
+	path := holdfasttest.SQLite(t)
 	hf := openEngine(t, sqlite.File(path))
 	mustAppend(t, hf, "s", stream.None, "first")
 	db := openSQL(t, path, "_txlock="+lock, "_pragma=journal_mode(WAL)")

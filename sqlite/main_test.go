@@ -13,12 +13,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -196,19 +198,30 @@ func queryInt(t *testing.T, db *sql.DB, query string, args ...any) int {
 // makeDatabase makes a database with something in it, several pages large.
 func makeDatabase(t *testing.T, path string) {
 	t.Helper()
-	hf, err := holdfast.Open(t.Context(), sqlite.File(path), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 40 {
-		mustAppend(t, hf, fmt.Sprintf("made-%d", i%3), stream.Any, strings.Repeat("x", 400))
-	}
-	if err := useEverything(t.Context(), hf, "made"); err != nil {
-		t.Fatal(err)
-	}
-	if err := hf.Close(); err != nil {
-		t.Fatal(err)
-	}
+	made.once.Do(func() {
+		first := holdfasttest.SQLite(t)
+		hf, err := holdfast.Open(t.Context(), sqlite.File(first), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 40 {
+			mustAppend(t, hf, fmt.Sprintf("made-%d", i%3), stream.Any, strings.Repeat("x", 400))
+		}
+		if err := useEverything(t.Context(), hf, "made"); err != nil {
+			t.Fatal(err)
+		}
+		if err := hf.Close(); err != nil {
+			t.Fatal(err)
+		}
+		made.file = readFile(t, first)
+	})
+	writeFile(t, path, made.file)
+}
+
+// made is what makeDatabase writes.
+var made struct {
+	once sync.Once
+	file []byte
 }
 
 func mustAppend(t *testing.T, d holdfast.Doer, name string, want stream.Version, text string) stream.Version {

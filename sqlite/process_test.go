@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -87,7 +88,7 @@ func jobLock(ctx context.Context, path, _ string, begin func() error) error {
 // answered; and that writes go through when the lock is free.
 func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
 	t.Parallel()
-	path := dbPath(t)
+	path := holdfasttest.SQLite(t)
 	hf := openEngine(t, sqlite.File(path))
 	mustAppend(t, hf, "s", stream.None, "before")
 	holder := startChild(t, "lock", path, "", nil)

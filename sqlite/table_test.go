@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -40,7 +41,7 @@ func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 // beside is an engine and a pool of the user's own on one file.
 func beside(t *testing.T, statements ...string) (*holdfast.Engine, *sql.DB) {
 	t.Helper()
-	path := dbPath(t)
+	path := holdfasttest.SQLite(t)
 	hf := openEngine(t, sqlite.File(path))
 	db := openSQL(t, path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=busy_timeout(5000)")
 	execSQL(t, db, statements...)

@@ -217,7 +217,7 @@ func TestDoGivesUpAfterItsAttempts(t *testing.T) {
 // overtaken sees the newer events and succeeds, within the same transaction.
 func TestDoDecidesAnewInATransaction(t *testing.T) {
 	t.Parallel()
-	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t))) // SQLite has one writer
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) // SQLite has one writer
 	purses := stream.Fold("purse-", foldPurse)
 	outside := t.Context()
 	var seen []int

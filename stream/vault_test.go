@@ -32,7 +32,7 @@ func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		f(t, sqlite.File(holdfasttest.SQLite(t)))
+		f(t, holdfasttest.At(holdfasttest.SQLite(t)))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -269,7 +269,7 @@ func TestNoPlaintextReachesTheDatabase(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)))
+		hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
 		write(t, hf)
 		search(t, dump(t, hf, "event", "history", "subject", "snapshot", "stream"))
 	})

@@ -201,7 +201,7 @@ var Confined = []Confinement{
 		Why: "who embeds the engine chooses whether to serve it",
 	},
 	{
-		Import: "database/sql", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "examples/..."},
+		Import: "database/sql", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "holdfasttest", "examples/..."},
 		Why: "through database/sql a statement on PostgreSQL ran twice without an error",
 	},
 	{

@@ -22,19 +22,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/internal/wallets"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // nodeVar names the database of a child process.
 const nodeVar = "HOLDFAST_BATCHES_NODE"
-
-func databaseAt(name string) holdfast.Database {
-	if strings.HasPrefix(name, "postgres:") {
-		return postgres.URL(name)
-	}
-	return sqlite.File(name)
-}
 
 // eachAt runs a test on both databases, which have names for other processes.
 func eachAt(t *testing.T, f func(*testing.T, site, string)) {
@@ -43,7 +34,7 @@ func eachAt(t *testing.T, f func(*testing.T, site, string)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := make(t)
-			f(t, site{t, holdfasttest.OpenOn(t, databaseAt(db))}, db)
+			f(t, site{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
 		})
 	}
 }
@@ -65,7 +56,7 @@ func TestNodeProcess(t *testing.T) {
 // settles; "post from n" credits and debits, n at once; "work" does items until it is
 // killed, and "finish" does them to the end.
 func obey(db string) error {
-	e, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
+	e, err := holdfast.Open(context.Background(), holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // meanwhile.
 func TestALateCommitIsNotSkipped(t *testing.T) {
 	t.Parallel()
-	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)), stream.Feed(stream.FeedOptions{}))
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), stream.Feed(stream.FeedOptions{}))
 	run(t, hf)
 	write(t, hf, "late", 1)
 	written, release := make(chan struct{}, 10), make(chan struct{})

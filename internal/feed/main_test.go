@@ -13,8 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -25,12 +23,12 @@ func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		path := holdfasttest.SQLite(t)
-		f(t, func() holdfast.Database { return sqlite.File(path) })
+		f(t, func() holdfast.Database { return holdfasttest.At(path) })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		url := holdfasttest.PostgreSQL(t)
-		f(t, func() holdfast.Database { return postgres.URL(url) })
+		f(t, func() holdfast.Database { return holdfasttest.At(url) })
 	})
 }
 

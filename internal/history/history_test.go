@@ -188,7 +188,7 @@ func TestKeepingTooShortIsRefused(t *testing.T) {
 // TestASlowClockShortensNoHistory verifies that what a node whose clock is slow
 // wrote a moment ago is kept as long as all else, by the database's time.
 func TestASlowClockShortensNoHistory(t *testing.T) {
-	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)))
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
 	create(t, hf, "e")
 	move(t, hf, "e", 2)
 	slow := uuid.Must(uuid.NewV7()) // as of a clock that is 61 minutes slow

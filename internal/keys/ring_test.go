@@ -17,8 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/keys"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // TestEveryRefusalIsTheSame verifies that a caller cannot tell from it what was
@@ -253,8 +251,8 @@ func TestADatabaseThatDoesNotAnswerIsNoYes(t *testing.T) {
 // nowhere but in its own table.
 func TestNoSecretIsKeptOrTold(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) holdfast.Database{
-		"sqlite":   func(t *testing.T) holdfast.Database { return sqlite.File(holdfasttest.SQLite(t)) },
-		"postgres": func(t *testing.T) holdfast.Database { return postgres.URL(holdfasttest.PostgreSQL(t)) },
+		"sqlite":   func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
+		"postgres": func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

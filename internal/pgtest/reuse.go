@@ -15,6 +15,8 @@ import (
 // server longer than most tests do.
 type Reuse struct {
 	Options
+	// PrepareWipe is run once, on the connection that Wipe is run on.
+	PrepareWipe string
 	// Wipe removes what a test has left.
 	Wipe string
 	// Shape is a query of one text that tells what no test may change. A database
@@ -61,6 +63,9 @@ func newReusable(ctx context.Context, how *Reuse) (*Reusable, error) {
 	}
 	r := &Reusable{URL: url, how: how}
 	if r.conn, err = pgx.Connect(ctx, url); err == nil {
+		_, err = r.conn.Exec(ctx, how.PrepareWipe)
+	}
+	if err == nil {
 		err = r.conn.QueryRow(ctx, how.Shape).Scan(&r.shape)
 	}
 	if err != nil {
@@ -88,7 +93,7 @@ func (r *Reusable) Return() {
 func (r *Reusable) wipe() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if _, err := r.conn.Exec(ctx, r.how.Wipe); err != nil {
+	if _, err := r.conn.Exec(ctx, r.how.Wipe, pgx.QueryExecModeCacheStatement); err != nil {
 		return err
 	}
 	var shape string

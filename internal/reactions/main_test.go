@@ -36,13 +36,10 @@ func each(t *testing.T, f func(*testing.T, site)) {
 func (s site) postgres() bool { return s.url != "" }
 
 func (s site) database(o ...postgres.Option) holdfast.Database {
-	if s.postgres() && len(o) == 0 {
-		return holdfasttest.At(s.url)
-	}
-	if s.postgres() {
+	if s.postgres() && len(o) > 0 {
 		return postgres.URL(s.url, o...)
 	}
-	return sqlite.File(s.path)
+	return holdfasttest.At(s.url + s.path) // one of the two
 }
 
 // open opens an engine.

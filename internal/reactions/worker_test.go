@@ -24,7 +24,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -37,10 +36,7 @@ func onBoth(t *testing.T, f func(t *testing.T, db string)) {
 }
 
 func databaseAt(name string) holdfast.Database {
-	if path, ok := strings.CutPrefix(name, "sqlite:"); ok {
-		return sqlite.File(path)
-	}
-	return postgres.URL(name)
+	return holdfasttest.At(strings.TrimPrefix(name, "sqlite:"))
 }
 
 // node is an engine that runs.

@@ -23,7 +23,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // What random states and edits are made of: few names, so that they meet, and values that
@@ -160,8 +159,8 @@ func form(doc []byte) string {
 // engines are the databases, and PostgreSQL without its short statements.
 func engines(t *testing.T) map[string]*holdfast.Engine {
 	return map[string]*holdfast.Engine{
-		"sqlite":         holdfasttest.OpenOn(t, sqlite.File(holdfasttest.SQLite(t))),
-		"postgres":       holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t))),
+		"sqlite":         holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.SQLite(t))),
+		"postgres":       holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))),
 		"postgres-plain": holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t), postgres.Plain())),
 	}
 }

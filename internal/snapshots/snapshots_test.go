@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
-	"github.com/holdfast-go/holdfast/postgres"
 )
 
 func at(version int) snapshots.Snapshot {
@@ -71,7 +70,7 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 // keeping, in a transaction that is open, is left to them.
 func TestASnapshotWaitsForNobody(t *testing.T) {
 	t.Parallel()
-	hf := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t))) // SQLite has one writer
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) // SQLite has one writer
 	outside, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := snapshots.Put(outside, hf, snapshots.Snapshot{Stream: "first", Kind: "k", Data: []byte(`0`)}); err != nil {

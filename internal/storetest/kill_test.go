@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -47,10 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 func database(name string) holdfast.Database {
-	if path, ok := strings.CutPrefix(name, "sqlite:"); ok {
-		return sqlite.File(path)
-	}
-	return holdfasttest.At(name)
+	return holdfasttest.At(strings.TrimPrefix(name, "sqlite:"))
 }
 
 // work writes for ever and prints a line for each write that was acknowledged,

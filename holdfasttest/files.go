@@ -1,0 +1,149 @@
+package holdfasttest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A file is a SQLite database that tests of one process have one after the other.
+type file struct {
+	path  string
+	info  os.FileInfo
+	db    *sql.DB
+	kept  shelf
+	wipe  string
+	shape string
+}
+
+var files struct {
+	mu   sync.Mutex
+	free []*file
+}
+
+// reusedFile returns the path of a file that is as new and that nobody else has.
+func reusedFile(t testing.TB) string {
+	t.Helper()
+	f, err := takeFile()
+	if err != nil {
+		t.Fatalf("sqlite: %v", err)
+	}
+	f.kept.lend(t, f.giveBack)
+	return f.path
+}
+
+func takeFile() (*file, error) {
+	files.mu.Lock()
+	if n := len(files.free); n > 0 {
+		f := files.free[n-1]
+		files.free = files.free[:n-1]
+		files.mu.Unlock()
+		return f, nil
+	}
+	files.mu.Unlock()
+	return newFile()
+}
+
+func newFile() (*file, error) {
+	folder, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, "holdfast.db")
+	f := &file{path: path, kept: shelf{where: path}}
+	if err := f.make(); err != nil {
+		return nil, errors.Join(err, f.drop())
+	}
+	return f, nil
+}
+
+func (f *file) make() error {
+	err := writeEmpty(f.path)
+	if err != nil {
+		return err
+	}
+	if f.info, err = os.Stat(f.path); err != nil {
+		return err
+	}
+	if f.db, err = sql.Open("sqlite", f.path); err != nil {
+		return err
+	}
+	f.db.SetMaxOpenConns(1)
+	if f.shape, err = f.look(); err != nil {
+		return err
+	}
+	return f.db.QueryRow(fileWipe).Scan(&f.wipe)
+}
+
+// look digests what no test may change. Tables of a test's own are such a change: to drop them
+// would have every statement prepared anew, as a new file does.
+func (f *file) look() (shape string, err error) {
+	err = f.db.QueryRow(fileShape).Scan(&shape)
+	return shape, err
+}
+
+// giveBack leaves the file to the next test. One that cannot be made as new is dropped.
+func (f *file) giveBack() {
+	if f.empty() != nil {
+		_ = f.drop()
+		return
+	}
+	files.mu.Lock()
+	defer files.mu.Unlock()
+	files.free = append(files.free, f)
+}
+
+func (f *file) empty() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(info, f.info) || info.Mode() != f.info.Mode() {
+		return errors.New("a test has replaced the file")
+	}
+	if _, err := f.db.ExecContext(ctx, f.wipe); err != nil {
+		return err
+	}
+	shape, err := f.look()
+	if err == nil && shape != f.shape {
+		err = errors.New("a test has changed the schema")
+	}
+	return err
+}
+
+func (f *file) drop() error {
+	err := f.kept.Close()
+	if f.db != nil {
+		err = errors.Join(err, f.db.Close())
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Dir(f.path)))
+}
+
+// dropFiles drops the files that wait for their next test.
+func dropFiles() {
+	files.mu.Lock()
+	all := files.free
+	files.free = nil
+	files.mu.Unlock()
+	for _, f := range all {
+		_ = f.drop()
+	}
+}
+
+// fileWipe writes the statements that empty the tables. What was there at the beginning, the
+// migrations and the clock, stays and is set back.
+const fileWipe = `SELECT 'BEGIN IMMEDIATE; UPDATE holdfast_clock SET shift = 0, meets = 0; ' || group_concat('DELETE FROM ' || name, '; ') || '; COMMIT'
+  FROM sqlite_master WHERE type = 'table' AND name NOT IN ('holdfast_migration', 'holdfast_clock')`
+
+// fileShape is the schema with its migrations.
+const fileShape = `SELECT (SELECT group_concat(type || name || coalesce(sql, ''), ';') FROM (SELECT * FROM sqlite_master ORDER BY name))
+       || (SELECT group_concat(quote(name), ';') FROM (SELECT * FROM holdfast_migration ORDER BY name))
+       || (SELECT user_version FROM pragma_user_version) || ' ' || (SELECT application_id FROM pragma_application_id)
+       || (SELECT journal_mode FROM pragma_journal_mode)`
