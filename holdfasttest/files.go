@@ -138,9 +138,9 @@ func dropFiles() {
 }
 
 // fileWipe writes the statements that empty the tables. What was there at the beginning, the
-// migrations and the clock, stays and is set back.
+// migrations, the clock and the secret, stays and is set back.
 const fileWipe = `SELECT 'BEGIN IMMEDIATE; UPDATE holdfast_clock SET shift = 0, meets = 0; ' || group_concat('DELETE FROM ' || name, '; ') || '; COMMIT'
-  FROM sqlite_master WHERE type = 'table' AND name NOT IN ('holdfast_migration', 'holdfast_clock')`
+  FROM sqlite_master WHERE type = 'table' AND name NOT IN ('holdfast_migration', 'holdfast_clock', 'holdfast_secret')`
 
 // fileShape is the schema with its migrations.
 const fileShape = `SELECT (SELECT group_concat(type || name || coalesce(sql, ''), ';') FROM (SELECT * FROM sqlite_master ORDER BY name))

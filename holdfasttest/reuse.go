@@ -142,7 +142,7 @@ func (m main) Run() int {
 }
 
 // prepareWipe makes the function that empties the tables. What was there at the beginning, the
-// migrations and the clock, stays and is set back. It is a function because those keep their plans.
+// migrations, the clock and the secret, stays and is set back. It is a function because those keep their plans.
 const prepareWipe = `SET lock_timeout = '2s';
 DO $$ BEGIN
     EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $body$ DECLARE own text; BEGIN
@@ -163,7 +163,7 @@ DO $$ BEGIN
         END IF;
     END $body$'
     FROM pg_class c
-    WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'clock'));
+    WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'clock', 'secret'));
 END $$`
 
 const wipe = `SELECT pg_temp.wipe()`

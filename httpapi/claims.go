@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tokens"
@@ -45,6 +46,9 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 	l, err := c.lifecycle(in.Name)
 	if err == nil {
 		err = c.speaks(b.Requester)
+	}
+	if err == nil {
+		err = c.unrestricted()
 	}
 	if err != nil {
 		return wire.Claimed{}, err
@@ -157,6 +161,9 @@ type settleIn struct {
 }
 
 func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
+	if len(in.Body.Events) > 0 && c.key.Role == keys.Worker {
+		return wire.Settled{}, fault.New(fault.Forbidden, "a key of the role %s appends to no stream: settle without events, or with a key of the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
+	}
 	l, claim, err := c.held(in.Token)
 	if err != nil {
 		return c.settledBefore(in.Token, in.Body.Outcome, err)

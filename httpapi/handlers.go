@@ -68,9 +68,10 @@ func noBox() error {
 
 // caller calls handlers.
 type caller struct {
-	engine *holdfast.Engine
-	client *http.Client
-	box    *seal.Box
+	engine  *holdfast.Engine
+	client  *http.Client
+	box     *seal.Box
+	signers tokens.Keyring
 }
 
 // maxHandlerAnswer is how much a handler may answer.

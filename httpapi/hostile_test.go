@@ -2,12 +2,15 @@ package httpapi_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -198,4 +201,113 @@ func TestAKeyPassesOnWhatItHas(t *testing.T) {
 		mute.want(make(mute), 201, "")
 		few.want(few.ask("POST", "keys/"+some.ID+"/rotate", nil, nil), 201, "")
 	})
+}
+
+// Verifies that nobody ends what the server has URLs do, however well the id and the epoch are guessed, and
+// that it ends by the URL's own answer.
+func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		called, answer := make(chan struct{}, 3), make(chan struct{})
+		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			called <- struct{}{}
+			<-answer
+			_, _ = w.Write([]byte(`{"output":"the URL's own"}`))
+		}))
+		t.Cleanup(far.Close)
+		let := sync.OnceFunc(func() { close(answer) })
+		d.want(d.ask("PUT", "handlers/Far", wire.PutHandler{Kind: "http", URL: far.URL, Safety: "idempotent"}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"n"}, Handler: "Far"}, nil), 201, "")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("w", "Far"), nil), 201, "")
+		background(t, d.engine)
+		t.Cleanup(let) // before the engine ends, which waits for the calls
+		d.append("s", 1)
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Far", Items: newItems(5, "x")}, nil), 201, "")
+		r := d.start("w@1", `{}`)
+		for range 3 {
+			<-called
+		}
+		guessed := map[string][]int64{hold.ID("bit_", "b", "x", "Far", "0"): {1, 2}, hold.ID("stp_", r.ID, "do", "1"): {1, 2}, hold.ID("rct_", "mail", "s", "0", "0"): nil}
+		for place := range int64(16) { // a stream's epochs begin with its place
+			guessed[hold.ID("rct_", "mail", "s", "0", "0")] = append(guessed[hold.ID("rct_", "mail", "s", "0", "0")], place<<32+1)
+		}
+		for id, epochs := range guessed {
+			for _, e := range epochs {
+				d.want(d.ask("POST", "tasks/"+id+"/complete", wire.CompleteTask{Epoch: e, Output: []byte(`"forged"`)}, nil), 404, fault.NotFound)
+				d.want(d.ask("POST", "tasks/"+id+"/fail", wire.FailTask{Epoch: e, Message: "forged"}, nil), 404, fault.NotFound)
+				signed := id + ".RmFy.AAAAAAAAAAAAAAAAAAAAAA"
+				d.want(d.ask("POST", "tasks/"+signed+"/complete", wire.CompleteTask{Epoch: e, Output: []byte(`"forged"`)}, nil), 409, fault.LeaseLost)
+				d.want(d.ask("POST", "tasks/"+signed+"/fail", wire.FailTask{Epoch: e, Message: "forged"}, nil), 409, fault.LeaseLost)
+				d.want(d.ask("POST", "tasks/"+signed+"/renew", wire.Renew{Epoch: e}, nil), 409, fault.LeaseLost)
+				d.want(d.ask("POST", "tasks/"+signed+"/effects", wire.EffectCall{Epoch: e, Name: "forged"}, nil), 409, fault.LeaseLost)
+			}
+		}
+		let()
+		if ended := d.runEnds(r.ID, "COMPLETED"); !strings.Contains(string(ended.Output), "the URL's own") {
+			t.Errorf("the run ended with %s", ended.Output)
+		}
+		d.ends("b")
+		var items wire.List[wire.BatchItem]
+		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
+		if string(items.Items[0].Output) != `"the URL's own"` {
+			t.Errorf("the item ended with %s", items.Items[0].Output)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that a task is of one workspace, that a key which is restricted to handlers claims and ends their tasks
+// alone and takes nothing by hand, and that a worker's key appends to no stream by settling.
+func TestWhatAWorkersKeyMayDo(t *testing.T) {
+	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+		_, admin := d.newKey("default", keys.Admin, 0)
+		d = d.as(admin)
+		make := func(in wire.NewKey) *door {
+			var made wire.CreatedKey
+			in.Role = "worker"
+			d.want(d.ask("POST", "keys", in, &made), 201, "")
+			if len(in.Handlers) != len(made.Handlers) {
+				t.Errorf("made %+v of %+v", made.Key, in)
+			}
+			var again wire.CreatedKey
+			d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{}, &again), 201, "")
+			if len(in.Handlers) != len(again.Handlers) {
+				t.Errorf("rotated to %+v", again.Key)
+			}
+			return d.as(again.Secret)
+		}
+		mails, packs, all := make(wire.NewKey{Handlers: []string{"Mail"}}), make(wire.NewKey{Handlers: []string{"Pack", "Other"}}), make(wire.NewKey{Requesters: []string{"admin"}})
+		d.want(d.ask("POST", "keys", wire.NewKey{Role: "worker", Handlers: []string{"A", "A"}}, nil), 400, fault.Validation)
+		for _, name := range []string{"Mail", "Pack"} {
+			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
+		}
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"n"}, Handler: "Mail"}, nil), 201, "")
+		d.want(d.ask("PUT", "reactions/hand", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+		d.append("s", 1)
+		ask := wire.ClaimTasks{Worker: "w", Handlers: []string{"Mail", "Pack"}, WaitMs: new(wire.Millis)}
+		mails.want(mails.ask("POST", "tasks/claim", ask, nil), 403, fault.Forbidden)
+		ask.Handlers = []string{"Mail"}
+		packs.want(packs.ask("POST", "tasks/claim", ask, nil), 403, fault.Forbidden)
+		var got wire.Tasks
+		mails.want(mails.ask("POST", "tasks/claim", ask, &got), 200, "")
+		if len(got.Tasks) != 1 {
+			t.Fatalf("claimed %+v", got)
+		}
+		task := got.Tasks[0]
+		done := wire.CompleteTask{Epoch: task.Epoch}
+		packs.want(packs.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 403, fault.Forbidden)
+		d.want(d.ask("POST", "tasks/"+task.ID+"/complete", done, nil, "X-Holdfast-Workspace", "other"), 403, fault.Forbidden)
+		mails.want(mails.ask("POST", "reactions/hand/claim", wire.TakeLeases{By: "w"}, nil), 403, fault.Forbidden)
+		mails.want(mails.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 200, "")
+
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		mails.want(mails.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 403, fault.Forbidden)
+		var made wire.Claimed
+		all.want(all.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")
+		settle := `{"outcome":"success","events":[{"stream":"s","name":"forged"}]}`
+		p := all.want(all.ask("POST", "claims/"+made.Claim.Token+"/settle", settle, nil), 403, fault.Forbidden)
+		if p.Fields["pointer"] != "/events" {
+			t.Errorf("the refusal points to %v", p.Fields["pointer"])
+		}
+		all.want(all.ask("POST", "claims/"+made.Claim.Token+"/settle", `{"outcome":"success"}`, nil), 200, "")
+	}, httpapi.Handlers(elsewhereWithKeys), invoices(nil))
 }

@@ -80,6 +80,7 @@ type API struct {
 	open     bool
 	declares bool
 	ring     *keys.Ring
+	signers  tokens.Keyring
 	limits   limits
 	origins  http.CrossOriginProtection
 	metrics  *metrics

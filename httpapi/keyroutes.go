@@ -20,10 +20,13 @@ func (a *API) keyRoutes() {
 }
 
 func keyOf(k keys.Key) wire.Key {
-	w := wire.Key{ID: k.ID, Workspace: k.Workspace, Name: k.Name, Role: string(k.Role), Requesters: k.Requesters, Rate: k.Rate, CreatedBy: k.CreatedBy,
+	w := wire.Key{ID: k.ID, Workspace: k.Workspace, Name: k.Name, Role: string(k.Role), Requesters: k.Requesters, Handlers: k.Handlers, Rate: k.Rate, CreatedBy: k.CreatedBy,
 		CreatedAt: wire.At(k.CreatedAt)}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
+	}
+	if w.Handlers == nil {
+		w.Handlers = []string{}
 	}
 	if k.ExpiresAt != nil {
 		w.ExpiresAt = wire.At(*k.ExpiresAt)
@@ -47,7 +50,7 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	if err := c.passesOn(b.Requesters); err != nil {
 		return wire.CreatedKey{}, err
 	}
-	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Rate: b.Rate,
+	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Handlers: b.Handlers, Rate: b.Rate,
 		Lifetime: span(b.LifetimeMs), By: c.actor()})
 	return c.created(k, secret), pointed(err, "lifetime", "lifetimeMs")
 }

@@ -119,7 +119,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		last := d.claimFour(4)
 		for _, kind := range kinds {
-			if last[kind].ID != first[kind].ID || last[kind].Epoch <= first[kind].Epoch {
+			if last[kind].IdempotencyKey != first[kind].IdempotencyKey || last[kind].Epoch <= first[kind].Epoch {
 				t.Errorf("handed out %+v, and at last %+v", first[kind], last[kind])
 			}
 			d.want(d.ask("POST", "tasks/"+first[kind].ID+"/complete", wire.CompleteTask{Epoch: first[kind].Epoch}, nil), 409, fault.LeaseLost)

@@ -282,6 +282,9 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 
 // byHand returns a reaction that is claimed by hand.
 func (c *call) byHand(name string) (reactions.Info, error) {
+	if err := c.unrestricted(); err != nil {
+		return reactions.Info{}, err
+	}
 	x, err := reactions.Get(c.ctx(), c.doer(), name)
 	if err == nil && reactions.Reserved(name) {
 		err = fault.New(fault.NotFound, "there is no reaction %q", name)

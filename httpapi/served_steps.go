@@ -136,7 +136,11 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 		doubtful = false
 	}
 	if l.Step.Safety == "journaled" {
-		call.Task, call.Epoch = l.TaskID(), l.Step.Epoch
+		signer, err := p.signers.Signer(ctx, p.engine)
+		if err != nil {
+			return runs.Done{}, runs.Unheard(err)
+		}
+		call.Task, call.Epoch = signer.Task(l.Run.Workspace, l.TaskID()+journalMark, l.Step.Epoch, h.Name), l.Step.Epoch
 	}
 	a, err := p.called(ctx, h, l, call)
 	if now, failed := l.Now(context.WithoutCancel(ctx), p.engine); failed == nil { // it may have journaled meanwhile

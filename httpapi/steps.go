@@ -23,6 +23,10 @@ import (
 // probeMark ends the id of a task that asks whether its step has acted.
 const probeMark = "~probe"
 
+// journalMark ends the id under which a URL journals the effects of a step that it does: it ends
+// the step by its answer alone.
+const journalMark = "~journal"
+
 // takeSteps takes steps of runs that the handlers do.
 func (c *call) takeSteps(d holdfast.Doer, out *wire.Tasks, a claim) error {
 	all := a.declared.named(a.Handlers)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -20,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -47,6 +50,11 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if len(b.Handlers) == 0 || len(b.Handlers) > 100 {
 		return wire.Tasks{}, fault.New(fault.Validation, "handlers are 1 to 100").With("pointer", "/handlers")
 	}
+	for i, name := range b.Handlers {
+		if err := c.serves(name); err != nil {
+			return wire.Tasks{}, within(err, "/handlers/"+strconv.Itoa(i))
+		}
+	}
 	lease := hold.Lease
 	if b.LeaseMs != 0 {
 		lease = span(b.LeaseMs)
@@ -72,6 +80,10 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	if err != nil {
 		return out, err
 	}
+	signer, err := c.api.signers.Signer(c.ctx(), c.api.engine)
+	if err != nil {
+		return out, err
+	}
 	for _, x := range now.servedBy(b.Handlers) {
 		topics = append(topics, store.MarkTopic(x.Name))
 	}
@@ -90,7 +102,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		}
 		busy := make(map[string]bool)
 		some, found, err := handOut(c, needs, func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, time.Time, error) {
-			return c.takeTasks(d, kinds, due, claim{b, lease, now, busy})
+			return c.takeTasks(d, kinds, due, claim{b, lease, now, busy, signer})
 		})
 		if found {
 			out = some
@@ -106,6 +118,7 @@ type claim struct {
 	lease    time.Duration
 	declared handled         // by its workspace
 	busy     map[string]bool // batches and runs at which an earlier try of the transaction gave way
+	signer   tokens.Signer
 }
 
 // taskKind is a kind of tasks: how they are taken, whose expired leases end first, and what there must be.
@@ -143,10 +156,43 @@ func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bo
 	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
 		err = nil
 	}
-	for _, t := range out.Tasks {
+	for i, t := range out.Tasks {
 		until = firstEnd(until, t.Until)
+		out.Tasks[i].ID = a.signer.Task(c.key.Workspace, t.ID, t.Epoch, t.Handler)
 	}
 	return out, until, err
+}
+
+// serves refuses what is not for the handlers that the API key is restricted to.
+func (c *call) serves(handler string) error {
+	if c.key.Serves(handler) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "the API key does the tasks of %q alone", c.key.Handlers)
+}
+
+// unrestricted refuses what is taken by hand, for no handler.
+func (c *call) unrestricted() error {
+	if len(c.key.Handlers) == 0 {
+		return nil
+	}
+	return c.serves("")
+}
+
+// handedOut returns the id of a task that was given to a worker, for a handler that the API key serves.
+func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
+	if err := checkEpoch(epoch); err != nil {
+		return "", err
+	}
+	signer, err := c.api.signers.Signer(c.ctx(), c.api.engine)
+	if err != nil {
+		return "", err
+	}
+	id, handler, err := signer.Open(c.key.Workspace, signed, epoch)
+	if err == nil {
+		err = c.serves(handler)
+	}
+	return id, err
 }
 
 // takeOperations takes steps that the handlers do.
@@ -256,8 +302,8 @@ func checkEpoch(epoch int64) error {
 	return fault.New(fault.Validation, "epoch is that of the hold, 1 or more").With("pointer", "/epoch")
 }
 
-func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
-	if err := checkEpoch(in.Body.Epoch); err != nil {
+func completeTask(c *call, in *completeTaskIn) (_ wire.EndedTask, err error) {
+	if in.ID, err = c.handedOut(in.ID, in.Body.Epoch); err != nil {
 		return wire.EndedTask{}, err
 	}
 	if reactions.IsTask(in.ID) {
@@ -299,9 +345,9 @@ type failTaskIn struct {
 	Body wire.FailTask
 }
 
-func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
+func failTask(c *call, in *failTaskIn) (_ wire.EndedTask, err error) {
 	b := in.Body
-	if err := checkEpoch(b.Epoch); err != nil {
+	if in.ID, err = c.handedOut(in.ID, b.Epoch); err != nil {
 		return wire.EndedTask{}, err
 	}
 	retryable := b.Retryable == nil || *b.Retryable
@@ -339,8 +385,8 @@ type renewTaskIn struct {
 	Body wire.Renew
 }
 
-func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
-	if err := checkEpoch(in.Body.Epoch); err != nil {
+func renewTask(c *call, in *renewTaskIn) (_ wire.Renewed, err error) {
+	if in.ID, err = c.handedOut(in.ID, in.Body.Epoch); err != nil {
 		return wire.Renewed{}, err
 	}
 	lease := hold.Lease
@@ -388,11 +434,12 @@ type taskEffectIn struct {
 	Body wire.EffectCall
 }
 
-func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
+func journalTaskEffect(c *call, in *taskEffectIn) (_ wire.EffectState, err error) {
 	b := in.Body
-	if err := checkEpoch(b.Epoch); err != nil {
+	if in.ID, err = c.handedOut(in.ID, b.Epoch); err != nil {
 		return wire.EffectState{}, err
 	}
+	in.ID = strings.TrimSuffix(in.ID, journalMark)
 	if err := checkEffect(b); err != nil {
 		return wire.EffectState{}, err
 	}

@@ -132,11 +132,18 @@ type remote struct {
 	calls  []wire.HandlerCall
 	status int
 	body   string
+	later  []said // answers to the calls after the next
 	wrong  error
 	heard  chan struct{} // of each call, if it is there
+	seen   int           // of the calls, by next
 }
 
-// next waits for a call, and returns the last one.
+type said struct {
+	status int
+	body   string
+}
+
+// next waits for a call, and returns it.
 func (r *remote) next(t *testing.T) wire.HandlerCall {
 	t.Helper()
 	select {
@@ -149,7 +156,8 @@ func (r *remote) next(t *testing.T) wire.HandlerCall {
 	if r.wrong != nil {
 		t.Fatal(r.wrong)
 	}
-	return r.calls[len(r.calls)-1]
+	r.seen++
+	return r.calls[r.seen-1]
 }
 
 func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -171,17 +179,29 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if r.heard != nil {
 		r.heard <- struct{}{}
 	}
-	if r.status == 0 { // it breaks off
+	answer := said{r.status, r.body}
+	if len(r.later) > 0 {
+		r.status, r.body, r.later = r.later[0].status, r.later[0].body, r.later[1:]
+	}
+	if answer.status == 0 { // it breaks off
 		panic(http.ErrAbortHandler)
 	}
-	w.WriteHeader(r.status)
-	fmt.Fprint(w, r.body)
+	w.WriteHeader(answer.status)
+	fmt.Fprint(w, answer.body)
 }
 
 func (r *remote) say(status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status, r.body = status, body
+	r.status, r.body, r.later = status, body, nil
+}
+
+// then has it answer otherwise from the call after the last that was spoken of on: who says so only when
+// that has come is late, if it is repeated at once.
+func (r *remote) then(status int, body string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later = append(r.later, said{status, body})
 }
 
 // Verifies what the answers of a handler over HTTP come to. Its calls are signed; a

@@ -158,7 +158,7 @@ func (p *fxPost) failed(id string, times int) {
 		fxWait(p, fmt.Sprintf("it has failed %d times", times), func() bool {
 			all, _, err := reactions.Query(context.Background(), p.e, reactions.Filter{}, reactions.Position{}, 100)
 			return err == nil && slices.ContainsFunc(all, func(at reactions.Position) bool {
-				return strings.HasSuffix(at.Stream, "/"+id) && at.Failures == times && at.Holder == ""
+				return strings.HasSuffix(at.Stream, "/"+id) && at.Failures >= times && at.Holder == ""
 			})
 		})
 	})
@@ -220,7 +220,7 @@ func TestAfterEffects(t *testing.T) {
 func TestAFailingAfterEffect(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
 		p.create("bad", "good", "other")
-		p.fails["bad/Mail"] = 2
+		p.fails["bad/Mail"] = 1 << 30 // until the test has seen it fail
 		for id, as := range map[string]string{"bad": "admin", "good": "admin", "other": "auditor"} {
 			if e, err := p.l.Fire(p.Context(), p.e, id, "close", as); err != nil || e.Status != "closed" {
 				p.Fatal(e, err)
@@ -234,6 +234,9 @@ func TestAFailingAfterEffect(t *testing.T) {
 		p.failed("bad", 1)
 		holdfasttest.Advance(p, p.e, time.Hour)
 		p.failed("bad", 2)
+		p.mu.Lock()
+		p.fails["bad/Mail"] = 0
+		p.mu.Unlock()
 		holdfasttest.Advance(p, p.e, time.Hour)
 		p.waitFor(3)
 		if credits := p.credits(); !slices.Equal(credits, []string{"bad/Mail", "good/Mail", "other/Audit"}) {
@@ -245,7 +248,7 @@ func TestAFailingAfterEffect(t *testing.T) {
 				tries++
 			}
 		}
-		if tries != 3 || len(p.got()) != 5 {
+		if tries < 3 || len(p.got()) != tries+2 {
 			p.Errorf("delivered were %q", p.got())
 		}
 	})

@@ -5,6 +5,7 @@ type NewKey struct {
 	Name       string   `json:"name,omitempty"`
 	Role       string   `json:"role" enum:"read,operate,worker,admin"`
 	Requesters []string `json:"requesters,omitempty" doc:"Whom it may speak for; * for everyone; none: it fires nothing."`
+	Handlers   []string `json:"handlers,omitempty" doc:"Whose tasks it may claim and end, and nothing else by hand; none: those of all handlers."`
 	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"0: it does not expire."`
 	Rate       int      `json:"rate,omitempty" doc:"Requests a second; 0: the server's default."`
 }
@@ -21,6 +22,7 @@ type Key struct {
 	Name       string   `json:"name"`
 	Role       string   `json:"role"`
 	Requesters []string `json:"requesters"`
+	Handlers   []string `json:"handlers"`
 	Rate       int      `json:"rate"`
 	CreatedBy  string   `json:"createdBy"`
 	CreatedAt  *Time    `json:"createdAt"`

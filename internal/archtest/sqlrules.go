@@ -40,6 +40,7 @@ func (d Dialect) example(table string) string {
 var Excepted = map[string]string{
 	"migration": "it is about the database, not about what is in it",
 	"clock":     "a database has one time",
+	"secret":    "a database has one key to sign with",
 	"workspace": "it is the map from workspace to shard, read before either is known",
 	"api_key":   "it tells the workspace, and is read before that is known",
 }

@@ -26,6 +26,7 @@ type keysCreate struct {
 	doorFlags
 	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"What it may do: read, operate, worker or admin."`
 	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Whom it may speak for; * for everyone. Without one it fires nothing."`
+	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Whose tasks it may claim and end. Without one those of all handlers."`
 	Name      string        `setting:"-" placeholder:"NAME" help:"What to call it. By default its role."`
 	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long it works, such as 720h. By default without end."`
 	KeyRate   int           `setting:"-" placeholder:"N" help:"Requests a second that it may make. By default the server's."`
@@ -47,7 +48,7 @@ func (c *keysCreate) Run(ctx context.Context, p *program, k *kong.Context) error
 	}
 	return c.opened(ctx, p, k, inProcess{create: true}, func(d *door) error {
 		var raw json.RawMessage
-		made, err := d.CreateKey(ctx, wire.NewKey{Name: c.Name, Role: c.Role, Requesters: c.Requester, LifetimeMs: wire.Ms(c.Lifetime), Rate: c.KeyRate}, client.Raw(&raw))
+		made, err := d.CreateKey(ctx, wire.NewKey{Name: c.Name, Role: c.Role, Requesters: c.Requester, Handlers: c.Handler, LifetimeMs: wire.Ms(c.Lifetime), Rate: c.KeyRate}, client.Raw(&raw))
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func keyFacts(x wire.Key) *table {
 	if x.Rate > 0 {
 		rate = fmt.Sprintf("%d requests a second", x.Rate)
 	}
-	return facts("id", x.ID, "workspace", x.Workspace, "name", x.Name, "role", x.Role, "requesters", strings.Join(x.Requesters, ","), "rate", rate,
+	return facts("id", x.ID, "workspace", x.Workspace, "name", x.Name, "role", x.Role, "requesters", strings.Join(x.Requesters, ","), "handlers", strings.Join(x.Handlers, ","), "rate", rate,
 		"created", at(x.CreatedAt), "created by", x.CreatedBy, "expires", at(x.ExpiresAt), "revoked", at(x.RevokedAt))
 }
 

@@ -11,6 +11,7 @@ import (
 // Limits of what a caller may give.
 const (
 	MaxRequesters = 100
+	MaxHandlers   = 100
 	MaxRate       = 1_000_000
 	// MaxTime is the longest lifetime and the longest overlap: ten years.
 	MaxTime = 3653 * 24 * time.Hour
@@ -23,7 +24,10 @@ func (a CreateArgs) check() error {
 	if !a.Role.Valid() {
 		return wrong("role", "the role is %s, %s, %s or %s", Read, Operate, Worker, Admin)
 	}
-	if err := checkRequesters(a.Requesters); err != nil {
+	if err := checkNames("requester", a.Requesters, MaxRequesters); err != nil {
+		return err
+	}
+	if err := checkNames("handler", a.Handlers, MaxHandlers); err != nil {
 		return err
 	}
 	if a.Rate < 0 || a.Rate > MaxRate {
@@ -35,17 +39,17 @@ func (a CreateArgs) check() error {
 	return checkActor(a.By)
 }
 
-func checkRequesters(all []string) error {
-	if len(all) > MaxRequesters {
-		return wrong("requesters", "there are %d requesters, and %d are the most", len(all), MaxRequesters)
+func checkNames(what string, all []string, most int) error {
+	if len(all) > most {
+		return wrong(what+"s", "there are %d %ss, and %d are the most", len(all), what, most)
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {
-		if err := strict.Text("requesters", name, events.MaxName); err != nil {
+		if err := strict.Text(what+"s", name, events.MaxName); err != nil {
 			return err
 		}
 		if seen[name] {
-			return wrong("requesters", "the requester %q is given twice", name)
+			return wrong(what+"s", "the %s %q is given twice", what, name)
 		}
 		seen[name] = true
 	}

@@ -39,6 +39,7 @@ type Key struct {
 	Name          string
 	Role          Role
 	Requesters    []string // that it may speak for; [Everyone] among them is all
+	Handlers      []string // that it may do the tasks of; none are all
 	Rate          int      // requests a second; 0 is the server's default
 	CreatedBy     string
 	CreatedAt     time.Time
@@ -54,9 +55,14 @@ func (k Key) Speaks(requester string) bool {
 	return slices.Contains(k.Requesters, requester) || slices.Contains(k.Requesters, Everyone)
 }
 
+// Serves says whether the key may do the tasks of a handler.
+func (k Key) Serves(handler string) bool {
+	return len(k.Handlers) == 0 || slices.Contains(k.Handlers, handler)
+}
+
 // clone returns a key that shares nothing with this one.
 func (k Key) clone() Key {
-	k.Requesters = slices.Clone(k.Requesters)
+	k.Requesters, k.Handlers = slices.Clone(k.Requesters), slices.Clone(k.Handlers)
 	if k.ExpiresAt != nil {
 		k.ExpiresAt = new(*k.ExpiresAt)
 	}
@@ -69,12 +75,13 @@ func (k Key) clone() Key {
 // Stream is the name of the stream that holds a key's history.
 func Stream(id string) string { return "$key/" + id }
 
-// CreateArgs is a new key. One without requesters fires nothing; one without a
-// lifetime has no end.
+// CreateArgs is a new key. One without requesters fires nothing; one without
+// handlers may do the tasks of all; one without a lifetime has no end.
 type CreateArgs struct {
 	Name       string
 	Role       Role
 	Requesters []string
+	Handlers   []string
 	Rate       int
 	Lifetime   time.Duration
 	By         string // who makes it
@@ -129,6 +136,7 @@ func bindMake(a makeArgs, args *store.Args) {
 	args.MaybeInt(lifetime(a.Lifetime))
 	args.MaybeText(a.predecessor)
 	args.Text(a.By)
+	args.Text(list(a.Handlers))
 }
 
 func list(names []string) string {
@@ -158,16 +166,19 @@ func scan(r *result, from store.Row) error {
 // scanWith reads a key, and what a statement answers beside it.
 func scanWith(r *result, from store.Row, more ...any) error {
 	k := &r.key
-	var names []byte
+	var requesters, handlers []byte
 	var expires, revoked time.Time
-	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &names, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked}, more...)...)
+	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &requesters, &handlers, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked}, more...)...)
 	if err != nil {
 		return err
 	}
 	r.applied = from.Applied()
 	k.CreatedAt, k.ExpiresAt, k.RevokedAt = k.CreatedAt.UTC(), moment(expires), moment(revoked)
-	if err := json.Unmarshal(names, &k.Requesters); err != nil {
+	if err := json.Unmarshal(requesters, &k.Requesters); err != nil {
 		return fmt.Errorf("the requesters of the API key %s: %w", k.ID, err)
+	}
+	if err := json.Unmarshal(handlers, &k.Handlers); err != nil {
+		return fmt.Errorf("the handlers of the API key %s: %w", k.ID, err)
 	}
 	return nil
 }
@@ -181,7 +192,7 @@ func moment(t time.Time) *time.Time {
 }
 
 func toldMake(a makeArgs, m store.Mark) result {
-	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Rate: a.Rate,
+	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Handlers: append([]string{}, a.Handlers...), Rate: a.Rate,
 		CreatedBy: a.By, CreatedAt: m.At.UTC()}
 	if ms := lifetime(a.Lifetime); ms != nil {
 		k.ExpiresAt = new(k.CreatedAt.Add(time.Duration(*ms) * time.Millisecond))

@@ -1,34 +1,34 @@
 -- Makes API keys, each with its first event. An id that is taken is refused.
 -- $4 id, $5 name, $6 role, $7 requesters, a JSON list, $8 hash, $9 rate, $10 lifetime in ms (NULL without end),
--- $11 the key that it succeeds (NULL none), $12 actor
--- $13 revision, $14 marks
+-- $11 the key that it succeeds (NULL none), $12 actor, $13 handlers, a JSON list
+-- $14 revision, $15 marks
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[])
-             WITH ORDINALITY AS m(shard, workspace, command, id, name, role, requesters, hash, rate, lifetime, predecessor, actor,
+                         $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[])
+             WITH ORDINALITY AS m(shard, workspace, command, id, name, role, requesters, hash, rate, lifetime, predecessor, actor, handlers,
                                   revision, marks, member)
      WHERE {known}
 ), t AS MATERIALIZED (
     SELECT {now} AS now
 ), made AS (
     INSERT INTO {schema}.api_key
-        (id, workspace, name, role, requesters, hash, rate, version, created_by, created_at, expires_at)
-    SELECT m.id, m.workspace, m.name, m.role, m.requesters::json, m.hash, m.rate, 0, m.actor, t.now, t.now + m.lifetime * interval '1 ms'
+        (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at)
+    SELECT m.id, m.workspace, m.name, m.role, m.requesters::json, m.handlers::json, m.hash, m.rate, 0, m.actor, t.now, t.now + m.lifetime * interval '1 ms'
       FROM m, t
      ORDER BY m.id
     ON CONFLICT (id) DO NOTHING
-    RETURNING id, name, role, requesters, rate, version, created_by, created_at, expires_at
+    RETURNING id, name, role, requesters, handlers, rate, version, created_by, created_at, expires_at
 ), written AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$key/' || m.id, made.version, 'created',
-           json_build_object('name', made.name, 'role', made.role, 'requesters', made.requesters,
+           json_build_object('name', made.name, 'role', made.role, 'requesters', made.requesters, 'handlers', made.handlers,
                              'expiresAt', to_char(made.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'predecessor', m.predecessor),
            NULL, NULL, m.actor, made.created_at
       FROM m JOIN made ON made.id = m.id
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member, CASE WHEN made.id IS NULL THEN 0 ELSE 1 END,
-       coalesce(made.id, ''), coalesce(made.name, ''), coalesce(made.role, ''), coalesce(made.requesters::text, '[]'), coalesce(made.rate, 0),
+       coalesce(made.id, ''), coalesce(made.name, ''), coalesce(made.role, ''), coalesce(made.requesters::text, '[]'), coalesce(made.handlers::text, '[]'), coalesce(made.rate, 0),
        ''::text, coalesce(made.created_by, ''), coalesce(made.created_at, 'epoch'), coalesce(made.expires_at, 'epoch'), 'epoch'::timestamptz
   FROM m LEFT JOIN made ON made.id = m.id

@@ -1,7 +1,7 @@
 -- An API key with its hash and its workspace, whether it is good now, and for how
 -- many ms it still is, -1 for one without end. Its workspace is not known before.
 -- $1 shard, $2 workspace, both not looked at, $3 id
-SELECT k.id, k.name, k.role, k.requesters::text, k.rate, coalesce(k.successor, ''), k.created_by, k.created_at,
+SELECT k.id, k.name, k.role, k.requesters::text, k.handlers::text, k.rate, coalesce(k.successor, ''), k.created_by, k.created_at,
        coalesce(k.expires_at, 'epoch'), coalesce(k.revoked_at, 'epoch'),
        k.workspace, k.hash, k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > t.now),
        CASE WHEN k.expires_at IS NULL THEN -1 ELSE greatest(floor(extract(epoch FROM k.expires_at - t.now) * 1000), 0) END::bigint

@@ -2,7 +2,7 @@
 -- many ms it still is, -1 for one without end. Its workspace is not known before.
 -- ?1 shard, ?2 workspace, both not looked at, ?3 id
 -- do
-SELECT k.id, k.name, k.role, k.requesters, k.rate, coalesce(k.successor, ''), k.created_by, k.created_at,
+SELECT k.id, k.name, k.role, k.requesters, k.handlers, k.rate, coalesce(k.successor, ''), k.created_by, k.created_at,
        coalesce(k.expires_at, 0), coalesce(k.revoked_at, 0),
        k.workspace, k.hash, k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > t.now),
        coalesce(max(k.expires_at - t.now, 0), -1)

@@ -4,17 +4,17 @@
 UPDATE holdfast_api_key AS k
    SET revoked_at = {now}, version = k.version + 1
  WHERE k.workspace = ?2 AND k.id = ?4 AND k.revoked_at IS NULL
-RETURNING id, name, role, requesters, rate, coalesce(successor, ''), created_by, created_at, coalesce(expires_at, 0), coalesce(revoked_at, 0)
+RETURNING id, name, role, requesters, handlers, rate, coalesce(successor, ''), created_by, created_at, coalesce(expires_at, 0), coalesce(revoked_at, 0)
 -- then
 INSERT INTO holdfast_history
     (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
 SELECT ?1, ?3, 0, ?2, '$key/' || ?4, k.version, 'revoked',
-       json_object('name', k.name, 'role', k.role, 'requesters', json(k.requesters),
+       json_object('name', k.name, 'role', k.role, 'requesters', json(k.requesters), 'handlers', json(k.handlers),
                    'expiresAt', strftime('%Y-%m-%dT%H:%M:%fZ', k.expires_at / 1000.0, 'unixepoch')),
        NULL, NULL, ?5, k.revoked_at
   FROM holdfast_api_key AS k
  WHERE k.workspace = ?2 AND k.id = ?4
 -- else
-SELECT coalesce(k.id, ''), coalesce(k.name, ''), coalesce(k.role, ''), coalesce(k.requesters, '[]'), coalesce(k.rate, 0),
+SELECT coalesce(k.id, ''), coalesce(k.name, ''), coalesce(k.role, ''), coalesce(k.requesters, '[]'), coalesce(k.handlers, '[]'), coalesce(k.rate, 0),
        coalesce(k.successor, ''), coalesce(k.created_by, ''), coalesce(k.created_at, 0), coalesce(k.expires_at, 0), coalesce(k.revoked_at, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_api_key AS k ON k.workspace = ?2 AND k.id = ?4
