@@ -1,6 +1,7 @@
 // Package attempts remembers who tried a step and was refused, for whoever wants
 // to see a race. It is a log by the way: outside of any transaction, a little late,
-// and not at all where the database is busy. Nothing depends on it.
+// and not at all where the database is busy or a workspace is refused more than [Rate]
+// times a second. Nothing depends on it.
 package attempts
 
 import (
@@ -8,6 +9,8 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -83,6 +86,13 @@ const (
 	pruneLimit = 2000
 	// Kept is how long a refusal is remembered.
 	Kept = 7 * 24 * time.Hour
+	// Rate is how many refusals of a workspace a node notes in a second, with bursts of ten
+	// times that: whoever is refused on purpose must not fill the database.
+	Rate = 100
+	// maxDetail is how long the detail of a refusal may be.
+	maxDetail = 4 << 10
+
+	mostLimiters = 10_000
 )
 
 // Log takes refusals and notes them a little later. It must be closed. Safe for
@@ -91,6 +101,7 @@ type Log struct {
 	d       store.Doer
 	mu      sync.Mutex
 	waiting map[int16][]noted
+	limits  map[string]*rate.Limiter // by workspace
 	count   int
 	dropped int64
 	writing chan struct{} // closed when nothing waits any more; nil when nothing is written
@@ -99,16 +110,20 @@ type Log struct {
 // NewLog returns a log that writes through a doer.
 func NewLog(d store.Doer) *Log { return &Log{d: d, waiting: make(map[int16][]noted)} }
 
-// Note notes a refusal, unless too many wait already.
+// Note notes a refusal, unless too many wait already or come from its workspace. A detail that is
+// too long is left out.
 func (l *Log) Note(at store.Place, a Attempt) {
 	detail, err := json.Marshal(a.Detail)
 	if err != nil {
 		detail = []byte("{}")
 	}
+	if len(detail) > maxDetail {
+		detail = []byte(`{"truncated":true}`)
+	}
 	n := noted{at.Workspace, a.Lifecycle, a.Entity, store.NewID().String(), a.Step, a.Requester, a.Code, detail}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count >= room {
+	if l.count >= room || !l.limit(at.Workspace).Allow() {
 		l.dropped++
 		return
 	}
@@ -118,6 +133,20 @@ func (l *Log) Note(at store.Place, a Attempt) {
 		l.writing = make(chan struct{})
 		go l.write()
 	}
+}
+
+// limit is that of a workspace.
+// REQUIRES: mu.
+func (l *Log) limit(workspace string) *rate.Limiter {
+	one := l.limits[workspace]
+	if one == nil {
+		if l.limits == nil || len(l.limits) > mostLimiters {
+			l.limits = make(map[string]*rate.Limiter)
+		}
+		one = rate.NewLimiter(Rate, 10*Rate)
+		l.limits[workspace] = one
+	}
+	return one
 }
 
 // write writes until nothing waits.

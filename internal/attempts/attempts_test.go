@@ -1,0 +1,58 @@
+package attempts_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
+
+// Verifies that a workspace which is refused again and again does not fill the database, that another one is
+// noted beside it, and that a long detail is not stored.
+func TestRefusalsAreBounded(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		l := attempts.NewLog(e)
+		note := func(workspace string, a attempts.Attempt) store.Place {
+			t.Helper()
+			at, err := e.Place(holdfast.InWorkspace(t.Context(), workspace), store.Write)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Lifecycle, a.Step, a.Requester, a.Code = "invoice", "close", "admin", "CLAIM_FAILED"
+			l.Note(at, a)
+			return at
+		}
+		const tries, entities = 40 * attempts.Rate, 20
+		for i := range tries {
+			note("loud", attempts.Attempt{Entity: strconv.Itoa(i % entities)})
+			if i%attempts.Rate == 0 {
+				l.Flush() // what waits is bounded besides
+			}
+		}
+		note("quiet", attempts.Attempt{Entity: "q", Detail: map[string]any{"status": strings.Repeat("x", 1<<20)}})
+		l.Flush()
+		stored := 0
+		for i := range entities {
+			all, err := attempts.List(holdfast.InWorkspace(t.Context(), "loud"), e, "invoice", strconv.Itoa(i), 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored += len(all)
+		}
+		if stored < 10*attempts.Rate || stored == tries {
+			t.Errorf("%d of %d refusals are stored", stored, tries)
+		}
+		all, err := attempts.List(holdfast.InWorkspace(t.Context(), "quiet"), e, "invoice", "q", 0)
+		if err != nil || len(all) != 1 || all[0].Detail["status"] != nil || all[0].Detail["truncated"] != true {
+			t.Errorf("of the other workspace %d are stored, %v", len(all), err)
+		}
+	})
+}
