@@ -107,8 +107,8 @@ func (o options) arguments() []string {
 	return append(args, o.inOrder()...)
 }
 
-// slow are the packages whose tests take longest, the longest first.
-var slow = []string{"./lifecycle", "./httpapi", "./internal/reactions", "./scope", "./postgres", "./run", "./internal/storetest", "./internal/cli"}
+// slow are the packages whose tests take longest at level check, the longest first.
+var slow = []string{"./lifecycle", "./internal/storetest", "./postgres", "./httpapi", "./internal/reactions", "./scope", "./internal/chaos", "./run", "./internal/cli"}
 
 // inOrder returns the packages, with the slow ones first: begun last, they would run alone at the end.
 func (o options) inOrder() []string {
