@@ -139,8 +139,8 @@ func (s *Store) terminateThrough(ctx context.Context, all []orphan) error {
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	for _, o := range all {
-		_, err := conn.Exec(ctx, `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a
-			WHERE a.pid = $1 AND a.usename = current_user AND a.backend_start < clock_timestamp() - $2::interval`, o.pid, clock.Since(o.since))
+		_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity AS a
+			WHERE a.pid = $1 AND a.usename = current_user AND a.backend_start < pg_catalog.clock_timestamp() - $2::interval`, o.pid, clock.Since(o.since))
 		if err != nil {
 			return err
 		}

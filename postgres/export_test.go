@@ -6,12 +6,19 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
 	MigratedShape = migratedShape
 	ShapeSQL      = shapeSQL
 )
+
+// Pools are those that a store uses, by their names.
+func Pools(s store.Store) map[string]*pgxpool.Pool {
+	own := s.(*Store)
+	return map[string]*pgxpool.Pool{"pool": own.pool, "quick": own.quick, "vital": own.vital}
+}
 
 // Session is what every connection of the engine's runs under.
 var Session = session

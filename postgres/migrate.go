@@ -14,6 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
+// ownPath is what a migration runs under: what it writes into the schema calls what PostgreSQL has, and nothing else.
+const ownPath = "SET LOCAL search_path = " + searchPath
+
 const createSchema = `CREATE SCHEMA IF NOT EXISTS {schema}`
 
 const createMigration = `CREATE TABLE IF NOT EXISTS {schema}.migration (
@@ -50,7 +53,7 @@ func (d *Database) Script(o store.Options) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "BEGIN;\n\n%s;\n%s;\n", fill(createSchema, d.schema, ""), fill(createMigration, d.schema, ""))
+	fmt.Fprintf(&b, "BEGIN;\n%s;\n\n%s;\n%s;\n", ownPath, fill(createSchema, d.schema, ""), fill(createMigration, d.schema, ""))
 	for _, m := range known {
 		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, fill(m.SQL, d.schema, ""), fill(record(m), d.schema, ""))
 	}
@@ -78,7 +81,7 @@ func fill(sql, schema, role string) string {
 // record remembers a migration. Its values are ours, so they may stand in the
 // text, which is then the same that Script prints.
 func record(m store.Migration) string {
-	return fmt.Sprintf("INSERT INTO {schema}.migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', clock_timestamp())",
+	return fmt.Sprintf("INSERT INTO {schema}.migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', pg_catalog.clock_timestamp())",
 		m.Number, m.Name, m.MinReader, m.Sum)
 }
 
@@ -131,10 +134,10 @@ func (s *Store) migrateOnce(ctx context.Context, o store.Options, known []store.
 // applies what is pending then. The first one migrates, the others wait and
 // find it done.
 func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []store.Migration) (done store.Migrated, err error) {
-	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '120s'; SET LOCAL statement_timeout = 0"); err != nil {
+	if _, err := tx.Exec(ctx, ownPath+"; SET LOCAL lock_timeout = '120s'; SET LOCAL statement_timeout = 0"); err != nil {
 		return done, err
 	}
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", lockKey(s.schema)); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", lockKey(s.schema)); err != nil {
 		return done, err
 	}
 	have, err := s.applied(ctx, tx)
@@ -180,8 +183,8 @@ func (s *Store) grant(ctx context.Context, tx pgx.Tx, role string) error {
 // nodes look at all the time, in the order in which they do (wake.glance).
 func (s *Store) lockAll(ctx context.Context, tx pgx.Tx) error {
 	var all *string
-	err := tx.QueryRow(ctx, `SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', '
-		       ORDER BY array_position('{follow,entity,step,batch,item,request,token}', c.relname::text), c.relname)
+	err := tx.QueryRow(ctx, `SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', '
+		       ORDER BY pg_catalog.array_position('{follow,entity,step,batch,item,request,token}'::text[], c.relname::text), c.relname)
 		  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'`, s.schema).Scan(&all)
 	if err != nil || all == nil {
@@ -231,8 +234,8 @@ func lockKey(schema string) int64 {
 // our record was made by something else.
 func (s *Store) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, error) {
 	var tables, records, columns int
-	err := tx.QueryRow(ctx, `SELECT count(DISTINCT c.oid), count(DISTINCT c.oid) FILTER (WHERE c.relname = 'migration'),
-		count(a.attname) FILTER (WHERE c.relname = 'migration' AND a.attname IN ('number', 'min_reader', 'sum'))
+	err := tx.QueryRow(ctx, `SELECT pg_catalog.count(DISTINCT c.oid), pg_catalog.count(DISTINCT c.oid) FILTER (WHERE c.relname = 'migration'),
+		pg_catalog.count(a.attname) FILTER (WHERE c.relname = 'migration' AND a.attname IN ('number', 'min_reader', 'sum'))
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm')`, s.schema).Scan(&tables, &records, &columns)

@@ -43,10 +43,14 @@ var session = map[string]string{
 	"enable_bitmapscan":                   "off", // it loses the order of an index, and with it the end of a page
 }
 
+// searchPath leads to what PostgreSQL has, and to nothing that others define. The statements need none (decision 031), so it is only a
+// second line, on the connections that no program sees: on those of the pool it would hide the program's own tables.
+const searchPath = "pg_catalog, pg_temp"
+
 // quick is what the connections for groups run under besides: whoever has to
 // wait for a lock does so elsewhere, and nobody waits long for a group. The server
 // gives up before the client does (callTimeout): what it says is certain.
-var quick = map[string]string{"lock_timeout": "20ms", "statement_timeout": "6s"}
+var quick = map[string]string{"lock_timeout": "20ms", "statement_timeout": "6s", "search_path": searchPath}
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
 	if o.Log == nil {
@@ -88,10 +92,14 @@ func (d *Database) connect(ctx context.Context, s *Store) (err error) {
 			return s.fault(err)
 		}
 	}
-	if s.vital, err = beside(ctx, config, vitalSize, nil); err != nil {
+	s.pooled = d.pooled
+	var own map[string]string
+	if !d.pooled {
+		own = map[string]string{"search_path": searchPath}
+	}
+	if s.vital, err = beside(ctx, config, vitalSize, own); err != nil {
 		return s.fault(err)
 	}
-	s.pooled = d.pooled
 	s.patient = make(chan struct{}, max(1, s.pool.Config().MaxConns*3/4))
 	if d.pooled { // without session settings a lone caller's patience cannot be short
 		return nil
@@ -233,8 +241,8 @@ func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store
 func (s *Store) checkServer(ctx context.Context) error {
 	var num, version, isolation, readOnly string
 	var recovery bool
-	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'),
-		current_setting('default_transaction_isolation'), pg_is_in_recovery(), current_setting('default_transaction_read_only')`).Scan(&num, &version, &isolation, &recovery, &readOnly)
+	err := s.pool.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_version'),
+		pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')`).Scan(&num, &version, &isolation, &recovery, &readOnly)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (s *Store) Signal(ctx context.Context, topics []string) error {
 			continue
 		}
 		err := s.bounded(ctx, s.callTimeout, func(ctx context.Context) error {
-			_, err := s.vital.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel(), payload)
+			_, err := s.vital.Exec(ctx, "SELECT pg_catalog.pg_notify($1, $2)", s.channel(), payload)
 			return err
 		})
 		if err != nil {
@@ -58,7 +58,7 @@ func (s *Store) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
 	if n < len(topics) {
 		return nil // they are found by polling
 	}
-	_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel(), payload)
+	_, err := tx.Exec(ctx, "SELECT pg_catalog.pg_notify($1, $2)", s.channel(), payload)
 	return err
 }
 

@@ -67,9 +67,9 @@ var _ store.Store = (*Store)(nil)
 // neither: it skips what is locked, and leaves those members to run alone.
 func tokens(schema string, movable bool, form form) *strings.Replacer {
 	quoted := pgx.Identifier{schema}.Sanitize()
-	now := "clock_timestamp()"
+	now := "pg_catalog.clock_timestamp()"
 	if movable {
-		now = "(clock_timestamp() + (SELECT c.shift FROM " + quoted + ".clock c))"
+		now = "(pg_catalog.clock_timestamp() + (SELECT c.shift FROM " + quoted + ".clock c))"
 	}
 	return strings.NewReplacer(
 		"{schema}", quoted,
@@ -84,9 +84,9 @@ func tokens(schema string, movable bool, form form) *strings.Replacer {
 func mark(schema string) string {
 	return `, marked AS (
     INSERT INTO ` + schema + `.due (shard, reaction, workspace, stream, version)
-    SELECT w.shard, r.reaction, w.workspace, w.stream, max(w.version)
+    SELECT w.shard, r.reaction, w.workspace, w.stream, pg_catalog.max(w.version)
       FROM written w JOIN m ON m.shard = w.shard AND m.workspace = w.workspace AND m.command = w.id
-     CROSS JOIN LATERAL jsonb_array_elements_text(m.marks::jsonb) AS r(reaction)
+     CROSS JOIN LATERAL pg_catalog.jsonb_array_elements_text(m.marks::jsonb) AS r(reaction)
      GROUP BY w.shard, r.reaction, w.workspace, w.stream
 )`
 }
@@ -102,10 +102,10 @@ type form struct {
 func noMark(string) string { return "" }
 
 var forms = map[string]form{
-	"":                {"", "pg_advisory_xact_lock", "::text IS NOT NULL", mark},
-	".unmarked":       {"", "pg_advisory_xact_lock", "::text IS NOT NULL", noMark},
-	".group":          {" SKIP LOCKED", "pg_try_advisory_xact_lock", "", mark},
-	".group.unmarked": {" SKIP LOCKED", "pg_try_advisory_xact_lock", "", noMark},
+	"":                {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", mark},
+	".unmarked":       {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", noMark},
+	".group":          {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", mark},
+	".group.unmarked": {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", noMark},
 }
 
 // Texts returns the SQL of every verb in a schema, for tests and for the
@@ -233,17 +233,17 @@ const migratedShape = "a0d82e9fcebe7e71e150eb3a3c52191e"
 
 // shapeSQL digests what parsing looks at in a schema: the columns and keys of its relations
 // and the signatures of its functions. It is the same for every name of the schema.
-const shapeSQL = `SELECT md5(coalesce(string_agg(o.part, ',' ORDER BY o.part COLLATE "C"), ''))
-  FROM (SELECT concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid, a.attidentity, a.attgenerated) AS part
+const shapeSQL = `SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(o.part, ',' ORDER BY o.part COLLATE "C"), ''))
+  FROM (SELECT pg_catalog.concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid, a.attidentity, a.attgenerated) AS part
           FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
-         WHERE c.relnamespace = to_regnamespace(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped
+         WHERE c.relnamespace = pg_catalog.to_regnamespace(pg_catalog.quote_ident($1))::oid AND a.attnum > 0 AND NOT a.attisdropped
          UNION ALL
-        SELECT concat_ws(' ', c.relname, n.contype, n.conkey)
+        SELECT pg_catalog.concat_ws(' ', c.relname, n.contype, n.conkey)
           FROM pg_catalog.pg_constraint n JOIN pg_catalog.pg_class c ON c.oid = n.conrelid
-         WHERE n.connamespace = to_regnamespace(quote_ident($1)) AND n.contype IN ('p', 'u')
+         WHERE n.connamespace = pg_catalog.to_regnamespace(pg_catalog.quote_ident($1))::oid AND n.contype IN ('p', 'u')
          UNION ALL
-        SELECT concat_ws(' ', p.proname, p.prokind, p.proargtypes, p.prorettype)
-          FROM pg_catalog.pg_proc p WHERE p.pronamespace = to_regnamespace(quote_ident($1))) o`
+        SELECT pg_catalog.concat_ws(' ', p.proname, p.prokind, p.proargtypes, p.prorettype)
+          FROM pg_catalog.pg_proc p WHERE p.pronamespace = pg_catalog.to_regnamespace(pg_catalog.quote_ident($1))::oid) o`
 
 // Do runs a command and commits it: for a write, one statement in one round
 // trip, which is its own transaction and may serve other callers too.

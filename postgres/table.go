@@ -58,6 +58,7 @@ type column struct {
 	kind     kind
 	bits     int    // of an integer
 	cast     string // the type, quoted, with its schema, and without a length
+	schema   string // of the type's operators, quoted
 	oid      uint32 // of the type
 	declared string // the type as a person writes it
 	fixed    bool   // the database makes its value
@@ -117,22 +118,26 @@ func (c *column) quoted() string { return "t." + pgx.Identifier{c.name}.Sanitize
 // text is the column's value as text, compared letter by letter.
 func (c *column) text() string { return "(" + c.quoted() + `::text COLLATE "C")` }
 
+// equals is the type's own operator, and no other that the search_path may lead to: of most types there is none for just
+// the type, so that one made by somebody else would fit better.
+func (c *column) equals() string { return " OPERATOR(" + c.schema + ".=) " }
+
 // is compares the column with a parameter.
 func (c *column) is(param string) string {
 	value := param + "::text::" + c.cast
 	if c.kind == enumKind {
-		value = fmt.Sprintf("(SELECT e.enumlabel::text::%s FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = %d AND e.enumlabel = %s::text)", c.cast, c.oid, param)
+		value = fmt.Sprintf("(SELECT e.enumlabel::text::%s FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = %d::oid AND e.enumlabel = %s::text)", c.cast, c.oid, param)
 	}
-	return c.quoted() + " = " + value + " AND " + c.text() + " = " + param + "::text"
+	return c.quoted() + c.equals() + value + " AND " + c.text() + " = " + param + "::text"
 }
 
 // among compares the column with a parameter of several texts.
 func (c *column) among(param string) string {
 	values := param + "::text[]::" + c.cast + "[]"
 	if c.kind == enumKind {
-		values = fmt.Sprintf("ARRAY(SELECT e.enumlabel::text::%s FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = %d AND e.enumlabel::text = ANY (%s::text[]))", c.cast, c.oid, param)
+		values = fmt.Sprintf("ARRAY(SELECT e.enumlabel::text::%s FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = %d::oid AND e.enumlabel::text = ANY (%s::text[]))", c.cast, c.oid, param)
 	}
-	return c.quoted() + " = ANY (" + values + ") AND " + c.text() + " = ANY (" + param + "::text[])"
+	return c.quoted() + c.equals() + "ANY (" + values + ") AND " + c.text() + " = ANY (" + param + "::text[])"
 }
 
 // statements makes the SQL. The whole row is t.*, because t alone may be a column.
@@ -148,7 +153,7 @@ func (t *table) statements() {
 	}
 	version := "coalesce(" + t.cols.version.quoted() + ", 0)"
 	row := "SELECT " + workspace + ", " + t.cols.id.quoted() + "::text, coalesce(" + t.cols.status.quoted() + "::text, ''), " + version + "::bigint"
-	t.read = row + ", to_json(t.*)::text FROM " + t.name + " AS t WHERE " + key
+	t.read = row + ", pg_catalog.to_json(t.*)::text FROM " + t.name + " AS t WHERE " + key
 	t.in = row + ", NULL FROM " + t.name + " AS t WHERE " + t.cols.status.among("$1") + " AND " + present + " ORDER BY " + order + " LIMIT $2::bigint"
 	t.move = "UPDATE " + t.name + " AS t SET " + pgx.Identifier{t.cols.status.name}.Sanitize() + " = $4::text::" + t.cols.status.cast +
 		", " + pgx.Identifier{t.cols.version.name}.Sanitize() + " = " + version + " + 1" +

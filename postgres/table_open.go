@@ -102,7 +102,7 @@ const relationText = `SELECT c.oid, n.nspname::text, c.relname::text, c.relkind:
  WHERE c.relname = $2::text AND CASE WHEN $1::text = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END`
 
 func (s *Store) relation(ctx context.Context, schema, name string) (r relation, err error) {
-	if err := s.pool.QueryRow(ctx, `SELECT current_user::text, current_setting('search_path')`).Scan(&r.role, &r.searchPath); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT current_user::text, pg_catalog.current_setting('search_path')`).Scan(&r.role, &r.searchPath); err != nil {
 		return r, err
 	}
 	rows, err := s.pool.Query(ctx, relationText, schema, name)
@@ -175,6 +175,10 @@ func (s *Store) columns(ctx context.Context, oid uint32, want store.Table) (map[
 			return nil, err
 		}
 		c.kind, c.bits, c.cast = kindOf(schema, name, sort), bits[name], pgx.Identifier{schema, name}.Sanitize()
+		c.schema = "pg_catalog" // where those of enums are, too
+		if name == "citext" {
+			c.schema = pgx.Identifier{schema}.Sanitize()
+		}
 		found[c.name] = &c
 	}
 	return found, rows.Err()
@@ -211,7 +215,7 @@ func (t *table) check(want store.Table) error {
 	return nil
 }
 
-const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) AS k(n)
+const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM pg_catalog.unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) AS k(n)
              JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.n)
   FROM pg_catalog.pg_index AS i
  WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL`

@@ -4,7 +4,7 @@ WITH old AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.place
       FROM (SELECT o.shard, o.workspace, o.ctid AS place
               FROM {schema}.attempt o
-             WHERE o.shard = $1::smallint AND ($2::text = '' OR o.workspace = $2::text) AND o.at < (SELECT {now} - $3::bigint * interval '1 ms')
+             WHERE o.shard = $1::smallint AND ($2::text = '' OR o.workspace = $2::text) AND o.at < (SELECT {now} - $3::bigint::float8 * interval '1 ms')
              ORDER BY o.at
              LIMIT $4::bigint) AS x
      WHERE x.shard + 0 = $1 -- few, for the planner

@@ -20,7 +20,7 @@ WITH m AS (
 ), page AS MATERIALIZED (
     SELECT cur.member, x.item ->> 0 AS key, (x.item ->> 1)::bigint AS cost, x.item -> 2 AS input, x.n, i.key IS NOT NULL AS there,
            i.key IS NOT NULL AND (i.cost <> (x.item ->> 1)::bigint OR i.input::text <> (x.item -> 2)::text) AS other
-      FROM cur CROSS JOIN LATERAL json_array_elements(cur.page::json) WITH ORDINALITY AS x(item, n)
+      FROM cur CROSS JOIN LATERAL pg_catalog.json_array_elements(cur.page::json) WITH ORDINALITY AS x(item, n)
       LEFT JOIN LATERAL ( -- LIMIT keeps this a lookup by key, even in a plan that was made when the table was almost empty
           SELECT i.key, i.cost, i.input FROM {schema}.item i
            WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = x.item ->> 0
@@ -32,11 +32,11 @@ WITH m AS (
                 WHEN cur.sealed OR cur.cancel_requested OR cur.status IN ('CANCELLED', 'COMPLETED') THEN 'closed'
                 WHEN EXISTS (SELECT 1 FROM page WHERE page.member = cur.member AND page.other) THEN 'other'
                 ELSE 'open' END AS found,
-           (SELECT count(*) FROM page WHERE page.member = cur.member AND NOT page.there) AS more
+           (SELECT pg_catalog.count(*) FROM page WHERE page.member = cur.member AND NOT page.there) AS more
       FROM cur JOIN seen ON seen.member = cur.member
 ), added AS (
     INSERT INTO {schema}.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
-    SELECT fits.shard, fits.workspace, fits.id, page.key, fits.items + row_number() OVER (PARTITION BY fits.member ORDER BY page.n), page.cost, 0,
+    SELECT fits.shard, fits.workspace, fits.id, page.key, fits.items + pg_catalog.row_number() OVER (PARTITION BY fits.member ORDER BY page.n), page.cost, 0,
            'pending', page.input, 0, 0, 0, 0, false, t.now
       FROM t, fits JOIN page ON page.member = fits.member AND NOT page.there
      WHERE fits.found = 'open'
@@ -49,7 +49,7 @@ WITH m AS (
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAdded',
-           json_build_object('added', fits.more, 'items', moved.items), moved.updated_at
+           pg_catalog.json_build_object('added', fits.more, 'items', moved.items), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member JOIN fits ON fits.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -19,7 +19,7 @@ WITH m AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version,
            CASE WHEN moved.status = 'CANCELLED' THEN 'cancelled' ELSE 'cancelRequested' END,
-           CASE WHEN moved.status = 'CANCELLED' THEN json_build_object('cancelled', moved.items, 'charged', 0, 'refunded', 0) ELSE '{}'::json END,
+           CASE WHEN moved.status = 'CANCELLED' THEN pg_catalog.json_build_object('cancelled', moved.items, 'charged', 0, 'refunded', 0) ELSE '{}'::json END,
            moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version

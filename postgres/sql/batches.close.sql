@@ -18,8 +18,8 @@ WITH m AS (
     RETURNING m.member, b.version, b.status, b.items, b.next, b.succeeded, b.failed, b.cancelled, b.charged, b.refunded, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, lower(moved.status),
-           json_build_object('succeeded', moved.succeeded, 'failed', moved.failed, 'cancelled', moved.cancelled + moved.items - moved.next,
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, pg_catalog.lower(moved.status),
+           pg_catalog.json_build_object('succeeded', moved.succeeded, 'failed', moved.failed, 'cancelled', moved.cancelled + moved.items - moved.next,
                              'charged', moved.charged, 'refunded', moved.refunded), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version

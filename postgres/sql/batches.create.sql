@@ -20,8 +20,8 @@ WITH m AS (
          items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version,
          due_at, served_at, created_at, updated_at)
     SELECT m.shard, m.workspace, m.batch, m.wallet, m.handler, 'PENDING', m.parallel, m.attempts, m.allowed, m.timeout, m.undo = 1, m.artifacts = 1,
-           m.sealed = 1, false, json_array_length(m.items::json), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-           CASE WHEN m.sealed = 1 AND json_array_length(m.items::json) = 0 THEN t.now END, t.now, t.now, t.now
+           m.sealed = 1, false, pg_catalog.json_array_length(m.items::json), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+           CASE WHEN m.sealed = 1 AND pg_catalog.json_array_length(m.items::json) = 0 THEN t.now END, t.now, t.now, t.now
       FROM t, m JOIN paid ON paid.member = m.member
     ON CONFLICT (shard, workspace, id) DO NOTHING
     RETURNING shard, workspace, id, items, created_at
@@ -29,10 +29,10 @@ WITH m AS (
     INSERT INTO {schema}.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
     SELECT made.shard, made.workspace, made.id, x.item ->> 0, x.n, (x.item ->> 1)::bigint, 0, 'pending', x.item -> 2, 0, 0, 0, 0, false, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
-     CROSS JOIN LATERAL json_array_elements(m.items::json) WITH ORDINALITY AS x(item, n)
+     CROSS JOIN LATERAL pg_catalog.json_array_elements(m.items::json) WITH ORDINALITY AS x(item, n)
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, 0, 'created', json_build_object('items', made.items), made.created_at
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, 0, 'created', pg_catalog.json_build_object('items', made.items), made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
     RETURNING shard, id, workspace, stream, version
 ){mark}

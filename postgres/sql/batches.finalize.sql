@@ -13,14 +13,14 @@ WITH m AS (
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
 ), strangers AS (
-    SELECT cur.member, min(k.key) AS key
-      FROM cur CROSS JOIN LATERAL json_array_elements_text(coalesce(cur.keys, '[]')::json) AS k(key)
+    SELECT cur.member, pg_catalog.min(k.key) AS key
+      FROM cur CROSS JOIN LATERAL pg_catalog.json_array_elements_text(coalesce(cur.keys, '[]')::json) AS k(key)
      WHERE (SELECT true FROM {schema}.item i WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = k.key LIMIT 1) IS NULL
      GROUP BY cur.member
 ), named AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.id, k.key
       FROM cur CROSS JOIN LATERAL (
-           SELECT DISTINCT x.key FROM json_array_elements_text(cur.keys::json) AS x(key)
+           SELECT DISTINCT x.key FROM pg_catalog.json_array_elements_text(cur.keys::json) AS x(key)
             UNION ALL
            SELECT i.key FROM {schema}.item i
             WHERE cur.keys IS NULL AND i.shard = ANY (ARRAY[cur.shard]) AND i.workspace = cur.workspace AND i.batch = cur.id AND i.state = 'succeeded' AND i.decision IS NULL
@@ -36,13 +36,13 @@ WITH m AS (
 ), moved AS (
     UPDATE {schema}.batch b
        SET accepted = cur.accepted + n.taken, version = cur.version + 1, updated_at = t.now
-      FROM t, cur JOIN (SELECT taken.member, count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
+      FROM t, cur JOIN (SELECT taken.member, pg_catalog.count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
      WHERE b.shard = ANY (ARRAY[cur.shard]) AND b.workspace = cur.workspace AND b.id = cur.id
     RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAccepted',
-           json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
+           pg_catalog.json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

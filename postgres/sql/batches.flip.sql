@@ -41,9 +41,9 @@ WITH m AS (
            coalesce(p.running, 0) AS running, coalesce(p.succeeded, 0) AS succeeded,
            coalesce(p.cost, 0) = 0 OR b.wallet IS NOT NULL AND b.balance <= 9223372036854775807 - p.cost AS fits,
            coalesce(p.flipped, 0) > 0 OR b.status <> 'CANCELLING' AS news
-      FROM b, (SELECT count(*) AS flipped, count(*) FILTER (WHERE page.charged > 0) AS paid, sum(page.charged)::bigint AS cost,
-                      count(*) FILTER (WHERE page.state = 'waiting') AS waiting, count(*) FILTER (WHERE page.state = 'running') AS running,
-                      count(*) FILTER (WHERE page.state = 'succeeded') AS succeeded
+      FROM b, (SELECT pg_catalog.count(*) AS flipped, pg_catalog.count(*) FILTER (WHERE page.charged > 0) AS paid, pg_catalog.sum(page.charged)::bigint AS cost,
+                      pg_catalog.count(*) FILTER (WHERE page.state = 'waiting') AS waiting, pg_catalog.count(*) FILTER (WHERE page.state = 'running') AS running,
+                      pg_catalog.count(*) FILTER (WHERE page.state = 'succeeded') AS succeeded
                  FROM page) AS p
 ), chosen AS MATERIALIZED (
     SELECT b.shard, b.workspace, b.batch, page.key, t.now FROM t, b, sums, page WHERE sums.fits
@@ -55,8 +55,8 @@ WITH m AS (
      WHERE i.shard = ANY (ARRAY[c.shard]) AND i.workspace = c.workspace AND i.batch = c.batch AND i.key = c.key
 ), posted AS (
     INSERT INTO {schema}.ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
-    SELECT b.shard, b.workspace, b.wallet, b.rows + row_number() OVER (ORDER BY page.n), page.charged,
-           (b.balance + sum(page.charged) OVER (ORDER BY page.n))::bigint, 'refund', '$batch/' || b.batch || '/refund/' || page.key, t.now
+    SELECT b.shard, b.workspace, b.wallet, b.rows + pg_catalog.row_number() OVER (ORDER BY page.n), page.charged,
+           (b.balance::numeric + pg_catalog.sum(page.charged) OVER (ORDER BY page.n))::bigint, 'refund', '$batch/' || b.batch || '/refund/' || page.key, t.now
       FROM t, b, sums, page
      WHERE sums.fits AND page.charged > 0
 ), earned AS (
@@ -75,13 +75,13 @@ WITH m AS (
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsCancelled',
-           json_build_object('flipped', sums.flipped, 'refunded', sums.cost), moved.updated_at
+           pg_catalog.json_build_object('flipped', sums.flipped, 'refunded', sums.cost), moved.updated_at
       FROM sums, m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN b.member IS NULL THEN 'none' WHEN sums.fits THEN 'fine' WHEN b.wallet IS NULL THEN 'missing' ELSE 'full' END,
-       coalesce(sums.flipped, 0), coalesce(sums.cost, 0), coalesce((SELECT max(page.n) FROM page), m.after),
+       coalesce(sums.flipped, 0), coalesce(sums.cost, 0), coalesce((SELECT pg_catalog.max(page.n) FROM page), m.after),
        coalesce(b.waiting - sums.waiting + b.running - sums.running + b.succeeded - sums.succeeded - b.accepted, 0)
   FROM m
   LEFT JOIN b ON b.member = m.member

@@ -29,7 +29,7 @@ WITH m AS (
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.batch AND i.key = b.key
               FOR UPDATE) AS i
 ), t AS MATERIALIZED (
-    SELECT {now} AS now, count(*) FROM cur
+    SELECT {now} AS now, pg_catalog.count(*) FROM cur
 ), ok AS MATERIALIZED (
     SELECT cur.*, cur.charged = 0 OR cur.wallet IS NOT NULL AND cur.balance <= 9223372036854775807 - cur.charged AS fits
       FROM t, cur
@@ -63,8 +63,8 @@ WITH m AS (
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemGivenUp',
-           json_build_object('key', m.key, 'returned', ok.charged, 'failures', ended.failures, 'deaths', ended.deaths,
-                             'counts', json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,
+           pg_catalog.json_build_object('key', m.key, 'returned', ok.charged, 'failures', ended.failures, 'deaths', ended.deaths,
+                             'counts', pg_catalog.json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,
                                                          'failed', moved.failed, 'cancelled', moved.cancelled, 'accepted', moved.accepted)),
            moved.updated_at
       FROM m JOIN ok ON ok.member = m.member JOIN ended ON ended.member = m.member JOIN moved ON moved.member = m.member

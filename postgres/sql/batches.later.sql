@@ -7,7 +7,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, batch, version, delay, error, member)
 ), moved AS (
     UPDATE {schema}.batch b
-       SET due_at = CASE WHEN m.delay >= 0 THEN {now} + m.delay * interval '1 ms' END, error = coalesce(m.error, b.error)
+       SET due_at = CASE WHEN m.delay >= 0 THEN {now} + m.delay::float8 * interval '1 ms' END, error = coalesce(m.error, b.error)
       FROM m
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.version = m.version
        AND (m.delay >= 0 OR CASE WHEN b.cancel_requested THEN b.dirty > 0 AND b.waiting = 0 AND b.running = 0 AND b.succeeded = b.accepted

@@ -34,7 +34,7 @@ WITH m AS (
     RETURNING b.member, c.version, c.need, c.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'paused', json_build_object('need', moved.need), moved.updated_at
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'paused', pg_catalog.json_build_object('need', moved.need), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

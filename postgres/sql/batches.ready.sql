@@ -3,7 +3,7 @@
 -- way, is none of them: many such would keep the others from being seen.
 -- $1 shard, $2 workspace ('' for all), $3 handlers as a JSON list, $4 limit, $5 the kind that the handlers must be ('' for those of a program)
 SELECT d.workspace, d.id, d.handler
-  FROM jsonb_array_elements_text($3::text::jsonb) AS h(name)
+  FROM pg_catalog.jsonb_array_elements_text($3::text::jsonb) AS h(name)
  CROSS JOIN LATERAL (
        SELECT b.workspace, b.id, b.handler, b.served_at
          FROM {schema}.batch b

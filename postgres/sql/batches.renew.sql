@@ -13,10 +13,10 @@ WITH cur AS MATERIALIZED (
        FOR UPDATE OF i
 )
 UPDATE {schema}.item i
-   SET until = CASE WHEN cur.state = 'running' THEN least({now} + $6::bigint * interval '1 ms', cur.taken_at + cur.timeout * interval '1 ms') END,
+   SET until = CASE WHEN cur.state = 'running' THEN least({now} + $6::bigint::float8 * interval '1 ms', cur.taken_at + cur.timeout::float8 * interval '1 ms') END,
        quiet = false, lost = 0
   FROM cur
  WHERE i.shard = ANY (ARRAY[cur.shard]) AND i.workspace = cur.workspace AND i.batch = cur.batch AND i.key = cur.key AND i.epoch = cur.epoch
-   AND (cur.epoch = $5::bigint AND cur.until > {now} AND cur.taken_at + cur.timeout * interval '1 ms' > {now} AND i.until IS NOT NULL
+   AND (cur.epoch = $5::bigint AND cur.until > {now} AND cur.taken_at + cur.timeout::float8 * interval '1 ms' > {now} AND i.until IS NOT NULL
         OR cur.epoch = $5::bigint + 1 AND cur.state = 'cancelled')
 RETURNING coalesce(i.until, i.late, {now}), cur.cancel_requested OR cur.state = 'cancelled'

@@ -15,7 +15,7 @@ WITH m AS (
     RETURNING m.member, b.version, b.items, b.updated_at
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'sealed', json_build_object('items', moved.items), moved.updated_at
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'sealed', pg_catalog.json_build_object('items', moved.items), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -32,7 +32,7 @@ WITH m AS (
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.key = m.key
               FOR UPDATE) AS i
 ), t AS MATERIALIZED (
-    SELECT {now} AS now, count(*) FROM cur
+    SELECT {now} AS now, pg_catalog.count(*) FROM cur
 ), ok AS MATERIALIZED (
     SELECT cur.*
       FROM t, cur
@@ -46,12 +46,12 @@ WITH m AS (
            failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END, deaths = ok.deaths + CASE WHEN ok.how = 'died' AND NOT ok.unheard THEN 1 ELSE 0 END,
            quiet = false, lost = CASE WHEN ok.unheard THEN ok.lost + 1 ELSE 0 END,
            error = CASE WHEN ok.unheard THEN 'it was handed out to ' || ok.holder || ', who was not heard of' WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
-           due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
+           due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay::float8 * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
       FROM t, ok
      WHERE i.shard = ANY (ARRAY[ok.shard]) AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key
     RETURNING ok.member, ok.shard, ok.workspace, ok.id, ok.how, ok.unheard, i.state, i.failures, i.deaths, i.lost
 ), sums AS MATERIALIZED (
-    SELECT e.shard, e.workspace, e.id, count(*) AS ended, count(*) FILTER (WHERE e.how = 'done') AS done
+    SELECT e.shard, e.workspace, e.id, pg_catalog.count(*) AS ended, pg_catalog.count(*) FILTER (WHERE e.how = 'done') AS done
       FROM ended e
      GROUP BY e.shard, e.workspace, e.id
 ), moved AS (
@@ -70,11 +70,11 @@ WITH m AS (
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version + e.nth,
            CASE WHEN e.unheard THEN 'itemLost' WHEN m.how = 'done' THEN 'itemSucceeded' WHEN m.how = 'fail' THEN 'itemFailed' WHEN m.how = 'died' THEN 'itemDied'
                 ELSE 'itemReleased' END,
-           json_build_object('key', m.key, 'state', e.state, 'failures', e.failures, 'deaths', e.deaths, 'lost', e.lost, 'over', coalesce(moved.over, false),
-                             'counts', json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,
+           pg_catalog.json_build_object('key', m.key, 'state', e.state, 'failures', e.failures, 'deaths', e.deaths, 'lost', e.lost, 'over', coalesce(moved.over, false),
+                             'counts', pg_catalog.json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,
                                                          'failed', moved.failed, 'cancelled', moved.cancelled, 'accepted', moved.accepted)),
            moved.updated_at
-      FROM m JOIN (SELECT ended.*, row_number() OVER (PARTITION BY ended.shard, ended.workspace, ended.id ORDER BY ended.member) AS nth
+      FROM m JOIN (SELECT ended.*, pg_catalog.row_number() OVER (PARTITION BY ended.shard, ended.workspace, ended.id ORDER BY ended.member) AS nth
                      FROM ended) AS e ON e.member = m.member
       JOIN moved ON moved.shard = m.shard AND moved.workspace = m.workspace AND moved.id = m.batch
     RETURNING shard, id, workspace, stream, version

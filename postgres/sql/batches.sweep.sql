@@ -11,14 +11,14 @@ WITH due AS MATERIALIZED (
             WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
            OFFSET 0) AS b
      WHERE i.shard = $1::smallint AND ($2::text = '' OR i.workspace = $2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= (SELECT {now})
-       AND (NOT b.undo OR b.handler IN (SELECT h.name FROM jsonb_array_elements_text($5::text::jsonb) AS h(name)))
+       AND (NOT b.undo OR b.handler IN (SELECT h.name FROM pg_catalog.jsonb_array_elements_text($5::text::jsonb) AS h(name)))
        AND (NOT b.artifacts OR $6::bigint = 1)
      ORDER BY i.sweep_at
      LIMIT $4::bigint
        FOR UPDATE OF i SKIP LOCKED
 )
 UPDATE {schema}.item i
-   SET sweep_at = {now} + $3::bigint * interval '1 ms', sweeps = i.sweeps + 1
+   SET sweep_at = {now} + $3::bigint::float8 * interval '1 ms', sweeps = i.sweeps + 1
   FROM due
  WHERE i.ctid = due.place AND i.shard = due.shard AND i.workspace = due.workspace AND i.sweep_at <= {now}
 RETURNING i.workspace, i.batch, i.key, i.sweeps, i.state, i.epoch, i.input::text, coalesce(i.output::text, ''), i.dirty,

@@ -35,24 +35,24 @@ WITH m AS (
             LIMIT b.room
               FOR UPDATE) AS i
 ), first AS MATERIALIZED (
-    SELECT i.key, i.n, i.cost, b.member, b.negative, b.balance, sum(i.cost) OVER (PARTITION BY b.member ORDER BY i.n) AS sum,
-           count(*) FILTER (WHERE i.cost > 0) OVER (PARTITION BY b.member ORDER BY i.n) AS paid
+    SELECT i.key, i.n, i.cost, b.member, b.negative, b.balance, pg_catalog.sum(i.cost) OVER (PARTITION BY b.member ORDER BY i.n) AS sum,
+           pg_catalog.count(*) FILTER (WHERE i.cost > 0) OVER (PARTITION BY b.member ORDER BY i.n) AS paid
       FROM b CROSS JOIN LATERAL (
            SELECT i.key, i.n, i.cost
              FROM {schema}.item i
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.batch AND i.n > b.next
             ORDER BY i.n
-            LIMIT greatest(b.room - (SELECT count(*) FROM again), 0)) AS i
+            LIMIT greatest(b.room - (SELECT pg_catalog.count(*) FROM again), 0)) AS i
 ), admitted AS MATERIALIZED (
     SELECT f.member, f.key, f.n, f.cost, f.sum::bigint AS sum, f.paid
       FROM first f
-     WHERE f.sum = 0 OR f.sum <= f.balance OR f.negative AND f.balance - f.sum >= -9223372036854775807
+     WHERE f.sum = 0::numeric OR f.sum <= f.balance::numeric OR f.negative AND f.balance::numeric - f.sum >= -9223372036854775807::numeric
 ), sums AS MATERIALIZED (
-    SELECT b.member, (SELECT count(*) FROM again) AS again, (SELECT count(*) FROM admitted) AS first,
-           coalesce((SELECT max(a.sum) FROM admitted a), 0) AS cost, coalesce((SELECT max(a.paid) FROM admitted a), 0) AS paid
+    SELECT b.member, (SELECT pg_catalog.count(*) FROM again) AS again, (SELECT pg_catalog.count(*) FROM admitted) AS first,
+           coalesce((SELECT pg_catalog.max(a.sum) FROM admitted a), 0) AS cost, coalesce((SELECT pg_catalog.max(a.paid) FROM admitted a), 0) AS paid
       FROM b
 ), chosen AS MATERIALIZED (
-    SELECT b.shard, b.workspace, b.batch, x.key, b.holder, b.quiet, t.now, t.now + least(b.lease, b.timeout) * interval '1 ms' AS until
+    SELECT b.shard, b.workspace, b.batch, x.key, b.holder, b.quiet, t.now, t.now + least(b.lease, b.timeout)::float8 * interval '1 ms' AS until
       FROM t, b, (SELECT again.key FROM again UNION ALL SELECT admitted.key FROM admitted) AS x
 ), taken AS (
     UPDATE {schema}.item i
@@ -80,15 +80,15 @@ WITH m AS (
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsTaken',
-           json_build_object('keys', (SELECT json_agg(taken.key ORDER BY taken.n) FROM taken), 'charged', sums.cost), t.now
+           pg_catalog.json_build_object('keys', (SELECT pg_catalog.json_agg(taken.key ORDER BY taken.n) FROM taken), 'charged', sums.cost), t.now
       FROM t, sums, m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN moved.member IS NOT NULL
-            THEN (SELECT json_agg(json_build_array(taken.key, taken.epoch, taken.input, taken.failures, taken.deaths) ORDER BY taken.n)::text FROM taken)
+            THEN (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(taken.key, taken.epoch, taken.input, taken.failures, taken.deaths) ORDER BY taken.n)::text FROM taken)
             ELSE '[]' END,
-       coalesce((SELECT t.now FROM t), {now}) + least(m.lease, coalesce(b.timeout, m.lease)) * interval '1 ms', coalesce(b.timeout, 0), coalesce(b.artifacts, false),
+       coalesce((SELECT t.now FROM t), {now}) + least(m.lease, coalesce(b.timeout, m.lease))::float8 * interval '1 ms', coalesce(b.timeout, 0), coalesce(b.artifacts, false),
        coalesce(moved.member IS NULL AND b.running = 0 AND b.waiting = 0 AND b.next < b.items, false)
   FROM m
   LEFT JOIN b ON b.member = m.member

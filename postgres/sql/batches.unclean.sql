@@ -9,7 +9,7 @@ WITH m AS (
        FOR UPDATE OF b
 ), swept AS (
     UPDATE {schema}.item i
-       SET sweep_at = {now} + b.delay * interval '1 ms'
+       SET sweep_at = {now} + b.delay::float8 * interval '1 ms'
       FROM b
      WHERE i.shard = ANY (ARRAY[b.shard]) AND i.workspace = b.workspace AND i.batch = b.id AND i.key = b.key AND i.sweeps = b.sweeps AND i.dirty = (b.dirty = 1)
     RETURNING b.member

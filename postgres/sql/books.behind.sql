@@ -17,7 +17,7 @@ SELECT g.revision, coalesce(w.name, ''), coalesce(w.why, '')
                    WHEN EXISTS (SELECT 1 FROM {schema}.due d
                                  WHERE d.shard = $1::smallint AND d.reaction = r.name AND d.workspace = $2::text AND d.stream = $3::text
                                    AND d.version > coalesce(f.watermark, -1)) THEN 'lagging' END AS why
-         FROM jsonb_array_elements_text($4::text::jsonb) AS q(name)
+         FROM pg_catalog.jsonb_array_elements_text($4::text::jsonb) AS q(name)
          JOIN {schema}.reaction r ON r.shard = $1::smallint AND r.workspace = $2::text AND r.name = q.name
          LEFT JOIN LATERAL (
               SELECT f.watermark, f.blocked, f.holder, f.due FROM {schema}.follow f

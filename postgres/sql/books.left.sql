@@ -6,7 +6,7 @@ SELECT s.workspace, s.name, s.pruned, s.first
   FROM {schema}.stream s
  WHERE s.shard = $1::smallint AND ($2::text = '' OR s.workspace = $2::text)
    AND s.pruned < s.first
-   AND NOT coalesce((SELECT e.version = s.first - 1 AND e.at > {now} - $3::bigint * interval '1 ms'
+   AND NOT coalesce((SELECT e.version = s.first - 1 AND e.at > {now} - $3::bigint::float8 * interval '1 ms'
                        FROM {schema}.event e
                       WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name AND e.version >= s.first - 1
                       ORDER BY e.version -- by the index that has this order

@@ -8,7 +8,7 @@ WITH cur AS MATERIALIZED (
        FOR UPDATE
 )
 UPDATE {schema}.stream s
-   SET until = {now} + $5::bigint * interval '1 ms'
+   SET until = {now} + $5::bigint::float8 * interval '1 ms'
   FROM cur
  WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
    AND cur.epoch = $4::bigint AND cur.until > {now}

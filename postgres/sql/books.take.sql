@@ -8,7 +8,7 @@ WITH cur AS MATERIALIZED (
        FOR UPDATE
 )
 UPDATE {schema}.stream s
-   SET state = 'closing', holder = $4::text, epoch = s.epoch + 1, until = {now} + $5::bigint * interval '1 ms'
+   SET state = 'closing', holder = $4::text, epoch = s.epoch + 1, until = {now} + $5::bigint::float8 * interval '1 ms'
   FROM cur
  WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
    AND (cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now}))

@@ -3,10 +3,10 @@
 -- have; and the last of the page.
 -- after: $1 shard, $2 workspace, $3 lifecycle, $4 entity; $5 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.begun, j.effects, j.epoch
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, pg_catalog.count(*) OVER () AS size,
                CASE WHEN c.phase = 'free' THEN c.effects > 0 AND c.outcome NOT IN ('success', 'resolved') ELSE c.effects <> c.begun END AS bad, c.*
           FROM (SELECT x.shard, x.workspace, x.lifecycle, x.id, x.phase, coalesce(x.outcome, '') AS outcome, x.begun, x.epoch,
-                       (SELECT count(*) FROM {schema}.effect f
+                       (SELECT pg_catalog.count(*) FROM {schema}.effect f
                          WHERE f.shard = x.shard AND f.workspace = x.workspace AND f.operation = x.operation AND f.state <> 'notDone') AS effects
                   FROM {schema}.entity x
                  WHERE (x.shard, x.workspace, x.lifecycle, x.id) > ($1::smallint, $2::text, $3::text, $4::text) AND x.operation IS NOT NULL

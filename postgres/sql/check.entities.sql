@@ -2,13 +2,13 @@
 -- of their last event, or whose history has a gap above its first version kept, and the last of the page.
 -- after: $1 shard, $2 workspace, $3 lifecycle, $4 entity; $5 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.version, j.events, j.last
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, pg_catalog.count(*) OVER () AS size,
                c.events <> c.version - c.low + 1 OR c.last <> c.version AS bad, c.*
           FROM (SELECT x.shard, x.workspace, x.lifecycle, x.id, x.version,
                        h.events, h.last, h.low
                   FROM {schema}.entity x
                  CROSS JOIN LATERAL (
-                        SELECT count(*) AS events, coalesce(max(e.version), -1) AS last, coalesce(min(e.version), 0) AS low
+                        SELECT pg_catalog.count(*) AS events, coalesce(pg_catalog.max(e.version), -1) AS last, coalesce(pg_catalog.min(e.version), 0) AS low
                           FROM (SELECT h.version FROM {schema}.history h
                                  WHERE h.shard = x.shard AND h.workspace = x.workspace AND h.stream = '$entity/' || x.lifecycle || '/' || x.id
                                  ORDER BY h.version) AS e) AS h

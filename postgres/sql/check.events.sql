@@ -2,13 +2,13 @@
 -- answers the last of the page too. Void events belong to no stream.
 -- after: $1 shard, $2 workspace, $3 stream; $4 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.events, j.last
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, pg_catalog.count(*) OVER () AS size,
                NOT EXISTS (SELECT 1 FROM {schema}.stream s
                             WHERE s.shard = ANY (ARRAY[c.shard]) AND s.workspace = c.workspace AND s.name = c.stream) AS bad, c.*
-          FROM (SELECT e.shard, e.workspace, e.stream, count(*) AS events, max(e.version) AS last
+          FROM (SELECT e.shard, e.workspace, e.stream, pg_catalog.count(*) AS events, pg_catalog.max(e.version) AS last
                   FROM {schema}.event e
                  WHERE (e.shard, e.workspace, e.stream) > ($1::smallint, $2::text, $3::text)
-                   AND left(e.stream, 6) <> '$void/'
+                   AND pg_catalog.left(e.stream, 6) <> '$void/'
                  GROUP BY e.shard, e.workspace, e.stream
                  ORDER BY e.shard, e.workspace, e.stream
                  LIMIT $4) AS c) AS j

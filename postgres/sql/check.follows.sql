@@ -4,7 +4,7 @@
 -- page. What waits for older transactions is not judged yet.
 -- after: $1 shard, $2 workspace, $3 reaction, $4 stream; $5 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.reaction, j.stream, j.head, j.due, j.watermark
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.reaction, c.stream) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.reaction, c.stream) AS nth, pg_catalog.count(*) OVER () AS size,
                c.watermark > c.head OR c.due > c.head
                OR (c.every AND c.due < c.head AND NOT EXISTS (
                    SELECT 1 FROM {schema}.due d
@@ -15,7 +15,7 @@ SELECT j.nth, j.bad, j.shard, j.workspace, j.reaction, j.stream, j.head, j.due, 
                        CASE WHEN r.source = 'event'
                             THEN coalesce((SELECT s.head FROM {schema}.stream s
                                             WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), -1)
-                            ELSE coalesce((SELECT max(h.version) FROM {schema}.history h
+                            ELSE coalesce((SELECT pg_catalog.max(h.version) FROM {schema}.history h
                                             WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.stream = f.stream), -1) END AS head
                   FROM {schema}.follow f
                  CROSS JOIN LATERAL (

@@ -4,27 +4,27 @@
 -- a slash, and the rest.
 -- after: $1 shard, $2 workspace, $3 stream; $4 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.stream, ''::text, -1::bigint, j.events, j.last
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.stream) AS nth, pg_catalog.count(*) OVER () AS size,
                CASE c.prefix WHEN '$entity' THEN NOT EXISTS (
                    SELECT 1 FROM {schema}.entity x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace
-                      AND x.lifecycle = split_part(c.rest, '/', 1)
-                      AND x.id = substr(c.rest, strpos(c.rest, '/') + 1))
+                      AND x.lifecycle = pg_catalog.split_part(c.rest, '/', 1)
+                      AND x.id = pg_catalog.substr(c.rest, pg_catalog.strpos(c.rest, '/') + 1))
                WHEN '$batch' THEN NOT EXISTS (
                    SELECT 1 FROM {schema}.batch x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace AND x.id = c.rest)
                ELSE c.name NOT IN ('deleted', 'expired') AND NOT EXISTS (
                    SELECT 1 FROM {schema}.scope x
                     WHERE x.shard = c.shard AND x.workspace = c.workspace
-                      AND x.kind = split_part(c.rest, '/', 1)
-                      AND x.id = substr(c.rest, strpos(c.rest, '/') + 1)) END AS bad, c.*
-          FROM (SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, (array_agg(h.name ORDER BY h.version DESC))[1] AS name,
-                       split_part(h.stream, '/', 1) AS prefix,
-                       substr(h.stream, strpos(h.stream, '/') + 1) AS rest
+                      AND x.kind = pg_catalog.split_part(c.rest, '/', 1)
+                      AND x.id = pg_catalog.substr(c.rest, pg_catalog.strpos(c.rest, '/') + 1)) END AS bad, c.*
+          FROM (SELECT h.shard, h.workspace, h.stream, pg_catalog.count(*) AS events, pg_catalog.max(h.version) AS last, (pg_catalog.array_agg(h.name ORDER BY h.version DESC))[1] AS name,
+                       pg_catalog.split_part(h.stream, '/', 1) AS prefix,
+                       pg_catalog.substr(h.stream, pg_catalog.strpos(h.stream, '/') + 1) AS rest
                   FROM {schema}.history h
                  WHERE (h.shard, h.workspace, h.stream) > ($1::smallint, $2::text, $3::text)
-                   AND (left(h.stream, 8) = '$entity/' OR left(h.stream, 7) = '$scope/'
-                        OR left(h.stream, 7) = '$batch/')
+                   AND (pg_catalog.left(h.stream, 8) = '$entity/' OR pg_catalog.left(h.stream, 7) = '$scope/'
+                        OR pg_catalog.left(h.stream, 7) = '$batch/')
                  GROUP BY h.shard, h.workspace, h.stream
                  ORDER BY h.shard, h.workspace, h.stream
                  LIMIT $4) AS c) AS j

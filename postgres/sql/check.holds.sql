@@ -1,19 +1,19 @@
 -- Counts the holds that ended some time ago and that nobody has freed, in all
 -- workspaces: of entities, of reactions, of items, of steps, and of streams that were being closed.
 -- $3 how long ago, in ms
-SELECT (SELECT count(*)
+SELECT (SELECT pg_catalog.count(*)
           FROM {schema}.entity e
-         WHERE e.holder IS NOT NULL AND e.until <= {now} - $3::bigint * interval '1 ms')
-     + (SELECT count(*)
+         WHERE e.holder IS NOT NULL AND e.until <= {now} - $3::bigint::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
           FROM {schema}.follow f
-         WHERE f.holder IS NOT NULL AND f.until <= {now} - $3::bigint * interval '1 ms')
-     + (SELECT count(*)
+         WHERE f.holder IS NOT NULL AND f.until <= {now} - $3::bigint::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
           FROM {schema}.stream s
-         WHERE s.holder IS NOT NULL AND s.until <= {now} - $3::bigint * interval '1 ms')
-     + (SELECT count(*)
+         WHERE s.holder IS NOT NULL AND s.until <= {now} - $3::bigint::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
           FROM {schema}.item i
-         WHERE i.holder IS NOT NULL AND i.until <= {now} - $3::bigint * interval '1 ms')
-     + (SELECT count(*)
+         WHERE i.holder IS NOT NULL AND i.until <= {now} - $3::bigint::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
           FROM {schema}.step p
-         WHERE p.holder IS NOT NULL AND p.until <= {now} - $3::bigint * interval '1 ms')
+         WHERE p.holder IS NOT NULL AND p.until <= {now} - $3::bigint::float8 * interval '1 ms')
  WHERE $1::smallint IS NOT NULL AND $2::text IS NOT NULL

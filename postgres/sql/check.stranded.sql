@@ -3,12 +3,12 @@
 -- claim status, so that no end moves it. And the last of the page.
 -- after: $1 shard, $2 workspace, $3 lifecycle, $4 entity; $5 page
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.lifecycle, j.id, j.version, 0, 0, 0, j.wrong
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, pg_catalog.count(*) OVER () AS size,
                CASE WHEN c.statuses IS NULL THEN ''
                     WHEN NOT c.side AND NOT c.statuses ? c.status THEN 'gone'
                     WHEN c.phase = 'free' THEN CASE WHEN NOT c.side AND c.claims ? c.status THEN 'stray' ELSE '' END
-                    WHEN c.plan ->> 'operation' = c.operation
-                    THEN CASE WHEN EXISTS (SELECT 1 FROM unnest(ARRAY[c.revert, c.plan ->> 'success', c.plan ->> 'failed']) AS p(status)
+                    WHEN c.plan ->> 'operation'::text = c.operation
+                    THEN CASE WHEN EXISTS (SELECT 1 FROM pg_catalog.unnest(ARRAY[c.revert, c.plan ->> 'success'::text, c.plan ->> 'failed'::text]) AS p(status)
                                             WHERE NOT c.statuses ? p.status OR c.claims ? p.status) THEN 'target' ELSE '' END
                     WHEN NOT c.statuses ? c.revert THEN 'target'
                     WHEN NOT c.side AND c.status <> c.revert AND NOT c.claims ? c.status THEN 'claim'

@@ -5,12 +5,12 @@
 -- are read, in order.
 -- after: $1 shard, $2 workspace, $3 stream; $4 page
 SELECT j.nth, j.bad, j.shard, j.workspace, j.name, ''::text, j.head, j.events, j.last, j.first, j.wrong
-  FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.name) AS nth, count(*) OVER () AS size,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY c.shard, c.workspace, c.name) AS nth, pg_catalog.count(*) OVER () AS size,
                c.events <> c.head - c.first + 1 OR c.last <> c.head OR c.wrong <> '' AS bad, c.*
           FROM (SELECT s.shard, s.workspace, s.name, s.head, s.first,
-                       (SELECT count(*) FROM {schema}.event e
+                       (SELECT pg_catalog.count(*) FROM {schema}.event e
                          WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name AND e.version >= s.first) AS events,
-                       (SELECT coalesce(max(e.version), -1) FROM {schema}.event e
+                       (SELECT coalesce(pg_catalog.max(e.version), -1) FROM {schema}.event e
                          WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name) AS last,
                        CASE WHEN s.closed = 'tombstone' AND s.first <> s.head THEN 'tombstone'
                             WHEN (s.state = 'closing') <> (s.holder IS NOT NULL) THEN 'hold'

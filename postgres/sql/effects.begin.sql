@@ -23,10 +23,10 @@ WITH m AS (
      WHERE cur.operation = cur.wanted AND cur.epoch = cur.under AND cur.phase = 'held' AND cur.until > {now}
 ), results AS (
     UPDATE {schema}.effect x
-       SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
-      FROM held CROSS JOIN LATERAL jsonb_array_elements(held.results::jsonb) AS r(item)
+       SET state = 'done', result = (r.item -> 'r'::text)::text::json, ended_at = {now}
+      FROM held CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(held.results::jsonb) AS r(item)
      WHERE x.shard = ANY (ARRAY[held.shard]) AND x.workspace = held.workspace AND x.operation = held.operation
-       AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
+       AND x.name = r.item ->> 'n'::text AND x.ordinal = (r.item ->> 'o'::text)::integer AND x.state = 'begun'
 ), put AS (
     INSERT INTO {schema}.effect AS x (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
     SELECT held.shard, held.workspace, held.operation, held.name, held.ordinal, held.epoch, 'begun', held.policy, {now} FROM held

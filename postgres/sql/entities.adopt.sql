@@ -19,8 +19,8 @@ WITH m AS (
 ), moved AS (
     UPDATE {schema}.entity e
        SET phase = 'held', operation = cur.a_operation, step = NULL, requester = NULL, revert = cur.a_revert, input = NULL, manual = true,
-           holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms', claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL,
-           plan = jsonb_build_object('operation', cur.a_operation, 'into', cur.a_claim),
+           holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease::float8 * interval '1 ms', claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL,
+           plan = pg_catalog.jsonb_build_object('operation', cur.a_operation, 'into', cur.a_claim),
            begun = 0, failures = 0, deaths = 0, error = NULL, outcome = NULL, version = cur.version + 1, updated_at = {now}
       FROM cur
      WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
@@ -44,7 +44,7 @@ WITH m AS (
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            'adopted',
-           json_build_object('from', moved.was, 'to', moved.status, 'operation', moved.operation, 'epoch', moved.epoch),
+           pg_catalog.json_build_object('from', moved.was, 'to', moved.status, 'operation', moved.operation, 'epoch', moved.epoch),
            NULL, NULL, NULL, moved.updated_at
       FROM moved
     RETURNING shard, id, workspace, stream, version

@@ -26,7 +26,7 @@ WITH m AS (
     UPDATE {schema}.entity e
        SET status = cur.a_choices::jsonb -> cur.status ->> 0, revert = cur.a_choices::jsonb -> cur.status ->> 1, plan = cur.a_choices::jsonb -> cur.status -> 2, version = cur.version + 1,
            phase = 'held', operation = cur.a_operation, step = cur.a_step, requester = cur.a_requester, input = cur.a_input::json,
-           manual = cur.a_manual = 1, holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease * interval '1 ms',
+           manual = cur.a_manual = 1, holder = cur.a_holder, epoch = cur.epoch + 1, until = {now} + cur.a_lease::float8 * interval '1 ms',
            claimed_at = {now}, due_at = NULL, queue = NULL, stage = NULL, begun = cur.a_begun, failures = 0, deaths = 0, error = NULL, outcome = NULL, updated_at = {now}
       FROM cur
      WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
@@ -51,7 +51,7 @@ WITH m AS (
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            'claimed',
-           json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+           pg_catalog.json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
                              'epoch', moved.epoch, 'holder', moved.holder),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved

@@ -18,7 +18,7 @@ WITH m AS (
      WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                                AND e.lifecycle = m.lifecycle AND e.id = m.entity)
                 THEN false
-                ELSE {enter}(hashtextextended('entity/' || m.shard || '/' || m.workspace || '/' || m.lifecycle || '/' || m.entity, 0)){entered} END
+                ELSE {enter}(pg_catalog.hashtextextended('entity/' || m.shard::text || '/' || m.workspace || '/' || m.lifecycle || '/' || m.entity, 0)){entered} END
      ORDER BY m.shard, m.workspace, m.lifecycle, m.entity
     ON CONFLICT (shard, workspace, lifecycle, id) DO NOTHING
     RETURNING shard, workspace, lifecycle, id, status, version, data, created_at, updated_at
@@ -26,7 +26,7 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$entity/' || m.lifecycle || '/' || m.entity, made.version, 'created',
-           json_build_object('to', made.status), m.correlation, m.causation, m.actor, made.created_at
+           pg_catalog.json_build_object('to', made.status), m.correlation, m.causation, m.actor, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace
                       AND made.lifecycle = m.lifecycle AND made.id = m.entity
     RETURNING shard, id, workspace, stream, version

@@ -40,12 +40,12 @@ WITH m AS (
 ), cur AS MATERIALIZED (
     SELECT cur.*,
            cur.begun > 0 AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.member = cur.member AND seen.operation = cur.operation AND seen.begun = cur.begun) AS stale,
-           CASE WHEN cur.a_how = 'success' THEN CASE WHEN (cur.begun = 0 OR cur.begun <= (SELECT count(*)
+           CASE WHEN cur.a_how = 'success' THEN CASE WHEN (cur.begun = 0 OR cur.begun <= (SELECT pg_catalog.count(*)
                      FROM (SELECT x.name, x.ordinal, x.state FROM {schema}.effect x
                             WHERE x.shard = cur.shard AND x.workspace = cur.workspace AND x.operation = cur.operation
                               FOR SHARE) AS x
-                    WHERE x.state = 'done' OR (x.state = 'begun' AND EXISTS (SELECT 1 FROM jsonb_array_elements(cur.a_results::jsonb) AS r(item)
-                                                                             WHERE r.item ->> 'n' = x.name AND (r.item ->> 'o')::integer = x.ordinal)))) THEN 'free' ELSE 'uncertain' END
+                    WHERE x.state = 'done' OR (x.state = 'begun' AND EXISTS (SELECT 1 FROM pg_catalog.jsonb_array_elements(cur.a_results::jsonb) AS r(item)
+                                                                             WHERE r.item ->> 'n'::text = x.name AND (r.item ->> 'o'::text)::integer = x.ordinal)))) THEN 'free' ELSE 'uncertain' END
                 WHEN cur.begun = 0 THEN 'free'
                 WHEN cur.a_how = 'park' OR cur.manual OR (cur.failures + 1 > cur.a_retries AND cur.a_outcome <> 'cancelled') THEN 'uncertain'
                 ELSE 'due' END AS becomes
@@ -56,7 +56,7 @@ WITH m AS (
            status = CASE WHEN cur.becomes = 'free' AND cur.status = cur.a_claim THEN coalesce(cur.a_target, cur.revert) ELSE cur.status END,
            outcome = CASE WHEN cur.becomes = 'free' THEN cur.a_outcome END,
            data = CASE WHEN cur.becomes = 'free' THEN coalesce(cur.a_data::jsonb, cur.data) ELSE cur.data END, version = cur.version + 1,
-           holder = NULL, until = NULL, quiet = false, lost = 0, due_at = {now} + cur.a_delay * interval '1 ms', error = cur.a_message,
+           holder = NULL, until = NULL, quiet = false, lost = 0, due_at = {now} + cur.a_delay::float8 * interval '1 ms', error = cur.a_message,
            failures = cur.failures + CASE WHEN cur.a_how = 'success' OR cur.a_outcome = 'cancelled' THEN 0 ELSE 1 END, updated_at = {now}
       FROM cur
      WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
@@ -70,10 +70,10 @@ WITH m AS (
               cur.a_correlation, cur.a_causation, cur.a_actor
 ), results AS (
     UPDATE {schema}.effect x
-       SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
-      FROM moved CROSS JOIN LATERAL jsonb_array_elements(moved.a_results::jsonb) AS r(item)
+       SET state = 'done', result = (r.item -> 'r'::text)::text::json, ended_at = {now}
+      FROM moved CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(moved.a_results::jsonb) AS r(item)
      WHERE x.shard = ANY (ARRAY[moved.shard]) AND x.workspace = moved.workspace AND x.operation = moved.operation
-       AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
+       AND x.name = r.item ->> 'n'::text AND x.ordinal = (r.item ->> 'o'::text)::integer AND x.state = 'begun'
 ), told AS (
     SELECT moved.member, 1 AS applied, moved.status, moved.version, moved.data, moved.created_at, moved.updated_at,
            moved.phase, moved.operation, moved.step, moved.requester, moved.revert, moved.input, moved.holder,
@@ -89,7 +89,7 @@ WITH m AS (
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            CASE moved.phase WHEN 'free' THEN moved.a_event WHEN 'due' THEN 'interrupted' ELSE 'parked' END,
-           json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+           pg_catalog.json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
                              'epoch', moved.epoch, 'outcome', moved.outcome, 'effects', moved.begun, 'message', moved.a_message,
                              'input', moved.input, 'note', moved.a_note::json),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at

@@ -31,7 +31,7 @@ WITH m AS (
            error = CASE WHEN cur.quiet THEN 'it was handed out to ' || cur.holder || ', who was not heard of' ELSE 'the holder ' || cur.holder || ' did not come back' END,
            deaths = cur.deaths + CASE WHEN cur.quiet THEN 0 ELSE 1 END, version = cur.version + 1, quiet = false,
            lost = CASE WHEN cur.fate = 'lost' THEN cur.lost + 1 ELSE 0 END, holder = NULL, until = NULL,
-           due_at = {now} + CASE WHEN cur.fate = 'lost' THEN cur.a_pause ELSE 0 END * interval '1 ms',
+           due_at = {now} + CASE WHEN cur.fate = 'lost' THEN cur.a_pause ELSE 0 END::float8 * interval '1 ms',
            updated_at = {now}
       FROM cur
      WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
@@ -56,7 +56,7 @@ WITH m AS (
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            moved.fate,
-           json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+           pg_catalog.json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
                              'epoch', moved.epoch, 'effects', moved.begun, 'deaths', moved.deaths, 'lost', moved.lost, 'message', moved.error, 'note', moved.a_note::json),
            NULL, NULL, NULL, moved.updated_at
       FROM moved

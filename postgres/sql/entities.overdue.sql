@@ -6,6 +6,6 @@ SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.o
  WHERE e.shard + 0 = $1::smallint AND ($2::text = '' OR e.workspace = $2::text)
    AND $3::text::jsonb ? e.lifecycle AND e.phase = 'due'
    AND coalesce(e.queue, 'l:' || e.lifecycle) >= 'h:' AND coalesce(e.queue, 'l:' || e.lifecycle) < 'h;' -- those that wait for a worker
-   AND e.due_at + coalesce(CASE WHEN e.plan ->> 'operation' = e.operation THEN (e.plan ->> 'timeout')::bigint END, $5::bigint) * interval '1 ms' <= {now}
+   AND e.due_at + coalesce(CASE WHEN e.plan ->> 'operation'::text = e.operation THEN (e.plan ->> 'timeout'::text)::bigint END, $5::bigint)::float8 * interval '1 ms' <= {now}
  ORDER BY e.due_at
  LIMIT $4::bigint

@@ -40,7 +40,7 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version, 'queued',
-           json_build_object('from', moved.status, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+           pg_catalog.json_build_object('from', moved.status, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
                              'epoch', moved.epoch, 'stage', moved.stage),
            NULL, NULL, NULL, moved.updated_at
       FROM moved

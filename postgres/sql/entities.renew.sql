@@ -9,11 +9,11 @@ WITH cur AS (
        FOR UPDATE
 )
 UPDATE {schema}.entity e
-   SET until = CASE WHEN $8::bigint = 0 THEN {now} + $7::bigint * interval '1 ms'
-                    ELSE least({now} + $7::bigint * interval '1 ms', cur.due_at + $8 * interval '1 ms') END,
+   SET until = CASE WHEN $8::bigint = 0 THEN {now} + $7::bigint::float8 * interval '1 ms'
+                    ELSE least({now} + $7::bigint::float8 * interval '1 ms', cur.due_at + $8::bigint::float8 * interval '1 ms') END,
        quiet = e.quiet AND $9::bigint = 0, lost = CASE WHEN $9 = 0 THEN e.lost ELSE 0 END
   FROM cur
  WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
-   AND cur.operation = $5::text AND cur.epoch = $6::bigint AND cur.until > {now} AND ($8 = 0 OR {now} < cur.due_at + $8 * interval '1 ms')
+   AND cur.operation = $5::text AND cur.epoch = $6::bigint AND cur.until > {now} AND ($8::bigint = 0 OR {now} < cur.due_at + $8::bigint::float8 * interval '1 ms')
    AND e.epoch = $6::bigint
 RETURNING e.until

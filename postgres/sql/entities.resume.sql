@@ -10,7 +10,7 @@
 -- $6 whether the holder is elsewhere, and quiet until it is heard of
 WITH due AS MATERIALIZED (
     SELECT d.shard, d.workspace, d.place, d.lease
-      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+      FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.entity x
@@ -19,11 +19,11 @@ WITH due AS MATERIALIZED (
             ORDER BY x.due_at
             LIMIT $5::bigint
               FOR UPDATE SKIP LOCKED) AS d
-     WHERE jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner
+     WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner
      LIMIT $5::bigint
 )
 UPDATE {schema}.entity e
-   SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, quiet = $6::bigint = 1, due_at = {now}, until = {now} + due.lease * interval '1 ms'
+   SET phase = 'held', holder = $4::text, epoch = e.epoch + 1, quiet = $6::bigint = 1, due_at = {now}, until = {now} + due.lease::float8 * interval '1 ms'
   FROM due
  WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
 RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.plan::text, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null')::text, coalesce(e.created_at, 'epoch'),

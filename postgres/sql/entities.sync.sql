@@ -51,7 +51,7 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$entity/' || m.lifecycle || '/' || m.entity, fresh.version, 'seen',
-           json_build_object('to', fresh.status), NULL, NULL, NULL, fresh.updated_at
+           pg_catalog.json_build_object('to', fresh.status), NULL, NULL, NULL, fresh.updated_at
       FROM m JOIN fresh ON fresh.shard = m.shard AND fresh.workspace = m.workspace AND fresh.lifecycle = m.lifecycle AND fresh.id = m.entity
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -14,7 +14,7 @@ WITH moved AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT $1, $3::uuid, 0, $2, '$entity/' || $4 || '/' || $5, moved.version, $11::text,
-           json_build_object('from', $6::text, 'to', moved.status, 'note', $12::text::json),
+           pg_catalog.json_build_object('from', $6::text, 'to', moved.status, 'note', $12::text::json),
            $13::text, $14::text, $15::text, moved.updated_at
       FROM moved
 )

@@ -37,13 +37,13 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version, moved.event,
-           json_build_object('from', moved.was, 'to', moved.target, 'note', moved.note::json),
+           pg_catalog.json_build_object('from', moved.was, 'to', moved.target, 'note', moved.note::json),
            moved.correlation, moved.causation, moved.actor, moved.updated_at
       FROM moved
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
-       CASE WHEN j.moves THEN 1 / (SELECT ((SELECT count(*) FROM moved) = (SELECT count(*) FROM judged WHERE judged.moves))::integer)
+       CASE WHEN j.moves THEN 1 / (SELECT ((SELECT pg_catalog.count(*) FROM moved) = (SELECT pg_catalog.count(*) FROM judged WHERE judged.moves))::integer)
             WHEN j.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                                            AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2
             ELSE 0 END,

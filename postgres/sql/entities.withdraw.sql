@@ -47,7 +47,7 @@ WITH m AS (
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            CASE moved.phase WHEN 'free' THEN 'released' ELSE 'parked' END,
-           json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
+           pg_catalog.json_build_object('from', moved.was, 'to', moved.status, 'step', moved.step, 'requester', moved.requester, 'operation', moved.operation,
                              'epoch', moved.epoch, 'outcome', moved.outcome, 'effects', moved.begun, 'message', moved.error, 'input', moved.input),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved

@@ -32,7 +32,7 @@ WITH m AS (
        AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.member = m.member)
                   OR EXISTS (SELECT 1 FROM {schema}.stream s WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream)
                 THEN false
-                ELSE {enter}(hashtextextended('stream/' || m.shard || '/' || m.workspace || '/' || m.stream, 0)){entered} END
+                ELSE {enter}(pg_catalog.hashtextextended('stream/' || m.shard::text || '/' || m.workspace || '/' || m.stream, 0)){entered} END
 ), made AS (
     INSERT INTO {schema}.stream (shard, workspace, name, head)
     SELECT gone.shard, gone.workspace, gone.stream, gone.size - 1

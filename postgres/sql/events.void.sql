@@ -6,7 +6,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, id, member)
 ), made AS (
     INSERT INTO {schema}.event (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.id, 0, m.workspace, '$void/' || m.id, 0, 'void', '{}', {now}
+    SELECT m.shard, m.id, 0, m.workspace, '$void/' || m.id::text, 0, 'void', '{}', {now}
       FROM m
      ORDER BY m.shard, m.id
     ON CONFLICT DO NOTHING
@@ -20,7 +20,7 @@ WITH m AS (
             LIMIT 1) AS e
 )
 SELECT m.member, CASE WHEN made.id IS NOT NULL THEN 1 WHEN found.id IS NOT NULL THEN 0 ELSE 2 END,
-       coalesce(made.version, found.version, -1), coalesce(left(found.stream, 6) = '$void/', true), coalesce(made.name, found.name, ''),
+       coalesce(made.version, found.version, -1), coalesce(pg_catalog.left(found.stream, 6) = '$void/', true), coalesce(made.name, found.name, ''),
        coalesce(made.data, found.data, 'null')::text, coalesce(made.at, found.at, 'epoch')
   FROM m
   LEFT JOIN made ON made.shard = m.shard AND made.id = m.id

@@ -41,15 +41,15 @@ WITH seen AS MATERIALIZED (
     SELECT p.shard, p.workspace, p.stream, p.due, p.rank, p.place,
            greatest(p.watermark,
                     (SELECT s.first - 1 FROM {schema}.stream s WHERE s.shard = p.shard AND s.workspace = p.workspace AND s.name = p.stream),
-                    (SELECT max(o.version) FROM {schema}.feed o WHERE o.shard = p.shard AND o.workspace = p.workspace AND o.stream = p.stream)) AS low
+                    (SELECT pg_catalog.max(o.version) FROM {schema}.feed o WHERE o.shard = p.shard AND o.workspace = p.workspace AND o.stream = p.stream)) AS low
       FROM picked p
 ), room AS MATERIALIZED (
     SELECT b.shard, b.workspace, b.stream, b.due, b.place, b.low,
-           least(b.due, b.low + $4::bigint - coalesce(sum(greatest(b.due - b.low, 0))
+           least(b.due, b.low + $4::bigint - coalesce(pg_catalog.sum(greatest(b.due - b.low, 0))
                  OVER (ORDER BY b.rank, b.stream ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::bigint) AS high
       FROM begun b
 ), taken AS MATERIALIZED (
-    SELECT r.shard, r.workspace, r.stream, e.version, max(e.at) OVER (PARTITION BY r.stream ORDER BY e.version) AS moment
+    SELECT r.shard, r.workspace, r.stream, e.version, pg_catalog.max(e.at) OVER (PARTITION BY r.stream ORDER BY e.version) AS moment
       FROM room r
      CROSS JOIN LATERAL (
            SELECT x.version, x.at
@@ -59,16 +59,16 @@ WITH seen AS MATERIALIZED (
             LIMIT $4::bigint) AS e
 ), numbered AS (
     INSERT INTO {schema}.feed (shard, workspace, position, stream, version)
-    SELECT t.shard, t.workspace, turn.last + row_number() OVER (ORDER BY t.moment, t.stream, t.version), t.stream, t.version
+    SELECT t.shard, t.workspace, turn.last + pg_catalog.row_number() OVER (ORDER BY t.moment, t.stream, t.version), t.stream, t.version
       FROM taken t JOIN turn ON turn.shard = t.shard AND turn.workspace = t.workspace
 ), counted AS (
     UPDATE {schema}.sequence q
        SET last = turn.last + n.size
-      FROM turn JOIN (SELECT t.shard, t.workspace, count(*) AS size FROM taken t GROUP BY t.shard, t.workspace) AS n
+      FROM turn JOIN (SELECT t.shard, t.workspace, pg_catalog.count(*) AS size FROM taken t GROUP BY t.shard, t.workspace) AS n
                   ON n.shard = turn.shard AND n.workspace = turn.workspace
      WHERE q.shard = turn.shard AND q.shard = n.shard AND q.workspace = turn.workspace
 ), done AS (
-    SELECT r.shard, r.workspace, r.place, greatest(r.low, max(t.version)) AS mark
+    SELECT r.shard, r.workspace, r.place, greatest(r.low, pg_catalog.max(t.version)) AS mark
       FROM room r LEFT JOIN taken t ON t.shard = r.shard AND t.workspace = r.workspace AND t.stream = r.stream
      GROUP BY r.shard, r.workspace, r.place, r.low
 ), moved AS (

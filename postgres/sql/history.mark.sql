@@ -4,7 +4,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, member)
 ), made AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$mark/' || m.command, 0, 'committed', '{}', {now}
+    SELECT m.shard, m.command, 0, m.workspace, '$mark/' || m.command::text, 0, 'committed', '{}', {now}
       FROM m
     RETURNING version
 )

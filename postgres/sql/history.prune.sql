@@ -11,7 +11,7 @@ WITH page AS MATERIALIZED (
      ORDER BY h.shard, h.id
      LIMIT $5::bigint
 ), tops AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.stream, max(p.version) AS top
+    SELECT p.shard, p.workspace, p.stream, pg_catalog.max(p.version) AS top
       FROM page p
      WHERE NOT EXISTS (SELECT 1 FROM {schema}.reaction r
                         WHERE r.shard = ANY (ARRAY[p.shard]) AND r.workspace = p.workspace AND r.source = 'history'
@@ -23,12 +23,12 @@ WITH page AS MATERIALIZED (
 DELETE FROM {schema}.history h
  USING tops t
  WHERE h.shard = ANY (ARRAY[t.shard]) AND h.workspace = t.workspace AND h.stream = t.stream AND h.version <= t.top
-   AND h.at < {now} - $6::bigint * interval '1 ms'
-   AND (left(t.stream, 6) IN ('$void/', '$mark/')
-        OR (left(t.stream, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
+   AND h.at < {now} - $6::bigint::float8 * interval '1 ms'
+   AND (pg_catalog.left(t.stream, 6) IN ('$void/', '$mark/')
+        OR (pg_catalog.left(t.stream, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
             AND NOT EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = ANY (ARRAY[t.shard]) AND s.workspace = t.workspace
-                                                              AND s.kind = split_part(t.stream, '/', 2)
-                                                              AND s.id = substr(t.stream, 9 + length(split_part(t.stream, '/', 2)))))
+                                                              AND s.kind = pg_catalog.split_part(t.stream, '/', 2)
+                                                              AND s.id = pg_catalog.substr(t.stream, 9 + pg_catalog.length(pg_catalog.split_part(t.stream, '/', 2)))))
         OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = ANY (ARRAY[t.shard]) AND x.workspace = t.workspace AND x.stream = t.stream
                                                        AND x.version > h.version))
    AND NOT EXISTS (SELECT 1 FROM {schema}.reaction r

@@ -1,12 +1,12 @@
 -- What the histories of a workspace tell behind an id, but for what only tells that a
 -- command was applied, and for API keys, which are told to those who may manage them.
 -- $1 shard, $2 workspace; behind: $3 id as text, $4 n; $5 limit
-SELECT replace(h.id::text, '-', ''), h.n, h.stream, h.version, h.name, h.data::text,
+SELECT pg_catalog.replace(h.id::text, '-', ''), h.n, h.stream, h.version, h.name, h.data::text,
        coalesce(h.correlation, ''), coalesce(h.causation, ''), coalesce(h.actor, ''), h.at
   FROM {schema}.history h
  WHERE h.shard = $1::smallint AND h.workspace = $2::text COLLATE "default" AND -- so not by the streams, but in the order of the index
         (h.id, h.n) > ($3::text::uuid, $4::bigint)
-   AND left(h.stream, 6) NOT IN ('$void/', '$mark/')
-   AND left(h.stream, 5) <> '$key/'
+   AND pg_catalog.left(h.stream, 6) NOT IN ('$void/', '$mark/')
+   AND pg_catalog.left(h.stream, 5) <> '$key/'
  ORDER BY h.shard, h.id, h.n
  LIMIT $5::bigint

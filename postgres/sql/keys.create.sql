@@ -13,7 +13,7 @@ WITH m AS (
 ), made AS (
     INSERT INTO {schema}.api_key
         (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at)
-    SELECT m.id, m.workspace, m.name, m.role, m.requesters::json, m.handlers::json, m.hash, m.rate, 0, m.actor, t.now, t.now + m.lifetime * interval '1 ms'
+    SELECT m.id, m.workspace, m.name, m.role, m.requesters::json, m.handlers::json, m.hash, m.rate, 0, m.actor, t.now, t.now + m.lifetime::float8 * interval '1 ms'
       FROM m, t
      ORDER BY m.id
     ON CONFLICT (id) DO NOTHING
@@ -22,8 +22,8 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$key/' || m.id, made.version, 'created',
-           json_build_object('name', made.name, 'role', made.role, 'requesters', made.requesters, 'handlers', made.handlers,
-                             'expiresAt', to_char(made.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'predecessor', m.predecessor),
+           pg_catalog.json_build_object('name', made.name, 'role', made.role, 'requesters', made.requesters, 'handlers', made.handlers,
+                             'expiresAt', pg_catalog.to_char(made.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'predecessor', m.predecessor),
            NULL, NULL, m.actor, made.created_at
       FROM m JOIN made ON made.id = m.id
     RETURNING shard, id, workspace, stream, version

@@ -16,7 +16,7 @@ WITH m AS (
     SELECT cur.member, {now} AS now FROM cur
 ), moved AS (
     UPDATE {schema}.api_key k
-       SET successor = m.successor, expires_at = least(cur.expires_at, t.now + m.overlap * interval '1 ms'), version = cur.version + 1
+       SET successor = m.successor, expires_at = least(cur.expires_at, t.now + m.overlap::float8 * interval '1 ms'), version = cur.version + 1
       FROM m JOIN cur ON cur.member = m.member JOIN t ON t.member = m.member
      WHERE k.workspace = m.workspace AND k.id = m.id
        AND cur.revoked_at IS NULL AND cur.successor IS NULL AND (cur.expires_at IS NULL OR cur.expires_at > t.now)
@@ -26,8 +26,8 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$key/' || m.id, moved.version, 'rotated',
-           json_build_object('name', moved.name, 'role', moved.role, 'requesters', moved.requesters, 'handlers', moved.handlers,
-                             'expiresAt', to_char(moved.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'successor', moved.successor),
+           pg_catalog.json_build_object('name', moved.name, 'role', moved.role, 'requesters', moved.requesters, 'handlers', moved.handlers,
+                             'expiresAt', pg_catalog.to_char(moved.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'successor', moved.successor),
            NULL, NULL, m.actor, moved.now
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version

@@ -20,8 +20,8 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$key/' || m.id, moved.version, 'revoked',
-           json_build_object('name', moved.name, 'role', moved.role, 'requesters', moved.requesters, 'handlers', moved.handlers,
-                             'expiresAt', to_char(moved.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
+           pg_catalog.json_build_object('name', moved.name, 'role', moved.role, 'requesters', moved.requesters, 'handlers', moved.handlers,
+                             'expiresAt', pg_catalog.to_char(moved.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
            NULL, NULL, m.actor, moved.revoked_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version

@@ -2,12 +2,12 @@
 -- those that are free: in a status that goes, or becomes a claim status, or is one no longer. Of those with an operation: in a status
 -- that goes, or on the way to one that goes or becomes a claim status, or without a plan, so that the way is not known.
 -- $1 shard, $2 workspace, $3 lifecycle, $4 statuses, $5 claim statuses, $6 statuses that become claim statuses or cease to be, JSON lists
-SELECT s.place, s.open, count(*)
+SELECT s.place, s.open, pg_catalog.count(*)
   FROM (SELECT e.phase <> 'free' AS open,
                CASE WHEN NOT e.side AND (NOT $4::text::jsonb ? e.status OR (e.phase = 'free' AND $6::text::jsonb ? e.status)) THEN e.status
                     WHEN e.phase = 'free' THEN NULL
-                    WHEN e.plan ->> 'operation' = e.operation
-                    THEN (SELECT p.status FROM unnest(ARRAY[e.revert, e.plan ->> 'success', e.plan ->> 'failed']) AS p(status)
+                    WHEN e.plan ->> 'operation'::text = e.operation
+                    THEN (SELECT p.status FROM pg_catalog.unnest(ARRAY[e.revert, e.plan ->> 'success'::text, e.plan ->> 'failed'::text]) AS p(status)
                            WHERE NOT $4::text::jsonb ? p.status OR $5::text::jsonb ? p.status
                            LIMIT 1)
                     ELSE e.status END AS place

@@ -5,8 +5,8 @@
 SELECT u.t
   FROM (SELECT 'v' || l.virtualxid AS t
           FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-         WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() AND l.granted
-           AND (a.datname = current_database() OR a.datname IS NULL)
+         WHERE l.locktype = 'virtualxid' AND l.pid <> pg_catalog.pg_backend_pid() AND l.granted
+           AND (a.datname = pg_catalog.current_database() OR a.datname IS NULL)
         UNION ALL
-        SELECT 'p' || p.transaction::text FROM pg_catalog.pg_prepared_xacts p WHERE p.database = current_database()) AS u
+        SELECT 'p' || p.transaction::text FROM pg_catalog.pg_prepared_xacts p WHERE p.database = pg_catalog.current_database()) AS u
  WHERE ($3::text IS NULL OR $3::text::jsonb ? u.t) AND $1::smallint IS NOT NULL AND $2::text IS NOT NULL

@@ -4,10 +4,10 @@ WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::bigint[])
              WITH ORDINALITY AS m(shard, workspace, command, by, member)
 ), moved AS (
-    UPDATE {schema}.clock c SET shift = c.shift + m.by * interval '1 ms'
+    UPDATE {schema}.clock c SET shift = c.shift + m.by::float8 * interval '1 ms'
       FROM m WHERE c.one AND c.movable
     RETURNING m.member, c.shift
 )
 SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END,
-       coalesce((extract(epoch FROM moved.shift) * 1000)::bigint, 0)
+       coalesce((extract(epoch FROM moved.shift) * 1000::numeric)::bigint, 0)
   FROM m LEFT JOIN moved ON moved.member = m.member

@@ -18,15 +18,15 @@
 -- now, in ms, g: whether it is given back unfinished, d: delay in ms, x: error, n: the version
 -- that failed, o: whether it must be recorded now, q: whether a holder elsewhere was not heard of by it}
 WITH a AS MATERIALIZED (
-    SELECT q.nth, q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream,
-           (q.item ->> 'e')::bigint AS epoch, (q.item ->> 'v')::bigint AS done,
-           coalesce((q.item ->> 'k')::boolean, false) AS keep, coalesce((q.item ->> 'g')::boolean, false) AS given,
-           coalesce((q.item ->> 'd')::bigint, 0) AS delay, coalesce((q.item ->> 'l')::bigint, 0) AS lease,
-           q.item ->> 'x' AS error, (q.item ->> 'n')::bigint AS failing, coalesce((q.item ->> 'o')::boolean, false) AS now,
-           coalesce((q.item ->> 'q')::boolean, false) AS unheard
-      FROM jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
+    SELECT q.nth, q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream,
+           (q.item ->> 'e'::text)::bigint AS epoch, (q.item ->> 'v'::text)::bigint AS done,
+           coalesce((q.item ->> 'k'::text)::boolean, false) AS keep, coalesce((q.item ->> 'g'::text)::boolean, false) AS given,
+           coalesce((q.item ->> 'd'::text)::bigint, 0) AS delay, coalesce((q.item ->> 'l'::text)::bigint, 0) AS lease,
+           q.item ->> 'x'::text AS error, (q.item ->> 'n'::text)::bigint AS failing, coalesce((q.item ->> 'o'::text)::boolean, false) AS now,
+           coalesce((q.item ->> 'q'::text)::boolean, false) AS unheard
+      FROM pg_catalog.jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
      WHERE $2::text IS NOT NULL
-     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
+     ORDER BY (q.item ->> 'w'::text) COLLATE "C", (q.item ->> 'r'::text) COLLATE "C", (q.item ->> 's'::text) COLLATE "C"
 ), cur AS MATERIALIZED (
     SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.crash_group, f.generation, f.reset_requested, f.blocked,
            f.error, f.holder, f.epoch, f.until, f.updated_at, f.delivered, f.delivered_epoch, f.quiet, f.lost, a.unheard, a.epoch AS wanted, a.done, a.keep, a.given,
@@ -45,13 +45,13 @@ WITH a AS MATERIALIZED (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, failing, failures, error, holder, epoch, until, deaths, crash_group, generation, reset_requested, quiet, lost, updated_at)
     SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, CASE WHEN cur.resets THEN -1 ELSE greatest(cur.watermark, cur.done) END, cur.due,
-           {now} + cur.delay * interval '1 ms', {now} + cur.delay * interval '1 ms' - (cur.due_at - cur.rank),
+           {now} + cur.delay::float8 * interval '1 ms', {now} + cur.delay::float8 * interval '1 ms' - (cur.due_at - cur.rank),
            CASE WHEN cur.resets THEN NULL WHEN cur.said IS NOT NULL THEN cur.failed WHEN cur.stays THEN cur.failing END,
            CASE WHEN cur.resets THEN 0 WHEN cur.said IS NOT NULL THEN CASE WHEN cur.stays THEN cur.failures + 1 ELSE 1 END
                 WHEN cur.stays THEN cur.failures ELSE 0 END,
            CASE WHEN cur.resets THEN NULL WHEN cur.said IS NOT NULL THEN cur.said WHEN cur.stays THEN cur.error END,
            CASE WHEN cur.keep THEN cur.holder END, cur.epoch,
-           CASE WHEN cur.keep AND cur.reset_requested THEN cur.until WHEN cur.keep THEN greatest(cur.until, {now} + cur.lease * interval '1 ms') END,
+           CASE WHEN cur.keep AND cur.reset_requested THEN cur.until WHEN cur.keep THEN greatest(cur.until, {now} + cur.lease::float8 * interval '1 ms') END,
            CASE WHEN cur.stays AND NOT cur.resets THEN cur.deaths ELSE 0 END, CASE WHEN cur.stays AND NOT cur.resets THEN cur.crash_group ELSE 0 END,
            cur.generation + CASE WHEN cur.resets THEN 1 ELSE 0 END, cur.reset_requested AND cur.keep,
            cur.quiet AND cur.unheard AND cur.keep, CASE WHEN cur.unheard AND cur.keep THEN cur.lost ELSE 0 END, cur.updated_at

@@ -13,11 +13,11 @@ WITH held AS MATERIALIZED (
        FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT held.shard, held.workspace, held.name,
-           (SELECT jsonb_build_array('r' || (held.base >> 32)) || coalesce(jsonb_agg(u.t), '[]'::jsonb)
+           (SELECT pg_catalog.jsonb_build_array('r' || (held.base >> 32)::text) || coalesce(pg_catalog.jsonb_agg(u.t), '[]'::jsonb)
               FROM (SELECT 'v' || l.virtualxid AS t
                       FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-                     WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() AND l.granted AND held.name IS NOT NULL
-                       AND (a.datname = current_database() OR a.datname IS NULL)) AS u) AS waits
+                     WHERE l.locktype = 'virtualxid' AND l.pid <> pg_catalog.pg_backend_pid() AND l.granted AND held.name IS NOT NULL
+                       AND (a.datname = pg_catalog.current_database() OR a.datname IS NULL)) AS u) AS waits
       FROM held
 )
 UPDATE {schema}.reaction r

@@ -2,10 +2,10 @@
 -- their names.
 -- $1 shard, $2 workspace, $3 reaction, $4 after, $5 limit
 SELECT h.stream, h.head
-  FROM (SELECT x.shard, x.workspace, x.stream, max(x.version) AS head
+  FROM (SELECT x.shard, x.workspace, x.stream, pg_catalog.max(x.version) AS head
           FROM {schema}.history x
          WHERE x.shard = $1::smallint AND x.workspace = $2::text AND x.stream > $4::text
-           AND left(x.stream, 6) NOT IN ('$void/', '$mark/')
+           AND pg_catalog.left(x.stream, 6) NOT IN ('$void/', '$mark/')
          GROUP BY x.shard, x.workspace, x.stream) AS h
   LEFT JOIN LATERAL (
        SELECT f.due FROM {schema}.follow f

@@ -6,11 +6,11 @@
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, v: the last version that is delivered}
 WITH a AS MATERIALIZED (
-    SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch,
-           (q.item ->> 'v')::bigint AS delivered
-      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+    SELECT q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream, (q.item ->> 'e'::text)::bigint AS epoch,
+           (q.item ->> 'v'::text)::bigint AS delivered
+      FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
      WHERE $2::text IS NOT NULL
-     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
+     ORDER BY (q.item ->> 'w'::text) COLLATE "C", (q.item ->> 'r'::text) COLLATE "C", (q.item ->> 's'::text) COLLATE "C"
 ), cur AS MATERIALIZED (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.epoch, f.until, f.updated_at,
            a.epoch AS wanted, a.delivered

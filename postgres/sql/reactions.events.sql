@@ -3,13 +3,13 @@
 -- [workspace, stream, after, up to, names or null], $4 limit of each
 SELECT q.nth - 1, e.id, e.version, e.name, e.data::text, coalesce(e.correlation, ''), coalesce(e.causation, ''), coalesce(e.actor, ''),
        e.at, e.subject
-  FROM jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
+  FROM pg_catalog.jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
  CROSS JOIN LATERAL (
        SELECT x.id, x.version, x.name, x.data, x.correlation, x.causation, x.actor, x.at, coalesce(x.subject, '') AS subject
          FROM {schema}.event x
         WHERE x.shard = $1::smallint AND x.workspace = q.item ->> 0 AND x.stream = q.item ->> 1
           AND x.version > (q.item ->> 2)::bigint AND x.version <= (q.item ->> 3)::bigint
-          AND (jsonb_typeof(q.item -> 4) = 'null' OR q.item -> 4 ? x.name)
+          AND (pg_catalog.jsonb_typeof(q.item -> 4) = 'null' OR q.item -> 4 ? x.name)
               AND x.version >= (SELECT s.first FROM {schema}.stream s WHERE s.shard = x.shard AND s.workspace = x.workspace AND s.name = x.stream)
         ORDER BY x.version
         LIMIT $4::bigint) AS e

@@ -8,11 +8,11 @@
 -- $1 shard, $2 workspace ('' for all), $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, d: pause behind a lost hand-out in ms}
 WITH a AS MATERIALIZED (
-    SELECT q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream, (q.item ->> 'e')::bigint AS epoch,
-           coalesce((q.item ->> 'd')::bigint, 0) * interval '1 ms' AS pause
-      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+    SELECT q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream, (q.item ->> 'e'::text)::bigint AS epoch,
+           coalesce((q.item ->> 'd'::text)::bigint, 0)::float8 * interval '1 ms' AS pause
+      FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
      WHERE $2::text IS NOT NULL
-     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
+     ORDER BY (q.item ->> 'w'::text) COLLATE "C", (q.item ->> 'r'::text) COLLATE "C", (q.item ->> 's'::text) COLLATE "C"
 ), cur AS MATERIALIZED (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.deaths, f.crash_group, f.generation, f.reset_requested, f.quiet, f.lost, f.holder, f.epoch, f.until, a.epoch AS wanted, a.pause
       FROM a
@@ -23,7 +23,7 @@ WITH a AS MATERIALIZED (
             LIMIT 1
               FOR UPDATE SKIP LOCKED) AS f
 ), held AS MATERIALIZED (
-    SELECT h.holder, count(*) AS n, count(*) FILTER (WHERE h.crash_group > 0) AS crashed
+    SELECT h.holder, pg_catalog.count(*) AS n, pg_catalog.count(*) FILTER (WHERE h.crash_group > 0) AS crashed
       FROM {schema}.follow h
      WHERE h.shard + 0 = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder IS NOT NULL AND NOT h.quiet AND h.holder IN (SELECT cur.holder FROM cur)
      GROUP BY h.holder

@@ -12,7 +12,7 @@
 -- behind which workspace, stream, version], $4 limit
 WITH picked AS MATERIALIZED (
     SELECT d.shard, d.reaction, d.workspace, d.stream, d.version, d.place
-      FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+      FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
      CROSS JOIN LATERAL (
            SELECT x.shard, x.reaction, x.workspace, x.stream, x.version, x.ctid AS place
              FROM {schema}.due x
@@ -21,11 +21,11 @@ WITH picked AS MATERIALIZED (
             ORDER BY x.workspace, x.stream, x.version
             LIMIT $4::bigint
               FOR UPDATE SKIP LOCKED) AS d
-     WHERE jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner
+     WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner
 ), open AS MATERIALIZED (
     SELECT k.reaction, k.workspace
       FROM (SELECT DISTINCT p.reaction, p.workspace FROM picked p) AS k
-     WHERE pg_try_advisory_xact_lock_shared(hashtextextended('follow/' || $1 || '/' || k.workspace || '/' || k.reaction, 0))
+     WHERE pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended('follow/' || $1::smallint::text || '/' || k.workspace || '/' || k.reaction, 0))
 ), gone AS (
     DELETE FROM {schema}.due d
      USING picked p JOIN open o ON o.reaction = p.reaction AND o.workspace = p.workspace
@@ -35,7 +35,7 @@ WITH picked AS MATERIALIZED (
 ), noted AS (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
-    SELECT g.shard, g.workspace, g.reaction, g.stream, -1, max(g.version), {now}, {now} - r.priority * interval '1 s', r.base, {now}
+    SELECT g.shard, g.workspace, g.reaction, g.stream, -1, pg_catalog.max(g.version), {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}
       FROM gone g
       JOIN {schema}.reaction r ON r.shard = ANY (ARRAY[g.shard]) AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
      GROUP BY g.shard, g.workspace, g.reaction, g.stream, r.priority, r.base
@@ -46,6 +46,6 @@ WITH picked AS MATERIALIZED (
            rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
     RETURNING 1
 )
-SELECT DISTINCT ON (p.reaction) (SELECT count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version, count(*) OVER (PARTITION BY p.reaction)
+SELECT DISTINCT ON (p.reaction) (SELECT pg_catalog.count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version, pg_catalog.count(*) OVER (PARTITION BY p.reaction)
   FROM picked p
  ORDER BY p.reaction, p.workspace DESC, p.stream DESC, p.version DESC

@@ -9,7 +9,7 @@ WITH gone AS (
 ), noted AS (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
-    SELECT g.shard, g.workspace, g.reaction, g.stream, -1, max(g.version), {now}, {now} - r.priority * interval '1 s', r.base, {now}
+    SELECT g.shard, g.workspace, g.reaction, g.stream, -1, pg_catalog.max(g.version), {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}
       FROM gone g
       JOIN {schema}.reaction r ON r.shard = g.shard AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
      GROUP BY g.shard, g.workspace, g.reaction, g.stream, r.priority, r.base

@@ -10,8 +10,8 @@ WITH held AS MATERIALIZED (
        FOR UPDATE
 ), seen AS MATERIALIZED (
     SELECT held.shard, held.workspace, held.name,
-           (SELECT jsonb_build_array('prepared', held.revision) || coalesce(jsonb_agg('p' || p.transaction::text), '[]'::jsonb)
-              FROM pg_catalog.pg_prepared_xacts p WHERE p.database = current_database() AND held.name IS NOT NULL) AS waits
+           (SELECT pg_catalog.jsonb_build_array('prepared', held.revision) || coalesce(pg_catalog.jsonb_agg('p' || p.transaction::text), '[]'::jsonb)
+              FROM pg_catalog.pg_prepared_xacts p WHERE p.database = pg_catalog.current_database() AND held.name IS NOT NULL) AS waits
       FROM held
 )
 UPDATE {schema}.reaction r

@@ -6,12 +6,12 @@
 -- $1 shard, $2 workspace, not looked at, $3 a JSON list of {w: workspace,
 -- r: reaction, s: stream, e: epoch, l: lease in ms, t: the longest since it was taken, in ms, 0 for none}
 WITH a AS MATERIALIZED (
-    SELECT q.nth, q.item ->> 'w' AS workspace, q.item ->> 'r' AS reaction, q.item ->> 's' AS stream,
-           (q.item ->> 'e')::bigint AS epoch, (q.item ->> 'l')::bigint AS lease,
-           coalesce((q.item ->> 't')::bigint, 0) AS longest
-      FROM jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
+    SELECT q.nth, q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream,
+           (q.item ->> 'e'::text)::bigint AS epoch, (q.item ->> 'l'::text)::bigint AS lease,
+           coalesce((q.item ->> 't'::text)::bigint, 0) AS longest
+      FROM pg_catalog.jsonb_array_elements($3::text::jsonb) WITH ORDINALITY AS q(item, nth)
      WHERE $2::text IS NOT NULL
-     ORDER BY (q.item ->> 'w') COLLATE "C", (q.item ->> 'r') COLLATE "C", (q.item ->> 's') COLLATE "C"
+     ORDER BY (q.item ->> 'w'::text) COLLATE "C", (q.item ->> 'r'::text) COLLATE "C", (q.item ->> 's'::text) COLLATE "C"
 ), cur AS MATERIALIZED (
     SELECT a.nth, f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due, f.due_at, f.rank, f.holder, f.epoch, f.until, f.updated_at, f.reset_requested,
            a.epoch AS wanted, a.lease, a.longest
@@ -26,11 +26,11 @@ WITH a AS MATERIALIZED (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, holder, epoch, until, updated_at)
     SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, cur.watermark, cur.due, cur.due_at, cur.rank, cur.holder, cur.epoch,
-           CASE WHEN cur.reset_requested THEN cur.until WHEN cur.longest = 0 THEN {now} + cur.lease * interval '1 ms'
-                ELSE least({now} + cur.lease * interval '1 ms', cur.updated_at + cur.longest * interval '1 ms') END, cur.updated_at
+           CASE WHEN cur.reset_requested THEN cur.until WHEN cur.longest = 0 THEN {now} + cur.lease::float8 * interval '1 ms'
+                ELSE least({now} + cur.lease::float8 * interval '1 ms', cur.updated_at + cur.longest::float8 * interval '1 ms') END, cur.updated_at
       FROM cur
      WHERE cur.epoch = cur.wanted AND cur.until > {now}
-       AND (cur.longest = 0 OR {now} < cur.updated_at + cur.longest * interval '1 ms')
+       AND (cur.longest = 0 OR {now} < cur.updated_at + cur.longest::float8 * interval '1 ms')
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
        SET until = excluded.until, quiet = false, lost = 0
      WHERE f.epoch = excluded.epoch

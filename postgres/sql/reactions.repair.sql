@@ -33,7 +33,7 @@ WITH m AS (
 ), asked AS (
     UPDATE {schema}.follow f
        SET reset_requested = true,
-           version = 1 + greatest(cur.version, (SELECT max(h.version) FROM {schema}.history h
+           version = 1 + greatest(cur.version, (SELECT pg_catalog.max(h.version) FROM {schema}.history h
                    WHERE h.shard = m.shard AND h.workspace = m.workspace AND h.stream = '$reaction/' || m.reaction || '/' || m.stream))
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
@@ -43,11 +43,11 @@ WITH m AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
            CASE m.how WHEN 'unblock' THEN 'unblocked' WHEN 'skip' THEN 'skipped' ELSE 'reset' END,
-           json_build_object('watermark', moved.watermark, 'generation', moved.generation), moved.updated_at
+           pg_catalog.json_build_object('watermark', moved.watermark, 'generation', moved.generation), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     UNION ALL
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, asked.version, 'reset',
-           json_build_object('watermark', -1, 'generation', asked.generation + 1, 'pending', true), {now}
+           pg_catalog.json_build_object('watermark', -1, 'generation', asked.generation + 1, 'pending', true), {now}
       FROM m JOIN asked ON asked.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -8,19 +8,19 @@ WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[])
              WITH ORDINALITY AS m(shard, workspace, command, reaction, streams, skip, member)
 ), fence AS MATERIALIZED (
-    SELECT pg_advisory_xact_lock_shared(hashtextextended('follow/' || m.shard || '/' || m.workspace || '/' || m.reaction, 0))::text AS held FROM m
+    SELECT pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended('follow/' || m.shard::text || '/' || m.workspace || '/' || m.reaction, 0))::text AS held FROM m
 ), r AS MATERIALIZED (
     SELECT m.shard, m.workspace, m.reaction, m.streams, m.skip, r.priority, r.base
       FROM m JOIN {schema}.reaction r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.name = m.reaction
-     WHERE r.state <> 'removed' AND (SELECT count(fence.held) FROM fence) >= 0
+     WHERE r.state <> 'removed' AND (SELECT pg_catalog.count(fence.held) FROM fence) >= 0
        FOR SHARE OF r
 ), noted AS (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
     SELECT r.shard, r.workspace, r.reaction, j.item ->> 0,
            CASE WHEN r.skip = 1 THEN (j.item ->> 1)::bigint ELSE -1 END, (j.item ->> 1)::bigint,
-           {now}, {now} - r.priority * interval '1 s', r.base, {now}
-      FROM r CROSS JOIN LATERAL jsonb_array_elements(r.streams::jsonb) AS j(item)
+           {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}
+      FROM r CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(r.streams::jsonb) AS j(item)
      ORDER BY r.shard, r.workspace, r.reaction, (j.item ->> 0) COLLATE "C"
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
        SET due = greatest(f.due, excluded.due),
@@ -29,7 +29,7 @@ WITH m AS (
      WHERE f.due < excluded.due
     RETURNING f.shard, f.workspace, f.reaction
 ), counted AS (
-    SELECT noted.shard, noted.workspace, noted.reaction, count(*) AS n FROM noted
+    SELECT noted.shard, noted.workspace, noted.reaction, pg_catalog.count(*) AS n FROM noted
      GROUP BY noted.shard, noted.workspace, noted.reaction
 )
 SELECT m.member, 1, coalesce(counted.n, 0)

@@ -40,7 +40,7 @@ WITH m AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
            CASE WHEN m.how = 'skipped' THEN 'skipped' ELSE 'blocked' END,
-           json_build_object('version', m.failing, 'error', m.error, 'deaths', moved.deaths), moved.updated_at
+           pg_catalog.json_build_object('version', m.failing, 'error', m.error, 'deaths', moved.deaths), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

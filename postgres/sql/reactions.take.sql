@@ -11,13 +11,13 @@
 -- $4 holder, $5 limit, $6 limit of streams among them on which a holder has crashed,
 -- $7 whether the holder is elsewhere, and quiet until it is heard of
 WITH hand AS MATERIALIZED (
-    SELECT count(*) AS n, min(h.crash_group) AS smallest
+    SELECT pg_catalog.count(*) AS n, pg_catalog.min(h.crash_group) AS smallest
       FROM {schema}.follow h
      WHERE h.shard = $1::smallint AND ($2::text = '' OR h.workspace = $2) AND h.holder = $4::text AND h.holder IS NOT NULL AND h.crash_group > 0
 ), crashed AS MATERIALIZED (
     SELECT c.shard, c.workspace, c.place, c.lease
-      FROM (SELECT d.shard, d.workspace, d.place, d.lease, d.crash_group, row_number() OVER (ORDER BY d.crash_group DESC, d.rank) AS nth
-              FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+      FROM (SELECT d.shard, d.workspace, d.place, d.lease, d.crash_group, pg_catalog.row_number() OVER (ORDER BY d.crash_group DESC, d.rank) AS nth
+              FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
              CROSS JOIN LATERAL (
            SELECT f.shard, f.workspace, f.rank, f.crash_group, f.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.follow f
@@ -26,11 +26,11 @@ WITH hand AS MATERIALIZED (
               AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- conditions that no join can be made of: the rows are read in their order, and what they need is looked up by its key
-              AND (SELECT jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
+              AND (SELECT pg_catalog.jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
                      FROM {schema}.reaction r
                     WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed')
               AND CASE WHEN q.item ->> 5 IS NULL THEN true
-                       ELSE (SELECT r.options ->> 'handler' = q.item ->> 5
+                       ELSE (SELECT r.options ->> 'handler'::text = q.item ->> 5
                                FROM {schema}.reaction r
                               WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction)
                         AND (SELECT h.kind = q.item ->> 6
@@ -39,15 +39,15 @@ WITH hand AS MATERIALIZED (
             ORDER BY f.crash_group DESC, f.rank
             LIMIT $6::bigint
               FOR UPDATE SKIP LOCKED) AS d
-             WHERE jsonb_typeof(q.item) = 'array') AS c
+             WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
      WHERE c.nth <= $6 AND c.shard + 0 = $1 -- few, for the planner
        AND c.nth + (SELECT hand.n FROM hand) <= least(c.crash_group, (SELECT hand.smallest FROM hand))
 ), due AS MATERIALIZED (
     SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed
     UNION ALL
     SELECT c.shard, c.workspace, c.place, c.lease
-      FROM (SELECT d.shard, d.workspace, d.place, d.lease, row_number() OVER (ORDER BY d.rank) AS nth
-              FROM jsonb_array_elements($3::text::jsonb) AS q(item)
+      FROM (SELECT d.shard, d.workspace, d.place, d.lease, pg_catalog.row_number() OVER (ORDER BY d.rank) AS nth
+              FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
              CROSS JOIN LATERAL (
            SELECT f.shard, f.workspace, f.rank, f.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.follow f
@@ -56,11 +56,11 @@ WITH hand AS MATERIALIZED (
               AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- as above
-              AND (SELECT jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
+              AND (SELECT pg_catalog.jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
                      FROM {schema}.reaction r
                     WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed')
               AND CASE WHEN q.item ->> 5 IS NULL THEN true
-                       ELSE (SELECT r.options ->> 'handler' = q.item ->> 5
+                       ELSE (SELECT r.options ->> 'handler'::text = q.item ->> 5
                                FROM {schema}.reaction r
                               WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction)
                         AND (SELECT h.kind = q.item ->> 6
@@ -69,11 +69,11 @@ WITH hand AS MATERIALIZED (
             ORDER BY f.rank
             LIMIT $5::bigint
               FOR UPDATE SKIP LOCKED) AS d
-             WHERE jsonb_typeof(q.item) = 'array') AS c
-     WHERE c.nth <= $5 - (SELECT count(*) FROM crashed) AND c.shard + 0 = $1
+             WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
+     WHERE c.nth <= $5 - (SELECT pg_catalog.count(*) FROM crashed) AND c.shard + 0 = $1
 )
 UPDATE {schema}.follow f
-   SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease * interval '1 ms', updated_at = {now},
+   SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease::float8 * interval '1 ms', updated_at = {now},
        delivered = f.due, delivered_epoch = f.epoch + 1, quiet = $7::bigint = 1
   FROM due
  WHERE f.ctid = due.place AND f.shard = due.shard AND f.workspace = due.workspace

@@ -19,7 +19,7 @@ WITH m AS (
        SET state = CASE WHEN m.how = 'operation' THEN 'operation' ELSE 'done' END,
            holder = CASE WHEN m.how = 'commit' THEN cur.holder END, until = CASE WHEN m.how = 'commit' THEN cur.until END,
            status = m.status, answer = m.answer, operation = m.operation, subject = m.subject,
-           expires_at = {now} + m.ttl * interval '1 ms'
+           expires_at = {now} + m.ttl::float8 * interval '1 ms'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key
      WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND cur.epoch = m.epoch

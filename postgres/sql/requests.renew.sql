@@ -8,7 +8,7 @@ WITH cur AS (
        FOR UPDATE
 )
 UPDATE {schema}.request r
-   SET until = {now} + $5::bigint * interval '1 ms'
+   SET until = {now} + $5::bigint::float8 * interval '1 ms'
   FROM cur
  WHERE r.shard = ANY (ARRAY[cur.shard]) AND r.workspace = cur.workspace AND r.key = cur.key
    AND cur.state = 'held' AND cur.epoch = $4::bigint AND cur.until > {now}

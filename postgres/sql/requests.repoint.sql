@@ -13,7 +13,7 @@ WITH m AS (
        FOR UPDATE OF r
 ), moved AS (
     UPDATE {schema}.request r
-       SET operation = m.operation, subject = m.subject, expires_at = {now} + m.ttl * interval '1 ms'
+       SET operation = m.operation, subject = m.subject, expires_at = {now} + m.ttl::float8 * interval '1 ms'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key
      WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND cur.state = 'operation' AND cur.operation = m.was AND cur.fingerprint = m.fingerprint AND cur.expires_at > {now}

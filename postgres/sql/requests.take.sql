@@ -19,9 +19,9 @@ WITH m AS (
 ), moved AS (
     UPDATE {schema}.request r
        SET fingerprint = m.fingerprint, state = 'held', holder = m.holder, epoch = cur.epoch + 1,
-           until = {now} + m.lease * interval '1 ms', operation = NULL, subject = NULL, status = NULL, answer = NULL,
+           until = {now} + m.lease::float8 * interval '1 ms', operation = NULL, subject = NULL, status = NULL, answer = NULL,
            created_at = CASE WHEN cur.expires_at <= {now} THEN {now} ELSE cur.created_at END,
-           expires_at = {now} + m.ttl * interval '1 ms'
+           expires_at = {now} + m.ttl::float8 * interval '1 ms'
       FROM m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key
      WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
        AND (cur.state <> 'held' OR cur.until <= {now})
@@ -30,8 +30,8 @@ WITH m AS (
     RETURNING m.member, r.epoch, r.until, r.created_at
 ), made AS (
     INSERT INTO {schema}.request (shard, workspace, key, fingerprint, state, holder, epoch, until, created_at, expires_at)
-    SELECT m.shard, m.workspace, m.key, m.fingerprint, 'held', m.holder, floor(extract(epoch FROM {now}) * 1000000)::bigint,
-           {now} + m.lease * interval '1 ms', {now}, {now} + m.ttl * interval '1 ms'
+    SELECT m.shard, m.workspace, m.key, m.fingerprint, 'held', m.holder, pg_catalog.floor(extract(epoch FROM {now}) * 1000000::numeric)::bigint,
+           {now} + m.lease::float8 * interval '1 ms', {now}, {now} + m.ttl::float8 * interval '1 ms'
       FROM m
      WHERE NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key)
      ORDER BY m.shard, m.workspace, m.key
@@ -55,7 +55,7 @@ SELECT m.member,
        CASE WHEN mine.member IS NOT NULL THEN 0 ELSE coalesce(cur.status, 0) END,
        CASE WHEN mine.member IS NOT NULL THEN '' ELSE coalesce(cur.answer, '') END,
        coalesce(mine.created_at, cur.created_at, 'epoch'),
-       greatest(0, ceil(extract(epoch FROM coalesce(mine.until, cur.until, 'epoch') - {now}) * 1000))::bigint
+       greatest(0, pg_catalog.ceil(extract(epoch FROM coalesce(mine.until, cur.until, 'epoch') - {now}) * 1000::numeric))::bigint
   FROM m
   LEFT JOIN mine ON mine.member = m.member
   LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key

@@ -24,7 +24,7 @@ WITH m AS (
             WHERE a.shard = cur.shard AND a.workspace = cur.workspace AND a.run = cur.run AND a.step = cur.step AND a.visit = cur.visit
               FOR UPDATE) AS a
 ), t AS MATERIALIZED (
-    SELECT {now} AS now, count(*) FROM ap
+    SELECT {now} AS now, pg_catalog.count(*) FROM ap
 ), ok AS MATERIALIZED (
     SELECT cur.*
       FROM t, cur JOIN ap ON ap.member = cur.member
@@ -48,7 +48,7 @@ WITH m AS (
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'approvalDecided',
-           json_build_object('approval', ok.approval, 'step', ok.step, 'visit', ok.visit, 'decision', ok.decision, 'by', ok.actor), ok.actor, t.now
+           pg_catalog.json_build_object('approval', ok.approval, 'step', ok.step, 'visit', ok.visit, 'decision', ok.decision, 'by', ok.actor), ok.actor, t.now
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -12,7 +12,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, run, step, visit, epoch, name, ordinal, policy, results, member)
      WHERE m.member + 0 = m.member -- few, for the planner
 ), cur AS MATERIALIZED (
-    SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit AS operation, s.epoch, s.uncertain, s.until, m.epoch AS under,
+    SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit::text AS operation, s.epoch, s.uncertain, s.until, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.policy, m.results
       FROM m JOIN {schema}.step s
         ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
@@ -23,10 +23,10 @@ WITH m AS (
      WHERE cur.epoch = cur.under AND cur.until > {now}
 ), results AS (
     UPDATE {schema}.effect x
-       SET state = 'done', result = (r.item -> 'r')::text::json, ended_at = {now}
-      FROM held CROSS JOIN LATERAL jsonb_array_elements(held.results::jsonb) AS r(item)
+       SET state = 'done', result = (r.item -> 'r'::text)::text::json, ended_at = {now}
+      FROM held CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(held.results::jsonb) AS r(item)
      WHERE x.shard = ANY (ARRAY[held.shard]) AND x.workspace = held.workspace AND x.operation = held.operation
-       AND x.name = r.item ->> 'n' AND x.ordinal = (r.item ->> 'o')::integer AND x.state = 'begun'
+       AND x.name = r.item ->> 'n'::text AND x.ordinal = (r.item ->> 'o'::text)::integer AND x.state = 'begun'
 ), put AS (
     INSERT INTO {schema}.effect AS x (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
     SELECT held.shard, held.workspace, held.operation, held.name, held.ordinal, held.epoch, 'begun', held.policy, {now} FROM held
@@ -65,5 +65,5 @@ SELECT m.member,
   FROM m
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN counted ON counted.member = m.member
-  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name
+  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit::text AND o.name = m.name
                              AND o.ordinal = m.ordinal

@@ -12,7 +12,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, run, step, visit, epoch, name, ordinal, state, result, person, member)
      WHERE m.member + 0 = m.member -- few, for the planner
 ), cur AS MATERIALIZED (
-    SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit AS operation, s.epoch, s.uncertain, s.until, s.begun, m.epoch AS under,
+    SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit::text AS operation, s.epoch, s.uncertain, s.until, s.begun, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person
       FROM m JOIN {schema}.step s
         ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit
@@ -50,5 +50,5 @@ SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AN
   LEFT JOIN seen ON seen.member = m.member
   LEFT JOIN held ON held.member = m.member
   LEFT JOIN put ON put.member = m.member
-  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit AND o.name = m.name
+  LEFT JOIN {schema}.effect o ON o.shard = ANY (ARRAY[m.shard]) AND o.workspace = m.workspace AND o.operation = m.run || '/' || m.step || '/' || m.visit::text AND o.name = m.name
                              AND o.ordinal = m.ordinal

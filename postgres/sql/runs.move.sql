@@ -19,10 +19,10 @@ WITH m AS (
        FOR UPDATE OF r{skip}
 ), st AS MATERIALIZED (
     SELECT cur.member, s.epoch, s.status, s.until, s.due_at,
-           s.begun <> (cur.plan::json #>> '{saw,begun}')::bigint OR coalesce(s.fired, '') <> cur.plan::json #>> '{saw,fired}'
-           OR CASE WHEN cur.plan::json #>> '{saw,open}' IS NOT NULL THEN (cur.plan::json #>> '{saw,open}')::bigint <> (
-                        SELECT count(*) FROM (SELECT 1 FROM {schema}.effect x
-                                               WHERE x.shard = ANY (ARRAY[cur.shard]) AND x.workspace = cur.workspace AND x.operation = cur.run || '/' || cur.step || '/' || cur.visit
+           s.begun <> (cur.plan::json #>> '{saw,begun}'::text[])::bigint OR coalesce(s.fired, '') <> cur.plan::json #>> '{saw,fired}'::text[]
+           OR CASE WHEN cur.plan::json #>> '{saw,open}'::text[] IS NOT NULL THEN (cur.plan::json #>> '{saw,open}'::text[])::bigint <> (
+                        SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {schema}.effect x
+                                               WHERE x.shard = ANY (ARRAY[cur.shard]) AND x.workspace = cur.workspace AND x.operation = cur.run || '/' || cur.step || '/' || cur.visit::text
                                                  AND x.state = 'begun'
                                                  FOR SHARE) AS o) END AS changed
       FROM cur CROSS JOIN LATERAL (
@@ -30,7 +30,7 @@ WITH m AS (
             WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.step AND s.visit = cur.visit
               FOR UPDATE{skip}) AS s
 ), t AS MATERIALIZED (
-    SELECT {now} AS now, count(*) FROM st
+    SELECT {now} AS now, pg_catalog.count(*) FROM st
 ), ok AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.version, cur.step, cur.visit, cur.holder, cur.lease, cur.plan::json AS plan
       FROM t, cur JOIN st ON st.member = cur.member
@@ -41,94 +41,94 @@ WITH m AS (
                         ELSE true END
 ), moved AS (
     UPDATE {schema}.run r
-       SET version = ok.version + json_array_length(ok.plan -> 'events'), status = ok.plan -> 'run' ->> 'status', step = ok.plan -> 'run' ->> 'step',
-           visit = (ok.plan -> 'run' ->> 'visit')::bigint, state = coalesce(ok.plan -> 'run' -> 'state', r.state), memo = coalesce(ok.plan -> 'run' -> 'memo', r.memo),
-           output = coalesce(ok.plan -> 'run' -> 'output', r.output), error = ok.plan -> 'run' ->> 'error',
-           cancel_requested = (ok.plan -> 'run' ->> 'cancel')::boolean,
-           started_at = coalesce(r.started_at, CASE WHEN ok.plan -> 'run' ->> 'status' NOT IN ('PENDING', 'CANCELLED') THEN t.now END),
-           finished_at = CASE WHEN (ok.plan -> 'run' ->> 'over')::boolean THEN t.now END,
-           prune_at = CASE WHEN (ok.plan -> 'run' ->> 'over')::boolean THEN t.now + (ok.plan -> 'run' ->> 'keep')::bigint * interval '1 ms' END, updated_at = t.now
+       SET version = ok.version + pg_catalog.json_array_length(ok.plan -> 'events'::text), status = ok.plan -> 'run'::text ->> 'status'::text, step = ok.plan -> 'run'::text ->> 'step'::text,
+           visit = (ok.plan -> 'run'::text ->> 'visit'::text)::bigint, state = coalesce(ok.plan -> 'run'::text -> 'state'::text, r.state), memo = coalesce(ok.plan -> 'run'::text -> 'memo'::text, r.memo),
+           output = coalesce(ok.plan -> 'run'::text -> 'output'::text, r.output), error = ok.plan -> 'run'::text ->> 'error'::text,
+           cancel_requested = (ok.plan -> 'run'::text ->> 'cancel'::text)::boolean,
+           started_at = coalesce(r.started_at, CASE WHEN ok.plan -> 'run'::text ->> 'status'::text NOT IN ('PENDING', 'CANCELLED') THEN t.now END),
+           finished_at = CASE WHEN (ok.plan -> 'run'::text ->> 'over'::text)::boolean THEN t.now END,
+           prune_at = CASE WHEN (ok.plan -> 'run'::text ->> 'over'::text)::boolean THEN t.now + (ok.plan -> 'run'::text ->> 'keep'::text)::bigint::float8 * interval '1 ms' END, updated_at = t.now
       FROM t, ok
      WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
     RETURNING ok.member, r.version, r.status
 ), noted AS (
     UPDATE {schema}.effect x
-       SET state = e.v ->> 's', result = e.v -> 'r', ended_at = t.now
-      FROM t, ok CROSS JOIN LATERAL json_array_elements(ok.plan -> 'results') AS e(v)
-     WHERE x.shard = ANY (ARRAY[ok.shard]) AND x.workspace = ok.workspace AND x.operation = ok.run || '/' || ok.step || '/' || ok.visit
-       AND x.name = e.v ->> 'n' AND x.ordinal = (e.v ->> 'o')::integer AND x.state = 'begun'
+       SET state = e.v ->> 's'::text, result = e.v -> 'r'::text, ended_at = t.now
+      FROM t, ok CROSS JOIN LATERAL pg_catalog.json_array_elements(ok.plan -> 'results'::text) AS e(v)
+     WHERE x.shard = ANY (ARRAY[ok.shard]) AND x.workspace = ok.workspace AND x.operation = ok.run || '/' || ok.step || '/' || ok.visit::text
+       AND x.name = e.v ->> 'n'::text AND x.ordinal = (e.v ->> 'o'::text)::integer AND x.state = 'begun'
     RETURNING ok.member, x.state
 ), body AS (
     INSERT INTO {schema}.effect AS x (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
-    SELECT ok.shard, ok.workspace, ok.plan -> 'body' ->> 'operation', '$body', 0, (ok.plan -> 'body' ->> 'epoch')::bigint, 'begun', ok.plan -> 'body' ->> 'policy', t.now
+    SELECT ok.shard, ok.workspace, ok.plan -> 'body'::text ->> 'operation'::text, '$body', 0, (ok.plan -> 'body'::text ->> 'epoch'::text)::bigint, 'begun', ok.plan -> 'body'::text ->> 'policy'::text, t.now
       FROM t, ok
-     WHERE ok.plan -> 'body' ->> 'operation' IS NOT NULL
+     WHERE ok.plan -> 'body'::text ->> 'operation'::text IS NOT NULL
     ON CONFLICT (shard, workspace, operation, name, ordinal) DO UPDATE
        SET state = 'begun', epoch = excluded.epoch, policy = excluded.policy, begun_at = excluded.begun_at, result = NULL, ended_at = NULL
      WHERE x.state = 'notDone'
     RETURNING x.shard, x.workspace, x.operation
 ), touched AS (
     UPDATE {schema}.step s
-       SET status = x.v ->> 'status', output = coalesce(x.v -> 'output', s.output), error = x.v ->> 'error', next = x.v ->> 'next',
-           attempts = (x.v ->> 'attempts')::bigint, failures = (x.v ->> 'failures')::bigint, deaths = (x.v ->> 'deaths')::bigint,
-           quiet = (x.v ->> 'quiet')::boolean, lost = (x.v ->> 'lost')::bigint,
-           safety = coalesce(x.v ->> 'safety', s.safety), unknown = coalesce(x.v ->> 'unknown', s.unknown), timeout = coalesce((x.v ->> 'timeout')::bigint, s.timeout),
-           holder = CASE x.v ->> 'hold' WHEN 'take' THEN ok.holder WHEN 'keep' THEN s.holder END,
-           epoch = s.epoch + CASE x.v ->> 'hold' WHEN 'take' THEN 1 ELSE 0 END,
-           until = CASE x.v ->> 'hold' WHEN 'take' THEN t.now + least(ok.lease, coalesce((x.v ->> 'timeout')::bigint, s.timeout)) * interval '1 ms' WHEN 'keep' THEN s.until END,
-           taken_at = CASE x.v ->> 'hold' WHEN 'take' THEN t.now ELSE s.taken_at END,
-           due_at = CASE x.v ->> 'when' WHEN 'in' THEN t.now + (x.v ->> 'ms')::bigint * interval '1 ms' WHEN 'keep' THEN s.due_at WHEN 'deadline' THEN s.deadline
+       SET status = x.v ->> 'status'::text, output = coalesce(x.v -> 'output'::text, s.output), error = x.v ->> 'error'::text, next = x.v ->> 'next'::text,
+           attempts = (x.v ->> 'attempts'::text)::bigint, failures = (x.v ->> 'failures'::text)::bigint, deaths = (x.v ->> 'deaths'::text)::bigint,
+           quiet = (x.v ->> 'quiet'::text)::boolean, lost = (x.v ->> 'lost'::text)::bigint,
+           safety = coalesce(x.v ->> 'safety'::text, s.safety), unknown = coalesce(x.v ->> 'unknown'::text, s.unknown), timeout = coalesce((x.v ->> 'timeout'::text)::bigint, s.timeout),
+           holder = CASE x.v ->> 'hold'::text WHEN 'take' THEN ok.holder WHEN 'keep' THEN s.holder END,
+           epoch = s.epoch + CASE x.v ->> 'hold'::text WHEN 'take' THEN 1 ELSE 0 END,
+           until = CASE x.v ->> 'hold'::text WHEN 'take' THEN t.now + least(ok.lease, coalesce((x.v ->> 'timeout'::text)::bigint, s.timeout))::float8 * interval '1 ms' WHEN 'keep' THEN s.until END,
+           taken_at = CASE x.v ->> 'hold'::text WHEN 'take' THEN t.now ELSE s.taken_at END,
+           due_at = CASE x.v ->> 'when'::text WHEN 'in' THEN t.now + (x.v ->> 'ms'::text)::bigint::float8 * interval '1 ms' WHEN 'keep' THEN s.due_at WHEN 'deadline' THEN s.deadline
                                         WHEN 'unpark' THEN coalesce(s.later, t.now) END,
-           later = CASE x.v ->> 'when' WHEN 'park' THEN s.due_at WHEN 'parkin' THEN t.now + (x.v ->> 'ms')::bigint * interval '1 ms' END,
-           uncertain = (x.v ->> 'uncertain')::boolean, fired = CASE WHEN (x.v ->> 'clear')::boolean THEN NULL ELSE s.fired END,
-           begun = s.begun - (SELECT count(*) FROM noted WHERE noted.member = ok.member AND noted.state = 'notDone')
-                         + (SELECT count(*) FROM body WHERE body.shard = ok.shard AND body.workspace = ok.workspace AND body.operation = ok.run || '/' || ok.step || '/' || ok.visit),
-           started_at = coalesce(s.started_at, CASE WHEN x.v ->> 'status' IN ('RUNNING', 'WAITING') THEN t.now END),
-           finished_at = CASE WHEN (x.v ->> 'over')::boolean THEN t.now END
-      FROM t, ok CROSS JOIN LATERAL (SELECT ok.plan -> 'touch') AS x(v)
+           later = CASE x.v ->> 'when'::text WHEN 'park' THEN s.due_at WHEN 'parkin' THEN t.now + (x.v ->> 'ms'::text)::bigint::float8 * interval '1 ms' END,
+           uncertain = (x.v ->> 'uncertain'::text)::boolean, fired = CASE WHEN (x.v ->> 'clear'::text)::boolean THEN NULL ELSE s.fired END,
+           begun = s.begun - (SELECT pg_catalog.count(*) FROM noted WHERE noted.member = ok.member AND noted.state = 'notDone')
+                         + (SELECT pg_catalog.count(*) FROM body WHERE body.shard = ok.shard AND body.workspace = ok.workspace AND body.operation = ok.run || '/' || ok.step || '/' || ok.visit::text),
+           started_at = coalesce(s.started_at, CASE WHEN x.v ->> 'status'::text IN ('RUNNING', 'WAITING') THEN t.now END),
+           finished_at = CASE WHEN (x.v ->> 'over'::text)::boolean THEN t.now END
+      FROM t, ok CROSS JOIN LATERAL (SELECT ok.plan -> 'touch'::text) AS x(v)
      WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit AND x.v IS NOT NULL
     RETURNING ok.member, s.until
 ), added AS (
     INSERT INTO {schema}.step
         (shard, workspace, run, name, visit, n, type, handler, status, input, output, error, next, attempts, failures, holder, epoch, until, deaths,
          timeout, taken_at, due_at, deadline, begun, uncertain, safety, unknown, signal, created_at, started_at, finished_at)
-    SELECT ok.shard, ok.workspace, ok.run, x.v ->> 'name', (x.v ->> 'visit')::bigint, (x.v ->> 'n')::bigint, x.v ->> 'type', x.v ->> 'handler', x.v ->> 'status',
-           x.v -> 'input', x.v -> 'output', x.v ->> 'error', x.v ->> 'next', (x.v ->> 'attempts')::bigint, 0,
+    SELECT ok.shard, ok.workspace, ok.run, x.v ->> 'name'::text, (x.v ->> 'visit'::text)::bigint, (x.v ->> 'n'::text)::bigint, x.v ->> 'type'::text, x.v ->> 'handler'::text, x.v ->> 'status'::text,
+           x.v -> 'input'::text, x.v -> 'output'::text, x.v ->> 'error'::text, x.v ->> 'next'::text, (x.v ->> 'attempts'::text)::bigint, 0,
            CASE WHEN x.held THEN ok.holder END, CASE WHEN x.held THEN 1 ELSE 0 END,
-           CASE WHEN x.held THEN t.now + least(ok.lease, (x.v ->> 'timeout')::bigint) * interval '1 ms' END, 0,
-           (x.v ->> 'timeout')::bigint, CASE WHEN x.held THEN t.now END,
+           CASE WHEN x.held THEN t.now + least(ok.lease, (x.v ->> 'timeout'::text)::bigint)::float8 * interval '1 ms' END, 0,
+           (x.v ->> 'timeout'::text)::bigint, CASE WHEN x.held THEN t.now END,
            CASE WHEN EXISTS (SELECT 1 FROM {schema}.signal g
-                              WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal' AND g.taken IS NULL
-                                AND g.id <> coalesce(ok.plan ->> 'signal', '')) THEN t.now
-                WHEN x.v ->> 'at' IS NOT NULL THEN to_timestamp((x.v ->> 'at')::numeric / 1000)
-                ELSE t.now + (x.v ->> 'due')::bigint * interval '1 ms' END,
-           t.now + (x.v ->> 'wait')::bigint * interval '1 ms', (x.v ->> 'begun')::bigint, false, x.v ->> 'safety', x.v ->> 'unknown', x.v ->> 'signal', t.now,
-           CASE WHEN x.v ->> 'status' <> 'PENDING' THEN t.now END, CASE WHEN (x.v ->> 'over')::boolean THEN t.now END
+                              WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.type = x.v ->> 'signal'::text AND g.taken IS NULL
+                                AND g.id <> coalesce(ok.plan ->> 'signal'::text, '')) THEN t.now
+                WHEN x.v ->> 'at'::text IS NOT NULL THEN pg_catalog.to_timestamp((x.v ->> 'at'::text)::numeric / 1000::numeric)
+                ELSE t.now + (x.v ->> 'due'::text)::bigint::float8 * interval '1 ms' END,
+           t.now + (x.v ->> 'wait'::text)::bigint::float8 * interval '1 ms', (x.v ->> 'begun'::text)::bigint, false, x.v ->> 'safety'::text, x.v ->> 'unknown'::text, x.v ->> 'signal'::text, t.now,
+           CASE WHEN x.v ->> 'status'::text <> 'PENDING' THEN t.now END, CASE WHEN (x.v ->> 'over'::text)::boolean THEN t.now END
       FROM t, ok CROSS JOIN LATERAL (
-           SELECT e.v, (e.v ->> 'held')::boolean AS held FROM json_array_elements(ok.plan -> 'add') AS e(v)) AS x
+           SELECT e.v, (e.v ->> 'held'::text)::boolean AS held FROM pg_catalog.json_array_elements(ok.plan -> 'add'::text) AS e(v)) AS x
     RETURNING shard, workspace, run, until
 ), asked AS (
     INSERT INTO {schema}.approval (shard, workspace, run, step, visit, prompt, requesters, status, expires_at, created_at)
-    SELECT ok.shard, ok.workspace, ok.run, ok.plan -> 'ask' ->> 'step', (ok.plan -> 'ask' ->> 'visit')::bigint,
-           ok.plan -> 'ask' ->> 'prompt', ok.plan -> 'ask' -> 'requesters', 'pending', t.now + (ok.plan -> 'ask' ->> 'within')::bigint * interval '1 ms', t.now
+    SELECT ok.shard, ok.workspace, ok.run, ok.plan -> 'ask'::text ->> 'step'::text, (ok.plan -> 'ask'::text ->> 'visit'::text)::bigint,
+           ok.plan -> 'ask'::text ->> 'prompt'::text, ok.plan -> 'ask'::text -> 'requesters'::text, 'pending', t.now + (ok.plan -> 'ask'::text ->> 'within'::text)::bigint::float8 * interval '1 ms', t.now
       FROM t, ok
-     WHERE ok.plan -> 'ask' ->> 'step' IS NOT NULL
+     WHERE ok.plan -> 'ask'::text ->> 'step'::text IS NOT NULL
 ), lapsed AS (
     UPDATE {schema}.approval a
        SET status = 'expired', decided_at = t.now
       FROM t, ok
      WHERE a.shard = ANY (ARRAY[ok.shard]) AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
-       AND (ok.plan ->> 'lapse')::boolean AND a.status || '' = 'pending' -- by its key, not by the index of what is pending
+       AND (ok.plan ->> 'lapse'::text)::boolean AND a.status || '' = 'pending' -- by its key, not by the index of what is pending
 ), heard AS (
     UPDATE {schema}.signal g
-       SET taken = ok.step || '/' || ok.visit
+       SET taken = ok.step || '/' || ok.visit::text
       FROM ok
-     WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'
+     WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'::text
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, e.n - 1, m.workspace, '$run/' || ok.run, ok.version + e.n, e.v ->> 'name', e.v -> 'data', t.now
+    SELECT m.shard, m.command, e.n - 1, m.workspace, '$run/' || ok.run, ok.version + e.n, e.v ->> 'name'::text, e.v -> 'data'::text, t.now
       FROM t, ok JOIN m ON m.member = ok.member
-     CROSS JOIN LATERAL json_array_elements(ok.plan -> 'events') WITH ORDINALITY AS e(v, n)
+     CROSS JOIN LATERAL pg_catalog.json_array_elements(ok.plan -> 'events'::text) WITH ORDINALITY AS e(v, n)
     RETURNING shard, id, workspace, stream, version
 ){mark}
 SELECT m.member,
@@ -139,7 +139,7 @@ SELECT m.member,
             ELSE 0 END,
        coalesce(moved.version, CASE WHEN st.changed THEN -1 END, cur.version, -1),
        coalesce((SELECT touched.until FROM touched WHERE touched.member = m.member),
-                (SELECT max(added.until) FROM added WHERE added.shard = m.shard AND added.workspace = m.workspace AND added.run = m.run), 'epoch'), (SELECT t.now FROM t)
+                (SELECT pg_catalog.max(added.until) FROM added WHERE added.shard = m.shard AND added.workspace = m.workspace AND added.run = m.run), 'epoch'), (SELECT t.now FROM t)
   FROM m
   LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN st ON st.member = m.member

@@ -6,7 +6,7 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
        coalesce(s.holder, ''), s.epoch, coalesce(s.until, 'epoch'), s.deaths, s.quiet, s.lost, s.timeout, coalesce(s.due_at, 'epoch'), coalesce(s.deadline, 'epoch'), coalesce(s.deadline <= {now}, false),
        s.begun, s.uncertain, s.safety, s.unknown, coalesce(s.signal, ''), coalesce(s.fired, ''), coalesce(s.started_at, 'epoch'), coalesce(s.finished_at, 'epoch'),
        coalesce(g.id, ''), coalesce(g.payload::text, ''), coalesce(a.status, ''), coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content::text, '')
-  FROM jsonb_array_elements_text($3::text::jsonb) AS h(name)
+  FROM pg_catalog.jsonb_array_elements_text($3::text::jsonb) AS h(name)
  CROSS JOIN LATERAL (
        SELECT d.*
          FROM {schema}.step d

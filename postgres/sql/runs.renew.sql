@@ -12,9 +12,9 @@ WITH cur AS MATERIALIZED (
        FOR UPDATE OF s
 )
 UPDATE {schema}.step s
-   SET until = least({now} + $7::bigint * interval '1 ms', cur.taken_at + cur.timeout * interval '1 ms'), quiet = false, lost = 0
+   SET until = least({now} + $7::bigint::float8 * interval '1 ms', cur.taken_at + cur.timeout::float8 * interval '1 ms'), quiet = false, lost = 0
   FROM cur
  WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.name AND s.visit = cur.visit
-   AND cur.epoch = $6::bigint AND cur.until > {now} AND cur.taken_at + cur.timeout * interval '1 ms' > {now}
+   AND cur.epoch = $6::bigint AND cur.until > {now} AND cur.taken_at + cur.timeout::float8 * interval '1 ms' > {now}
    AND s.epoch = $6::bigint AND s.until IS NOT NULL
 RETURNING s.until, cur.cancel_requested

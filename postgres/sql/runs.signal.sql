@@ -15,7 +15,7 @@ WITH m AS (
     SELECT m.member, r.step, r.visit
       FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
 ), t AS MATERIALIZED (
-    SELECT {now} AS now, count(*) FROM cur
+    SELECT {now} AS now, pg_catalog.count(*) FROM cur
 ), put AS (
     INSERT INTO {schema}.signal (shard, workspace, run, id, n, type, payload, at)
     SELECT cur.shard, cur.workspace, cur.run, cur.id, cur.version + 1, cur.type, cur.payload::json, t.now
@@ -46,7 +46,7 @@ WITH m AS (
        AND st.status = 'WAITING' AND st.signal = ok.type
 ), written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, at)
-    SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', json_build_object('id', ok.id, 'type', ok.type), t.now
+    SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', pg_catalog.json_build_object('id', ok.id, 'type', ok.type), t.now
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}

@@ -9,8 +9,8 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
   FROM (SELECT d.*
           FROM {schema}.step d
          WHERE d.shard = $1::smallint AND d.workspace = $2::text AND d.uncertain AND ($3::text = '' OR d.run = $3)
-           AND d.run || '/' || d.name || '/' || d.visit > $4::text COLLATE "C"
-         ORDER BY d.run || '/' || d.name || '/' || d.visit
+           AND d.run || '/' || d.name || '/' || d.visit::text > $4::text COLLATE "C"
+         ORDER BY d.run || '/' || d.name || '/' || d.visit::text
          LIMIT $5::bigint) AS s
  CROSS JOIN LATERAL (
        SELECT r.* FROM {schema}.run r
@@ -25,4 +25,4 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
        SELECT a.status, a.actor, a.label, a.content FROM {schema}.approval a
         WHERE s.type = 'approval' AND a.shard = s.shard AND a.workspace = s.workspace AND a.run = s.run AND a.step = s.name AND a.visit = s.visit
         LIMIT 1) AS a ON true
- ORDER BY s.run || '/' || s.name || '/' || s.visit
+ ORDER BY s.run || '/' || s.name || '/' || s.visit::text

@@ -2,7 +2,7 @@
 -- at which the run stands, although nobody will look at it now, and the last of the page.
 -- $1 shard, $2 workspace ('' for all); after: $3 workspace, $4 run, $5 type, $6 n; $7 page
 SELECT j.nth, j.deaf, j.workspace, j.run, j.type, j.n
-  FROM (SELECT row_number() OVER (ORDER BY g.workspace, g.run, g.type, g.n) AS nth, count(*) OVER () AS size, g.workspace, g.run, g.type, g.n,
+  FROM (SELECT pg_catalog.row_number() OVER (ORDER BY g.workspace, g.run, g.type, g.n) AS nth, pg_catalog.count(*) OVER () AS size, g.workspace, g.run, g.type, g.n,
                EXISTS (SELECT 1
                          FROM {schema}.run r
                         CROSS JOIN LATERAL (

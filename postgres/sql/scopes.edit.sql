@@ -29,7 +29,7 @@ WITH m AS (
                   OR (SELECT true FROM {schema}.scope s WHERE s.shard = k.shard AND s.workspace = k.workspace
                                                               AND s.kind = k.kind AND s.id = k.scope LIMIT 1) IS NOT NULL
                 THEN false
-                ELSE {enter}(hashtextextended('scope/' || k.shard || '/' || k.workspace || '/' || k.kind || '/' || k.scope, 0)){entered} END
+                ELSE {enter}(pg_catalog.hashtextextended('scope/' || k.shard::text || '/' || k.workspace || '/' || k.kind || '/' || k.scope, 0)){entered} END
 ), base AS (
     SELECT c.shard, c.workspace, c.kind, c.id AS scope, c.version, c.alive, CASE WHEN c.alive THEN c.state ELSE '{}' END AS state
       FROM (SELECT cur.*, cur.state IS NOT NULL AND (cur.expires_at IS NULL OR cur.expires_at > t.now) AS alive FROM cur, t) AS c
@@ -40,9 +40,9 @@ WITH m AS (
       FROM gone
 ), queue AS (
     SELECT m.shard, m.workspace, m.kind, m.scope,
-           array_agg(m.member ORDER BY m.member) AS members, array_agg(m.op ORDER BY m.member) AS ops,
-           array_agg(m.field ORDER BY m.member) AS fields, array_agg(m.key ORDER BY m.member) AS keys,
-           array_agg(m.value::jsonb ORDER BY m.member) AS items, array_agg(m.want ORDER BY m.member) AS wants
+           pg_catalog.array_agg(m.member ORDER BY m.member) AS members, pg_catalog.array_agg(m.op ORDER BY m.member) AS ops,
+           pg_catalog.array_agg(m.field ORDER BY m.member) AS fields, pg_catalog.array_agg(m.key ORDER BY m.member) AS keys,
+           pg_catalog.array_agg(m.value::jsonb ORDER BY m.member) AS items, pg_catalog.array_agg(m.want ORDER BY m.member) AS wants
       FROM m
      GROUP BY m.shard, m.workspace, m.kind, m.scope
 ), turn AS MATERIALIZED (
@@ -54,8 +54,8 @@ WITH m AS (
 ), last AS (
     SELECT DISTINCT ON (turn.shard, turn.workspace, turn.kind, turn.scope)
            turn.shard, turn.workspace, turn.kind, turn.scope, turn.version, turn.state,
-           t.now + m.ttl * interval '1 ms' AS expires_at,
-           min(turn.version) OVER (PARTITION BY turn.shard, turn.workspace, turn.kind, turn.scope) AS first
+           t.now + m.ttl::float8 * interval '1 ms' AS expires_at,
+           pg_catalog.min(turn.version) OVER (PARTITION BY turn.shard, turn.workspace, turn.kind, turn.scope) AS first
       FROM t, turn JOIN m ON m.member = turn.member
      WHERE turn.verdict = 1
      ORDER BY turn.shard, turn.workspace, turn.kind, turn.scope, turn.member DESC
@@ -84,7 +84,7 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, won.version, m.op,
-           json_strip_nulls(json_build_object('field', m.field, 'key', m.key,
+           pg_catalog.json_strip_nulls(pg_catalog.json_build_object('field', m.field, 'key', m.key,
                'by', CASE WHEN m.op = 'inc' THEN m.value::json END, 'value', CASE WHEN m.op = 'inc' THEN won.state -> m.field END)),
            m.correlation, m.causation, m.actor, t.now
       FROM t, m JOIN won ON won.member = m.member

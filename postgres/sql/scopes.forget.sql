@@ -17,7 +17,7 @@ WITH m AS (
      WHERE s.shard = ANY (ARRAY[old.shard]) AND s.workspace = old.workspace AND s.kind = old.kind AND s.id = old.id
 ), raised AS (
     INSERT INTO {schema}.scope_floor AS f (shard, workspace, kind, version)
-    SELECT old.shard, old.workspace, old.kind, max(old.version) + 1 FROM old
+    SELECT old.shard, old.workspace, old.kind, pg_catalog.max(old.version) + 1 FROM old
      GROUP BY old.shard, old.workspace, old.kind
      ORDER BY old.shard, old.workspace, old.kind
     ON CONFLICT (shard, workspace, kind) DO UPDATE SET version = greatest(f.version, excluded.version)

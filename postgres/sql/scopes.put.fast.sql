@@ -2,7 +2,7 @@
 -- does nothing and returns nothing.
 WITH moved AS (
     UPDATE {schema}.scope s
-       SET version = s.version + 1, state = $7::text::jsonb, updated_at = {now}, expires_at = {now} + $8::bigint * interval '1 ms'
+       SET version = s.version + 1, state = $7::text::jsonb, updated_at = {now}, expires_at = {now} + $8::bigint::float8 * interval '1 ms'
      WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.kind = $4::text AND s.id = $5::text
        AND s.state IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > {now})
        AND ($6::bigint IS NULL OR s.version = $6)

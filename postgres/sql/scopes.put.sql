@@ -19,7 +19,7 @@ WITH m AS (
        FOR UPDATE OF s{skip}
 ), moved AS (
     UPDATE {schema}.scope s
-       SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now, expires_at = t.now + m.ttl * interval '1 ms'
+       SET version = s.version + 1, state = m.state::jsonb, updated_at = t.now, expires_at = t.now + m.ttl::float8 * interval '1 ms'
       FROM t, m JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope
      WHERE s.shard = ANY (ARRAY[m.shard]) AND s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND (m.want IS NULL
@@ -28,7 +28,7 @@ WITH m AS (
     RETURNING s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.updated_at
 ), made AS (
     INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
-    SELECT m.shard, m.workspace, m.kind, m.scope, l.version, m.state::jsonb, t.now, t.now, t.now + m.ttl * interval '1 ms', l.version
+    SELECT m.shard, m.workspace, m.kind, m.scope, l.version, m.state::jsonb, t.now, t.now, t.now + m.ttl::float8 * interval '1 ms', l.version
       FROM t, m CROSS JOIN LATERAL (
            SELECT coalesce((SELECT f.version FROM {schema}.scope_floor f
                              WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.kind = m.kind), 0) AS version) AS l
@@ -38,7 +38,7 @@ WITH m AS (
                   OR (SELECT true FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
                                                               AND s.kind = m.kind AND s.id = m.scope LIMIT 1) IS NOT NULL
                 THEN false
-                ELSE {enter}(hashtextextended('scope/' || m.shard || '/' || m.workspace || '/' || m.kind || '/' || m.scope, 0)){entered} END
+                ELSE {enter}(pg_catalog.hashtextextended('scope/' || m.shard::text || '/' || m.workspace || '/' || m.kind || '/' || m.scope, 0)){entered} END
      ORDER BY m.shard, m.workspace, m.kind, m.scope
     ON CONFLICT (shard, workspace, kind, id) DO NOTHING
     RETURNING shard, workspace, kind, id, version, state, updated_at

@@ -37,7 +37,7 @@ WITH m AS (
      WHERE CASE WHEN m.member NOT IN (SELECT fits.member FROM fits) OR EXISTS (SELECT 1 FROM {schema}.snapshot s WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace
                                                                  AND s.stream = m.stream AND s.kind = m.kind)
                 THEN false
-                ELSE pg_try_advisory_xact_lock(hashtextextended('snapshot/' || m.shard || '/' || m.workspace || '/' || m.kind || '/' || m.stream, 0)) END
+                ELSE pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('snapshot/' || m.shard::text || '/' || m.workspace || '/' || m.kind || '/' || m.stream, 0)) END
     ON CONFLICT (shard, workspace, stream, kind) DO NOTHING
     RETURNING shard, workspace, stream, kind, version
 )

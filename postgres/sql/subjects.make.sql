@@ -6,7 +6,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, subject, key, member)
 ), made AS (
     INSERT INTO {schema}.subject (shard, workspace, name, key, created_at)
-    SELECT m.shard, m.workspace, m.subject, decode(m.key, 'hex'), {now}
+    SELECT m.shard, m.workspace, m.subject, pg_catalog.decode(m.key, 'hex'), {now}
       FROM m
      ORDER BY m.shard, m.workspace, m.subject
     ON CONFLICT (shard, workspace, name) DO NOTHING

@@ -5,7 +5,7 @@ WITH m AS (
              WITH ORDINALITY AS m(shard, workspace, command, hash, lifecycle, entity, operation, epoch, requester, kept, member)
 ), put AS (
     INSERT INTO {schema}.token AS t (shard, workspace, hash, lifecycle, entity, operation, epoch, requester, expires_at)
-    SELECT m.shard, m.workspace, m.hash, m.lifecycle, m.entity, m.operation, m.epoch, m.requester, {now} + m.kept * interval '1 ms'
+    SELECT m.shard, m.workspace, m.hash, m.lifecycle, m.entity, m.operation, m.epoch, m.requester, {now} + m.kept::float8 * interval '1 ms'
       FROM m
     ON CONFLICT (shard, workspace, hash) DO NOTHING
 )

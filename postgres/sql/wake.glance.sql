@@ -5,10 +5,10 @@
 -- Leases that have not expired are told too, with the time that they have left, where that is short.
 -- $1 shard, $2 workspace, neither looked at, $3 shards as a JSON list, $4 needs as a JSON list of [kind, name],
 -- $5 how much time is short, in ms
-SELECT q.n - 1, min(w.wait)::bigint
-  FROM jsonb_array_elements($4::text::jsonb) WITH ORDINALITY AS q(item, n)
- CROSS JOIN jsonb_array_elements_text($3::text::jsonb) WITH ORDINALITY AS t(shard, k)
- CROSS JOIN (SELECT n.now, n.now + $5::bigint * interval '1 ms' AS soon FROM (SELECT {now} AS now) AS n) AS c
+SELECT q.n - 1, pg_catalog.min(w.wait)::bigint
+  FROM pg_catalog.jsonb_array_elements($4::text::jsonb) WITH ORDINALITY AS q(item, n)
+ CROSS JOIN pg_catalog.jsonb_array_elements_text($3::text::jsonb) WITH ORDINALITY AS t(shard, k)
+ CROSS JOIN (SELECT n.now, n.now + $5::bigint::float8 * interval '1 ms' AS soon FROM (SELECT {now} AS now) AS n) AS c
  CROSS JOIN LATERAL (SELECT CASE q.item ->> 0
        WHEN 'reaction' THEN
             coalesce((SELECT 0 FROM {schema}.due d WHERE d.shard = t.shard::smallint AND d.reaction = q.item ->> 1 LIMIT 1),
@@ -38,15 +38,15 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'cleaning' THEN
             (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
        WHEN 'held reaction' THEN
-            (SELECT greatest(ceil(extract(epoch FROM f.until - c.now) * 1000), 0) FROM {schema}.follow f WHERE f.shard + 0 = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
+            (SELECT greatest(pg_catalog.ceil(extract(epoch FROM f.until - c.now) * 1000::numeric), 0) FROM {schema}.follow f WHERE f.shard + 0 = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
        WHEN 'held stream' THEN
-            (SELECT greatest(ceil(extract(epoch FROM s.until - c.now) * 1000), 0) FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
+            (SELECT greatest(pg_catalog.ceil(extract(epoch FROM s.until - c.now) * 1000::numeric), 0) FROM {schema}.stream s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
        WHEN 'held operation' THEN
-            (SELECT greatest(ceil(extract(epoch FROM e.until - c.now) * 1000), 0) FROM {schema}.entity e WHERE e.shard + 0 = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.soon ORDER BY e.until LIMIT 1)
+            (SELECT greatest(pg_catalog.ceil(extract(epoch FROM e.until - c.now) * 1000::numeric), 0) FROM {schema}.entity e WHERE e.shard + 0 = t.shard::smallint AND e.holder IS NOT NULL AND e.until <= c.soon ORDER BY e.until LIMIT 1)
        WHEN 'held step' THEN
-            (SELECT greatest(ceil(extract(epoch FROM s.until - c.now) * 1000), 0) FROM {schema}.step s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
+            (SELECT greatest(pg_catalog.ceil(extract(epoch FROM s.until - c.now) * 1000::numeric), 0) FROM {schema}.step s WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
        WHEN 'held item' THEN -- in the batches that have items in hand
-            (SELECT greatest(ceil(extract(epoch FROM x.until - c.now) * 1000), 0)
+            (SELECT greatest(pg_catalog.ceil(extract(epoch FROM x.until - c.now) * 1000::numeric), 0)
                FROM {schema}.batch b
               CROSS JOIN LATERAL (SELECT i.until FROM {schema}.item i
                                    WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= c.soon
@@ -84,7 +84,7 @@ SELECT q.n - 1, min(w.wait)::bigint
        WHEN 'old token' THEN
             (SELECT 0 FROM {schema}.token k WHERE k.shard + 0 = t.shard::smallint AND k.expires_at < c.now ORDER BY k.expires_at LIMIT 1)
        WHEN 'old attempt' THEN
-            (SELECT 0 FROM {schema}.attempt a WHERE a.shard = t.shard::smallint AND a.at < c.now - (q.item ->> 1)::bigint * interval '1 ms' ORDER BY a.at LIMIT 1)
+            (SELECT 0 FROM {schema}.attempt a WHERE a.shard = t.shard::smallint AND a.at < c.now - (q.item ->> 1)::bigint::float8 * interval '1 ms' ORDER BY a.at LIMIT 1)
        ELSE 0
        END AS wait OFFSET 0) AS w -- evaluated once
  WHERE $1::smallint IS NOT NULL AND $2::text IS NOT NULL AND w.wait IS NOT NULL

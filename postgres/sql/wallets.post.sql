@@ -23,7 +23,7 @@ WITH m AS (
       FROM k JOIN {schema}.wallet w ON w.shard = ANY (ARRAY[k.shard]) AND w.workspace = k.workspace AND w.id = k.wallet
 ), sums AS (
     SELECT m.member, m.shard, m.workspace, m.wallet, m.delta, m.reason, m.reference, cur.negative, cur.version = seen.version AS fresh,
-           cur.version + row_number() OVER w AS n, cur.balance::numeric + sum(m.delta) OVER w AS balance,
+           cur.version + pg_catalog.row_number() OVER w AS n, cur.balance::numeric + pg_catalog.sum(m.delta) OVER w AS balance,
            EXISTS (SELECT 1 FROM {schema}.ledger l
                     WHERE l.shard + 0 = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference)
            OR EXISTS (SELECT 1 FROM m AS x WHERE x.shard = m.shard AND x.workspace = m.workspace AND x.wallet = m.wallet
@@ -33,9 +33,9 @@ WITH m AS (
       JOIN seen ON seen.shard = m.shard AND seen.workspace = m.workspace AND seen.id = m.wallet
     WINDOW w AS (PARTITION BY m.shard, m.workspace, m.wallet ORDER BY m.member)
 ), fits AS (
-    SELECT sums.shard, sums.workspace, sums.wallet, count(*) AS members, bool_and(sums.fresh) AS fresh, bool_or(sums.known) AS known,
-           bool_and(NOT sums.known AND sums.fresh AND (sums.delta >= 0 OR sums.negative OR sums.balance >= 0)
-                    AND sums.balance BETWEEN -9223372036854775807 AND 9223372036854775807) AS yes
+    SELECT sums.shard, sums.workspace, sums.wallet, pg_catalog.count(*) AS members, pg_catalog.bool_and(sums.fresh) AS fresh, pg_catalog.bool_or(sums.known) AS known,
+           pg_catalog.bool_and(NOT sums.known AND sums.fresh AND (sums.delta >= 0 OR sums.negative OR sums.balance >= 0::numeric)
+                    AND sums.balance BETWEEN -9223372036854775807::numeric AND 9223372036854775807::numeric) AS yes
       FROM sums
      GROUP BY sums.shard, sums.workspace, sums.wallet
 ), posted AS (
@@ -62,7 +62,7 @@ SELECT m.member,
        coalesce(posted.balance, cur.balance, 0), coalesce(posted.n, cur.version, 0), coalesce(cur.negative, false),
        coalesce((SELECT l.delta FROM {schema}.ledger l
                   WHERE l.shard + 0 = m.shard AND l.workspace = m.workspace AND l.wallet = m.wallet AND l.reference = m.reference), 0),
-       (SELECT count(*) FROM moved)
+       (SELECT pg_catalog.count(*) FROM moved)
   FROM m
   LEFT JOIN posted ON posted.shard = m.shard AND posted.workspace = m.workspace AND posted.wallet = m.wallet AND posted.reference = m.reference
   LEFT JOIN fits ON fits.shard = m.shard AND fits.workspace = m.workspace AND fits.wallet = m.wallet

@@ -20,7 +20,7 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$webhook/' || m.id, made.version, 'created',
-           json_build_object('name', made.name, 'url', made.url, 'events', made.events, 'streams', made.streams),
+           pg_catalog.json_build_object('name', made.name, 'url', made.url, 'events', made.events, 'streams', made.streams),
            NULL, NULL, m.actor, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.id
     RETURNING shard, id, workspace, stream, version

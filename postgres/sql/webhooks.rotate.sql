@@ -18,7 +18,7 @@ WITH m AS (
     UPDATE {schema}.webhook w
        SET secret = m.secret, version = cur.version + 1, rotated_at = t.now,
            former = CASE WHEN m.overlap > 0 THEN cur.secret END,
-           former_until = CASE WHEN m.overlap > 0 THEN t.now + m.overlap * interval '1 ms' END
+           former_until = CASE WHEN m.overlap > 0 THEN t.now + m.overlap::float8 * interval '1 ms' END
       FROM m JOIN cur ON cur.member = m.member JOIN t ON t.member = m.member
      WHERE w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id AND cur.version = m.version AND w.version = m.version
        AND w.removed_at IS NULL
@@ -27,7 +27,7 @@ WITH m AS (
     INSERT INTO {schema}.history
         (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)
     SELECT m.shard, m.command, 0, m.workspace, '$webhook/' || m.id, moved.version, 'rotated',
-           json_build_object('overlapMs', m.overlap), NULL, NULL, m.actor, moved.rotated_at
+           pg_catalog.json_build_object('overlapMs', m.overlap), NULL, NULL, m.actor, moved.rotated_at
       FROM m JOIN moved ON moved.member = m.member
     RETURNING shard, id, workspace, stream, version
 ){mark}
