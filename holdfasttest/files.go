@@ -138,7 +138,7 @@ func dropFiles() {
 }
 
 // fileWipe writes the statements that empty the tables. What was there at the beginning, the
-// migrations, the clock and the secret, stays and is set back.
+// migrations, the clock and the secret, stays; the clock is set back.
 const fileWipe = `SELECT 'BEGIN IMMEDIATE; UPDATE holdfast_clock SET shift = 0, meets = 0; ' || group_concat('DELETE FROM ' || name, '; ') || '; COMMIT'
   FROM sqlite_master WHERE type = 'table' AND name NOT IN ('holdfast_migration', 'holdfast_clock', 'holdfast_secret')`
 
@@ -146,4 +146,4 @@ const fileWipe = `SELECT 'BEGIN IMMEDIATE; UPDATE holdfast_clock SET shift = 0, 
 const fileShape = `SELECT (SELECT group_concat(type || name || coalesce(sql, ''), ';') FROM (SELECT * FROM sqlite_master ORDER BY name))
        || (SELECT group_concat(quote(name), ';') FROM (SELECT * FROM holdfast_migration ORDER BY name))
        || (SELECT user_version FROM pragma_user_version) || ' ' || (SELECT application_id FROM pragma_application_id)
-       || (SELECT journal_mode FROM pragma_journal_mode)`
+       || (SELECT journal_mode FROM pragma_journal_mode) || (SELECT hex(value) FROM holdfast_secret)`

@@ -142,7 +142,7 @@ func (m main) Run() int {
 }
 
 // prepareWipe makes the function that empties the tables. What was there at the beginning, the
-// migrations, the clock and the secret, stays and is set back. It is a function because those keep their plans.
+// migrations, the clock and the secret, stays; the clock is set back. It is a function because those keep their plans.
 const prepareWipe = `SET lock_timeout = '2s';
 DO $$ BEGIN
     EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $body$ DECLARE own text; BEGIN
@@ -185,4 +185,5 @@ const shape = `SELECT md5(string_agg(part, ',' ORDER BY part)) FROM (
     UNION ALL SELECT concat_ws(' ', 'public', p.proname) FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
     UNION ALL SELECT concat_ws(' ', 'public', o.oprname) FROM pg_operator o WHERE o.oprnamespace = 'public'::regnamespace
     UNION ALL SELECT concat_ws(' ', 'public', n.nspacl::text) FROM pg_namespace n WHERE n.nspname = 'public'
+    UNION ALL SELECT s.value::text FROM holdfast.secret s
     UNION ALL SELECT n.nspname FROM pg_namespace n WHERE n.nspname NOT LIKE 'pg\_%') o`

@@ -123,6 +123,14 @@ func (c *call) held(token string) (*named, *lifecycle.Claim[raw], error) {
 	return l, claim, err
 }
 
+// byToken is [held], for who ends or keeps a claim that was taken by hand.
+func (c *call) byToken(token string) (*named, *lifecycle.Claim[raw], error) {
+	if err := c.unrestricted(); err != nil {
+		return nil, nil, err
+	}
+	return c.held(token)
+}
+
 // lateClaim reports a call of the holder of a claim that was lost.
 func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 	if fault.CodeOf(err) != fault.LeaseLost {
@@ -143,7 +151,7 @@ type renewClaimIn struct {
 const renewFor = 5 * time.Minute
 
 func renewClaim(c *call, in *renewClaimIn) (wire.Renewed, error) {
-	_, claim, err := c.held(in.Token)
+	_, claim, err := c.byToken(in.Token)
 	if err != nil {
 		return wire.Renewed{}, err
 	}
@@ -164,7 +172,7 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if len(in.Body.Events) > 0 && c.key.Role == keys.Worker {
 		return wire.Settled{}, fault.New(fault.Forbidden, "a key of the role %s appends to no stream: settle without events, or with a key of the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
 	}
-	l, claim, err := c.held(in.Token)
+	l, claim, err := c.byToken(in.Token)
 	if err != nil {
 		return c.settledBefore(in.Token, in.Body.Outcome, err)
 	}
@@ -245,7 +253,7 @@ type releaseIn struct {
 }
 
 func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
-	l, claim, err := c.held(in.Token)
+	l, claim, err := c.byToken(in.Token)
 	if err != nil {
 		return wire.Settled{}, err
 	}

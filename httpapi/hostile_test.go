@@ -275,8 +275,14 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 			}
 			return d.as(again.Secret)
 		}
+		limited := make(wire.NewKey{Requesters: []string{"admin"}, Handlers: []string{"Mail"}})
 		mails, packs, all := make(wire.NewKey{Handlers: []string{"Mail"}}), make(wire.NewKey{Handlers: []string{"Pack", "Other"}}), make(wire.NewKey{Requesters: []string{"admin"}})
-		d.want(d.ask("POST", "keys", wire.NewKey{Role: "worker", Handlers: []string{"A", "A"}}, nil), 400, fault.Validation)
+		for _, bad := range []wire.NewKey{{Role: "worker", Handlers: []string{"A", "A"}}, {Role: "worker", Handlers: []string{"*"}}, {Role: "worker", Handlers: []string{""}},
+			{Role: "admin", Handlers: []string{"A"}}, {Role: "operate", Handlers: []string{"A"}}, {Role: "read", Handlers: []string{"A"}}} {
+			if p := d.want(d.ask("POST", "keys", bad, nil), 400, fault.Validation); p.Fields["pointer"] != "/handlers" {
+				t.Errorf("%+v: the refusal points to %v", bad, p.Fields["pointer"])
+			}
+		}
 		for _, name := range []string{"Mail", "Pack"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		}
@@ -303,6 +309,9 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		mails.want(mails.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 403, fault.Forbidden)
 		var made wire.Claimed
 		all.want(all.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")
+		for _, end := range []string{"settle", "renew", "release"} {
+			limited.want(limited.ask("POST", "claims/"+made.Claim.Token+"/"+end, map[string]string{"settle": `{"outcome":"success"}`}[end], nil), 403, fault.Forbidden)
+		}
 		settle := `{"outcome":"success","events":[{"stream":"s","name":"forged"}]}`
 		p := all.want(all.ask("POST", "claims/"+made.Claim.Token+"/settle", settle, nil), 403, fault.Forbidden)
 		if p.Fields["pointer"] != "/events" {

@@ -170,18 +170,18 @@ func knownMethod(m string) string {
 	return otherMethod
 }
 
-// secretPart is what begins as a claim's token, an API key or a secret of a webhook.
-var secretPart = regexp.MustCompile(`(clm|hf|whsec)_`)
+// secretPart is what begins as a claim's token, an API key, a secret of a webhook or the id of a task, which is signed.
+var secretPart = regexp.MustCompile(`(clm|hf|whsec|tsk|rct|bit|stp)_`)
 
 // hidden stands in the log for what is secret.
 const hidden = "***"
 
-// withoutSecrets returns a path as it may be logged: what follows claims/ is a token,
+// withoutSecrets returns a path as it may be logged: what follows claims/ or tasks/ is a token,
 // whatever it looks like, also where the rest of the path is wrong.
 func withoutSecrets(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		if p != "" && i > 0 && strings.EqualFold(parts[i-1], "claims") {
+		if p != "" && i > 0 && (strings.EqualFold(parts[i-1], "claims") || strings.EqualFold(parts[i-1], "tasks") && p != "claim") {
 			parts[i] = hidden
 		} else if plain, err := url.PathUnescape(p); err != nil || secretPart.MatchString(plain) {
 			parts[i] = hidden

@@ -86,9 +86,10 @@ const (
 	pruneLimit = 2000
 	// Kept is how long a refusal is remembered.
 	Kept = 7 * 24 * time.Hour
-	// Rate is how many refusals of a workspace a node notes in a second, with bursts of ten
-	// times that: whoever is refused on purpose must not fill the database.
-	Rate = 100
+	// Rate is how many refusals of a workspace a node notes in a second, and Burst how many at
+	// once: whoever is refused on purpose must not fill the database.
+	Rate  = 10
+	Burst = 1000
 	// maxDetail is how long the detail of a refusal may be.
 	maxDetail = 4 << 10
 
@@ -143,7 +144,7 @@ func (l *Log) limit(workspace string) *rate.Limiter {
 		if l.limits == nil || len(l.limits) > mostLimiters {
 			l.limits = make(map[string]*rate.Limiter)
 		}
-		one = rate.NewLimiter(Rate, 10*Rate)
+		one = rate.NewLimiter(Rate, Burst)
 		l.limits[workspace] = one
 	}
 	return one

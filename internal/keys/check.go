@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -29,6 +30,12 @@ func (a CreateArgs) check() error {
 	}
 	if err := checkNames("handler", a.Handlers, MaxHandlers); err != nil {
 		return err
+	}
+	if len(a.Handlers) > 0 && a.Role != Worker {
+		return wrong("handlers", "a key of the role %s cannot be restricted to handlers: only the role %s can", a.Role, Worker)
+	}
+	if slices.Contains(a.Handlers, Everyone) {
+		return wrong("handlers", "%q is no handler: leave handlers out for those of all", Everyone)
 	}
 	if a.Rate < 0 || a.Rate > MaxRate {
 		return wrong("rate", "the rate is %d: it is 0, for the server's default, to %d requests a second", a.Rate, MaxRate)

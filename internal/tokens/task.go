@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -40,7 +39,7 @@ func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {
 	}
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) < sha256.Size {
-		return nil, errors.New("the key that the ids of tasks are signed with is not in the database: restore it from a backup")
+		return nil, fault.New(fault.DatabaseDamaged, "the key that the ids of tasks are signed with is not in the database: restore the table secret from a backup")
 	}
 	k.signer.Store(new(Signer(key)))
 	return key, nil
