@@ -17,8 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// maxAnswer is the most of an answer that is read.
-const maxAnswer = 16 << 20
+// maxAnswer is the most of an answer that is read: more than a server gives. A claim has less than 8 MiB before
+// it takes 16 more tasks, with three documents of 1 MiB each at the most.
+const maxAnswer = 64 << 20
 
 // failure is a request that did not succeed.
 type failure struct {

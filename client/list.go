@@ -11,7 +11,8 @@ import (
 
 // Page is a part of a list. The zero value is its beginning.
 type Page struct {
-	// Limit is how many there are at the most, up to 1000; the default is 100.
+	// Limit is how many there are at the most, up to 1000; the default is 100. A page
+	// also ends when it has 8 MiB: Next, and not its length, says whether it is the last.
 	Limit int
 	// Cursor is where to go on: Next of the page before.
 	Cursor string

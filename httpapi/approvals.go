@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -37,15 +38,13 @@ func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], erro
 	if err != nil {
 		return wire.List[wire.Approval]{}, err
 	}
-	found, err := runs.Approvals(c.ctx(), c.doer(), in.Status, in.RunID, p.after, p.limit)
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runs.Approval, error) {
+		return runs.Approvals(ctx, c.doer(), in.Status, in.RunID, after, limit)
+	}, func(a runs.Approval) string { return a.ID })
 	all := make([]wire.Approval, 0, len(found))
-	next := ""
 	for _, a := range found {
 		if in.Status == "" || a.Status == in.Status { // one whose time is over is not pending any more, marked or not
 			all = append(all, approvalOf(a))
-		}
-		if len(found) == p.limit {
-			next = a.ID
 		}
 	}
 	return listed(c, all, next), err

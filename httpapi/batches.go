@@ -42,23 +42,12 @@ type listBatchesIn struct {
 
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 	var none wire.List[wire.Batch]
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
 	if in.Status != "" && !slices.Contains(batches.Statuses, in.Status) {
 		return none, fault.New(fault.Validation, "status is one of %q", batches.Statuses).With("field", "status")
 	}
-	found, err := batches.List(c.ctx(), c.doer(), p.after, in.Status, p.limit)
-	all := make([]wire.Batch, len(found))
-	next := ""
-	for i, b := range found {
-		all[i] = batchOf(b)
-		if len(found) == p.limit {
-			next = b.ID
-		}
-	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]batches.Batch, error) {
+		return batches.List(ctx, c.doer(), after, in.Status, limit)
+	}, batchOf, func(b batches.Batch) string { return b.ID })
 }
 
 type createBatchIn struct{ Body wire.NewBatch }
@@ -138,10 +127,6 @@ type listItemsIn struct {
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	var none wire.List[wire.BatchItem]
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
 	if in.State != "" && !slices.Contains(batches.States, in.State) {
 		return none, fault.New(fault.Validation, "state is one of %q", batches.States).With("field", "state")
 	}
@@ -149,31 +134,25 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	if err != nil {
 		return none, err
 	}
-	after := int64(0)
-	if p.after != "" {
-		if after, err = versionOf(p.after); err != nil {
-			return none, err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]batches.Item, error) {
+		n, err := numberOf(after)
+		if err != nil {
+			return nil, err
 		}
-	}
-	found, err := batches.Items(c.ctx(), c.doer(), in.ID, after, in.State, p.limit)
-	all := make([]wire.BatchItem, len(found))
-	next := ""
-	for i, x := range found {
-		all[i] = wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), LostHandOuts: x.Lost, Output: x.Output, Error: x.Error}
+		return batches.Items(ctx, c.doer(), in.ID, n, in.State, limit)
+	}, func(x batches.Item) wire.BatchItem {
+		w := wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), LostHandOuts: x.Lost, Output: x.Output, Error: x.Error}
 		if x.Decision != "" {
-			all[i].Decision = &x.Decision
+			w.Decision = &x.Decision
 		}
 		if len(x.Output) == 0 {
-			all[i].Output = raw("null")
+			w.Output = raw("null")
 		}
 		if b.Artifacts && x.Epoch > 0 {
-			all[i].Artifacts = batch.Prefix(c.key.Workspace, b.ID, x.Key)
+			w.Artifacts = batch.Prefix(c.key.Workspace, b.ID, x.Key)
 		}
-		if len(found) == p.limit {
-			next = strconv.FormatInt(x.N, 10)
-		}
-	}
-	return listed(c, all, next), err
+		return w
+	}, func(x batches.Item) string { return strconv.FormatInt(x.N, 10) })
 }
 
 type addItemsIn struct {

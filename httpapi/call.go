@@ -76,6 +76,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	if items, next, ok := pageIn(answer); ok {
+		writePage(w, c.r, c.status, items, next)
+		return
+	}
 	writeJSON(w, c.r, c.status, "application/json", answer)
 }
 

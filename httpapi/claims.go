@@ -306,11 +306,9 @@ func (c *call) operations(state string, limit *int, cursor string) (found []life
 	if err != nil {
 		return nil, "", err
 	}
-	found, err = lifecycle.Operations(c.ctx(), c.api.engine, state, p.after, p.limit)
-	if len(found) == p.limit {
-		next = found[len(found)-1].ID
-	}
-	return found, next, err
+	return readPage(c, p, func(ctx context.Context, after string, limit int) ([]lifecycle.Pending, error) {
+		return lifecycle.Operations(ctx, c.api.engine, state, after, limit)
+	}, func(x lifecycle.Pending) string { return x.ID })
 }
 
 func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -185,19 +186,17 @@ func listDefinitions(c *call, in *listDefinitionsIn) (wire.List[wire.Definition]
 	if err != nil {
 		return none, err
 	}
-	found, err := runs.Definitions(c.ctx(), c.doer(), p.after, p.limit)
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runs.Kept, error) {
+		return runs.Definitions(ctx, c.doer(), after, limit)
+	}, func(k runs.Kept) string { return k.ID })
 	if err != nil {
 		return none, err
 	}
 	all := make([]wire.Definition, len(found))
-	next := ""
 	for i, k := range found {
 		var bad error
 		all[i], bad = definitionOf(k)
 		err = errors.Join(err, bad)
-		if len(found) == p.limit {
-			next = k.ID
-		}
 	}
 	return listed(c, all, next), err
 }

@@ -33,21 +33,23 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	if c.wantsStream() {
 		return none, c.follow(in.Cursor)
 	}
-	got, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(in.Cursor), p.limit)
-	if err != nil {
-		return none, err
-	}
-	all := make([]wire.Event, len(got.Events))
-	for i, e := range got.Events {
+	p.after = in.Cursor
+	found, next, err := readFeedPage(c, p)
+	return wire.List[wire.Event]{Items: found, Next: filled(next)}, err
+}
+
+// readFeedPage reads a page of the feed behind a position.
+func readFeedPage(c *call, p page) ([]wire.Event, string, error) {
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]stream.FeedEvent, error) {
+		got, err := stream.ReadFeed(ctx, c.doer(), stream.Cursor(after), limit)
+		return got.Events, err
+	}, func(e stream.FeedEvent) string { return string(e.Position) })
+	all := make([]wire.Event, len(found))
+	for i, e := range found {
 		at := string(e.Position)
 		all[i] = eventOf(e.Event, &at)
 	}
-	l := wire.List[wire.Event]{Items: all}
-	if len(all) == p.limit {
-		next := string(got.Next)
-		l.Next = &next
-	}
-	return l, nil
+	return all, next, err
 }
 
 // wantsStream says that the caller asks for a stream of events.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/history"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -78,16 +79,16 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 		from = spot{position: string(head), id: history.Now()}
 	}
 	if !live {
-		got, last, err := c.told(from, p.limit)
+		got, last, err := c.told(from, p)
 		if err != nil || len(got) == 0 {
 			return wire.List[wire.Event]{Items: got}, err
 		}
 		return listed(c, got, last.String()), nil
 	}
-	if _, _, err := c.told(from, 1); err != nil { // such as a cursor that is none
+	if _, _, err := c.told(from, page{limit: 1, budget: p.budget}); err != nil { // such as a cursor that is none
 		return none, err
 	}
-	w := &watcher{call: c, from: from, seen: make(map[seenID]bool)}
+	w := &watcher{call: c, from: from, seen: make(map[seenID]bool), read: store.NewBudget(watchBytes)}
 	if p.after == "" { // what is there when the answer begins is old
 		if err := w.histories(c.ctx(), func(history.Told) bool { return true }); err != nil {
 			return none, err
@@ -97,40 +98,42 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 }
 
 // told returns what there is behind a spot, and the spot behind that.
-func (c *call) told(from spot, limit int) ([]wire.Event, spot, error) {
+func (c *call) told(from spot, p page) ([]wire.Event, spot, error) {
 	all := []wire.Event{}
-	old, err := history.Tail(c.ctx(), c.api.engine, from.id, from.n, limit)
-	if err != nil {
-		return nil, from, err
-	}
+	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]history.Told, error) {
+		some, err := history.Tail(ctx, c.api.engine, from.id, from.n, limit)
+		for _, t := range some {
+			from.id, from.n = t.ID, t.N
+		}
+		return some, err
+	}, func(t history.Told) string { return t.ID })
 	for _, t := range old {
-		from.id, from.n = t.ID, t.N
 		all = append(all, toldEvent(t.Event))
 	}
-	if len(old) == limit {
-		return all, from, nil
+	if err != nil || more != "" {
+		return all, from, err
 	}
-	page, err := stream.ReadFeed(c.ctx(), c.api.engine, stream.Cursor(from.position), limit-len(old))
-	if err != nil {
-		return nil, from, err
+	p.limit, p.after = p.limit-len(all), from.position
+	numbered, _, err := readFeedPage(c, p)
+	for _, e := range numbered {
+		from.position = *e.Position
 	}
-	for _, e := range page.Events {
-		at := string(e.Position)
-		all = append(all, eventOf(e.Event, &at))
-		from.position = at
-	}
-	return all, from, nil
+	return append(all, numbered...), from, err
 }
 
-// watchPage is how much is read at once.
-const watchPage = 500
+// How much is read at once for who watches: there may be many of them.
+const (
+	watchPage  = 500
+	watchBytes = store.PageBytes / 64
+)
 
 // watcher tells somebody of a workspace, as it comes.
 type watcher struct {
 	*call
 	from spot
 	seen map[seenID]bool // of the time that is looked back
-	upTo string          // everything was looked at up to here
+	read *store.Budget
+	upTo string // everything was looked at up to here
 }
 
 type seenID struct {
@@ -144,7 +147,9 @@ func (w *watcher) histories(ctx context.Context, f func(history.Told) bool) erro
 	since := history.Back(max(w.from.id, w.upTo), lookBack)
 	for at, n, full := since, int64(0), true; full; {
 		w.forget(history.Back(at, lookBack))
-		some, err := history.Tail(ctx, w.api.engine, at, n, watchPage)
+		w.read.Refill()
+		limit, bound := w.read.Rows(watchPage), w.read.In(ctx)
+		some, err := history.Tail(bound, w.api.engine, at, n, limit)
 		if err != nil {
 			return err
 		}
@@ -159,7 +164,7 @@ func (w *watcher) histories(ctx context.Context, f func(history.Told) bool) erro
 				return nil
 			}
 		}
-		full = len(some) == watchPage
+		full = len(some) == limit || store.Cut(bound)
 	}
 	w.upTo = begun
 	return nil
@@ -194,7 +199,8 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		if err := w.histories(ctx, func(t history.Told) bool { return tell(toldEvent(t.Event)) }); err != nil {
 			return found, err
 		}
-		page, err := stream.ReadFeed(ctx, w.api.engine, stream.Cursor(w.from.position), watchPage)
+		w.read.Refill()
+		page, err := stream.ReadFeed(w.read.In(ctx), w.api.engine, stream.Cursor(w.from.position), w.read.Rows(watchPage))
 		for _, e := range page.Events {
 			at := string(e.Position)
 			w.from.position = at

@@ -203,20 +203,9 @@ type listHandlersIn struct {
 }
 
 func listHandlers(c *call, in *listHandlersIn) (wire.List[wire.Handler], error) {
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return wire.List[wire.Handler]{}, err
-	}
-	found, err := handlers.List(c.ctx(), c.doer(), p.after, p.limit)
-	all := make([]wire.Handler, len(found))
-	next := ""
-	for i, h := range found {
-		all[i] = handlerOf(h)
-		if len(found) == p.limit {
-			next = h.Name
-		}
-	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
+		return handlers.List(ctx, c.doer(), after, limit)
+	}, handlerOf, func(h handlers.Handler) string { return h.Name })
 }
 
 type putHandlerIn struct {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -91,20 +92,9 @@ type listKeysIn struct {
 }
 
 func listKeys(c *call, in *listKeysIn) (wire.List[wire.Key], error) {
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return wire.List[wire.Key]{}, err
-	}
-	found, err := keys.List(c.ctx(), c.doer(), p.after, p.limit)
-	all := make([]wire.Key, len(found))
-	next := ""
-	for i, k := range found {
-		all[i] = keyOf(k)
-		if len(found) == p.limit {
-			next = k.ID
-		}
-	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]keys.Key, error) {
+		return keys.List(ctx, c.doer(), after, limit)
+	}, keyOf, func(k keys.Key) string { return k.ID })
 }
 
 type keyIn struct {

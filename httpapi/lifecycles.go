@@ -91,7 +91,7 @@ func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], e
 		if name <= p.after {
 			continue
 		}
-		if len(all) == p.limit {
+		if len(all) == p.limit || p.budget.Spent() {
 			next = all[len(all)-1].Name
 			break
 		}
@@ -104,6 +104,7 @@ func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], e
 			return wire.List[wire.Lifecycle]{}, err
 		}
 		all = append(all, w)
+		p.budget.Spend(len(l.Source()))
 	}
 	return listed(c, all, next), nil
 }
@@ -208,23 +209,9 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	if err != nil {
 		return none, err
 	}
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
-	found, err := l.List(c.ctx(), c.api.engine, in.Status, p.after, p.limit)
-	if err != nil {
-		return none, err
-	}
-	all := make([]wire.Entity, len(found))
-	for i, e := range found {
-		all[i] = entityOf(in.Name, e)
-	}
-	next := ""
-	if len(all) == p.limit {
-		next = all[len(all)-1].ID
-	}
-	return listed(c, all, next), nil
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
+		return l.List(ctx, c.api.engine, in.Status, after, limit)
+	}, func(e rawEntity) wire.Entity { return entityOf(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 
 type entityIn struct {
@@ -254,32 +241,20 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
-	from := int64(0)
-	if p.after != "" {
-		if from, err = versionOf(p.after); err != nil {
+	if in.Cursor == "" {
+		if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
 			return none, err
 		}
-	} else if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
-		return none, err
 	}
-	found, err := l.History(c.ctx(), c.doer(), in.ID, from, p.limit)
-	if err != nil {
-		return none, err
-	}
-	all := make([]wire.Event, len(found))
-	for i, e := range found {
-		all[i] = wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: wire.At(e.At)}
-	}
-	next := ""
-	if len(all) == p.limit {
-		text, _ := json.Marshal(all[len(all)-1].Version + 1)
-		next = string(text)
-	}
-	return listed(c, all, next), nil
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]lifecycle.Event, error) {
+		from, err := numberOf(after)
+		if err != nil {
+			return nil, err
+		}
+		return l.History(ctx, c.doer(), in.ID, from, limit)
+	}, func(e lifecycle.Event) wire.Event {
+		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: wire.At(e.At)}
+	}, func(e lifecycle.Event) string { return nextVersion(e.Version, false) })
 }
 
 func getAttempts(c *call, in *entityIn) (wire.List[wire.Attempt], error) {

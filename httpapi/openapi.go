@@ -140,6 +140,7 @@ func parameter(f reflect.StructField, schemas huma.Registry) *huma.Param {
 	switch p.Name {
 	case "limit":
 		p.Schema = &huma.Schema{Type: "integer", Minimum: ptr(1.0), Maximum: ptr(1000.0), Default: 100}
+		p.Description = "A page ends after limit elements or 8 MiB: next says whether there may be more."
 	case "cursor":
 		p.Description = "Where to go on: next of the page before."
 	}

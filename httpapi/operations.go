@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,11 +40,11 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 	if err != nil {
 		return wire.List[wire.Operation]{}, err
 	}
-	l := &operationList{call: c, limit: p.limit}
+	l := &operationList{call: c, page: p}
 	after, third := strings.CutPrefix(p.after, contradicted+":")
 	switch {
 	case in.State == lost:
-		err = l.lost(p.after)
+		err = l.lost()
 	case in.State == contradicted || third && in.State == "":
 		err = l.contradicted(after, in.State == "")
 	case runs.IsOperation(p.after):
@@ -56,25 +58,42 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 // operationList is a page of operations. Each of its parts is followed by the next while there is room.
 type operationList struct {
 	*call
-	limit int
-	all   []wire.Operation
-	next  string
+	page page
+	all  []wire.Operation
+	next string
+	any  *bool // whether there are contradictions, once asked
+}
+
+// part reads a part of the list behind a cursor. An operation is made of several reads.
+func part[T any](l *operationList, after string, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string, show func(context.Context, T) (wire.Operation, error)) (err error) {
+	p := page{limit: l.page.limit - len(l.all), after: after, budget: l.page.budget}
+	_, l.next, err = readPage(l.call, p, func(ctx context.Context, after string, limit int) ([]T, error) {
+		found, err := read(ctx, after, limit)
+		for i, x := range found {
+			w, failed := show(store.Whole(ctx), x)
+			if failed != nil {
+				return nil, failed
+			}
+			if w.ID != "" {
+				l.all = append(l.all, w)
+			}
+			if i+1 < len(found) && store.Enough(ctx) {
+				return found[:i+1], err
+			}
+		}
+		return found, err
+	}, key)
+	return err
 }
 
 func (l *operationList) entities(state, after string) error {
-	found, err := lifecycle.Operations(l.ctx(), l.api.engine, state, after, l.limit)
-	if err != nil {
+	err := part(l, after, func(ctx context.Context, after string, limit int) ([]lifecycle.Pending, error) {
+		return lifecycle.Operations(ctx, l.api.engine, state, after, limit)
+	}, func(x lifecycle.Pending) string { return x.ID }, func(ctx context.Context, x lifecycle.Pending) (wire.Operation, error) {
+		return l.contradict(ctx, operationOf(l.call, x.Operation, x.Effects))
+	})
+	if err != nil || l.next != "" {
 		return err
-	}
-	for _, x := range found {
-		l.all = append(l.all, operationOf(l.call, x.Operation, x.Effects))
-	}
-	if err := l.contradict(l.all); err != nil {
-		return err
-	}
-	if len(found) == l.limit {
-		l.next = found[len(found)-1].ID
-		return nil
 	}
 	return l.steps(state, "")
 }
@@ -83,61 +102,42 @@ func (l *operationList) steps(state, after string) error {
 	if state != "" && state != "uncertain" {
 		return nil
 	}
-	room := l.limit - len(l.all)
-	found, last, err := l.stepOperations(after, room)
-	if err != nil {
+	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runs.Live, error) {
+		return runs.Uncertain(ctx, l.api.engine, after, limit)
+	}, func(x runs.Live) string { return x.Operation() }, func(ctx context.Context, x runs.Live) (wire.Operation, error) {
+		w, err := l.stepOperation(ctx, &x, "uncertain")
+		if err != nil {
+			return w, err
+		}
+		return l.contradict(ctx, w)
+	})
+	if err != nil || l.next != "" || state != "" {
 		return err
 	}
-	if err := l.contradict(found); err != nil {
-		return err
-	}
-	l.all = append(l.all, found...)
-	if len(found) == room {
-		l.next = last
-		return nil
-	}
-	if state == "" {
-		return l.contradicted("", true)
-	}
-	return nil
+	return l.contradicted("", true)
 }
 
 // contradicted adds operations with contradictions; ended says that only those that the other parts do not list.
 func (l *operationList) contradicted(after string, ended bool) error {
-	room := l.limit - len(l.all)
-	found, err := l.api.engine.Contradictions(l.ctx(), after, room)
-	if err != nil {
-		return err
-	}
-	count := 0
-	for i, x := range found {
-		if i > 0 && found[i-1].Operation == x.Operation {
-			continue
+	return part(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
+		found, err := l.api.engine.Contradictions(store.Whole(ctx), strings.TrimPrefix(after, contradicted+":"), limit)
+		return slices.CompactFunc(found, func(a, b holdfast.Contradiction) bool { return a.Operation == b.Operation }), err
+	}, func(x holdfast.Contradiction) string { return contradicted + ":" + x.Operation }, func(ctx context.Context, x holdfast.Contradiction) (wire.Operation, error) {
+		w, err := l.operation(ctx, x)
+		if err != nil || ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // it is listed above
+			return wire.Operation{}, err
 		}
-		count++
-		w, err := l.operation(x)
-		if err != nil {
-			return err
-		}
-		if ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // it is listed above
-			continue
-		}
-		all := []wire.Operation{w}
-		if err := l.contradict(all); err != nil {
-			return err
-		}
-		l.all = append(l.all, all...)
-	}
-	if count == room {
-		l.next = contradicted + ":" + found[len(found)-1].Operation
-	}
-	return nil
+		return l.contradict(ctx, w)
+	})
 }
 
 // lost adds what was handed out to workers of whom nothing was heard. Items and deliveries, which are listed by
 // nothing else, are named as their tasks' idempotency keys name them.
-func (l *operationList) lost(after string) error {
-	found, err := handlers.LostHandOuts(l.ctx(), l.api.engine, after, l.limit)
+func (l *operationList) lost() error {
+	found, next, err := readPage(l.call, l.page, func(ctx context.Context, after string, limit int) ([]handlers.Lost, error) {
+		return handlers.LostHandOuts(ctx, l.api.engine, after, limit)
+	}, func(x handlers.Lost) string { return x.Place })
+	l.next = next
 	for _, x := range found {
 		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: wire.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
 		if x.Held {
@@ -157,24 +157,21 @@ func (l *operationList) lost(after string) error {
 		}
 		l.all = append(l.all, w)
 	}
-	if len(found) == l.limit {
-		l.next = found[len(found)-1].Place
-	}
 	return err
 }
 
 // operation is the operation of a contradiction, as it is now.
-func (l *operationList) operation(x holdfast.Contradiction) (w wire.Operation, err error) {
+func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction) (w wire.Operation, err error) {
 	if runs.IsOperation(x.Operation) {
-		s, err := runs.ByOperation(l.ctx(), l.api.engine, x.Operation)
+		s, err := runs.ByOperation(ctx, l.api.engine, x.Operation)
 		if err == nil {
-			return l.stepOperation(&s, phaseOf(s.Step))
+			return l.stepOperation(ctx, &s, phaseOf(s.Step))
 		}
 		if fault.CodeOf(err) != fault.NotFound {
 			return w, err
 		}
 	} else {
-		p, err := lifecycle.Find(l.ctx(), l.api.engine, x.Operation)
+		p, err := lifecycle.Find(ctx, l.api.engine, x.Operation)
 		if err == nil {
 			return operationOf(l.call, p.Operation, p.Effects), nil
 		}
@@ -186,11 +183,11 @@ func (l *operationList) operation(x holdfast.Contradiction) (w wire.Operation, e
 	if runs.IsOperation(x.Operation) {
 		w.Kind = "runStep"
 	}
-	at, err := l.api.engine.Place(l.ctx(), store.Read)
+	at, err := l.api.engine.Place(ctx, store.Read)
 	if err != nil {
 		return w, err
 	}
-	journal, err := effects.List(l.ctx(), l.api.engine, at, x.Operation)
+	journal, err := effects.List(ctx, l.api.engine, at, x.Operation)
 	for _, e := range journal {
 		w.Effects = append(w.Effects, wire.Effect{Name: e.Name, Ordinal: e.Ordinal, Key: effects.Key(x.Operation, e.Name, e.Ordinal), State: string(e.State), Result: e.Result})
 		w.Epoch = max(w.Epoch, e.Epoch)
@@ -210,28 +207,28 @@ func phaseOf(s runs.Step) string {
 	return "ended"
 }
 
-// contradict adds the contradictions of operations. Mostly there are none at all, and one question says so.
-func (l *operationList) contradict(all []wire.Operation) error {
-	if len(all) == 0 {
-		return nil
-	}
-	some, err := l.api.engine.Contradictions(l.ctx(), "", 1)
-	if err != nil || len(some) == 0 {
-		return err
-	}
-	for i := range all {
-		if all[i].Contradictions, err = l.contradictionsOf(all[i].ID); err != nil {
-			return err
+// contradict adds the contradictions of an operation. Mostly there are none at all, and one question says so.
+func (l *operationList) contradict(ctx context.Context, w wire.Operation) (wire.Operation, error) {
+	if l.any == nil {
+		some, err := l.api.engine.Contradictions(l.ctx(), "", 1)
+		if err != nil {
+			return w, err
 		}
+		any := len(some) > 0
+		l.any = &any
 	}
-	return nil
+	var err error
+	if *l.any {
+		w.Contradictions, err = l.contradictionsOf(ctx, w.ID)
+	}
+	return w, err
 }
 
-func (c *call) contradictionsOf(id string) ([]wire.Contradiction, error) {
+func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradiction, error) {
 	if operation, ok := runs.OperationOf(id); ok {
 		id = operation
 	}
-	found, err := c.api.engine.ContradictionsOf(c.ctx(), id)
+	found, err := c.api.engine.ContradictionsOf(ctx, id)
 	var all []wire.Contradiction
 	for _, x := range found {
 		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: wire.At(x.At)}
@@ -265,7 +262,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	if err := c.api.engine.Acknowledge(c.ctx(), id, c.actor(), in.Body.Contradictions...); err != nil {
 		return wire.Acknowledged{}, err
 	}
-	left, err := c.contradictionsOf(id)
+	left, err := c.contradictionsOf(c.ctx(), id)
 	if left == nil {
 		left = []wire.Contradiction{}
 	}

@@ -66,13 +66,18 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, kind string, 
 		panic(err)
 	}
 	body := text.Bytes()
-	h := w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	begin(w, status, kind)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // the client went away: nobody is left to be told
 	}
+}
+
+// begin writes the headers of an answer.
+func begin(w http.ResponseWriter, status int, kind string) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
 }

@@ -261,13 +261,20 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 		}
 		needs := []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
 		some, found, err := handOut(c, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (out wire.Leases, until time.Time, err error) {
-			taken, err := reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: b.Limit, Lease: lease, Events: leaseEvents})
-			out.Leases = make([]wire.Lease, len(taken))
-			for i, l := range taken {
-				until = firstEnd(until, wire.At(l.Until))
-				out.Leases[i] = wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
-				if err == nil {
-					out.Leases[i].Events, err = placed(c, l.Stream, l.Events)
+			out.Leases = []wire.Lease{}
+			budget := store.NewBudget(store.PageBytes)
+			for n := 0; err == nil && len(out.Leases) == n && n < b.Limit && !budget.Spent(); {
+				limit := min(b.Limit-n, handOutStep)
+				n += limit
+				var taken []*reactions.Lease
+				taken, err = reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
+				for _, l := range taken {
+					until = firstEnd(until, wire.At(l.Until))
+					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
+					if err == nil {
+						w.Events, err = placed(c, l.Stream, l.Events)
+					}
+					out.Leases = append(out.Leases, w)
 				}
 			}
 			return out, until, err

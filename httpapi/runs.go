@@ -110,20 +110,9 @@ type listRunsIn struct {
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return wire.List[wire.Run]{}, err
-	}
-	found, err := runs.List(c.ctx(), c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, p.after, p.limit)
-	all := make([]wire.Run, len(found))
-	next := ""
-	for i, r := range found {
-		all[i] = runOf(r)
-		if len(found) == p.limit {
-			next = r.ID
-		}
-	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
+		return runs.List(ctx, c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
+	}, runOf, func(r runs.Run) string { return r.ID })
 }
 
 type runIn struct {
@@ -142,27 +131,13 @@ type listStepsIn struct {
 }
 
 func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
-	var none wire.List[wire.RunStep]
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
-	after := int64(0)
-	if p.after != "" {
-		if after, err = versionOf(p.after); err != nil {
-			return none, err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
+		n, err := numberOf(after)
+		if err != nil {
+			return nil, err
 		}
-	}
-	found, err := runs.Steps(c.ctx(), c.doer(), in.ID, after, p.limit)
-	all := make([]wire.RunStep, len(found))
-	next := ""
-	for i, s := range found {
-		all[i] = stepOf(s)
-		if len(found) == p.limit {
-			next = strconv.FormatInt(s.N, 10)
-		}
-	}
-	return listed(c, all, next), err
+		return runs.Steps(ctx, c.doer(), in.ID, n, limit)
+	}, stepOf, func(s runs.Step) string { return strconv.FormatInt(s.N, 10) })
 }
 
 func stepOf(s runs.Step) wire.RunStep {

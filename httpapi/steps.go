@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -320,27 +321,11 @@ func (c *call) waitForPerson(l *runs.Live, b wire.EffectCall) error {
 	return unknown
 }
 
-// stepOperations returns the operations of steps that wait for a person, behind one.
-func (c *call) stepOperations(behind string, limit int) (all []wire.Operation, last string, err error) {
-	found, err := runs.Uncertain(c.ctx(), c.api.engine, behind, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	for i := range found {
-		w, err := c.stepOperation(&found[i], "uncertain")
-		if err != nil {
-			return nil, "", err
-		}
-		all, last = append(all, w), found[i].Operation()
-	}
-	return all, last, nil
-}
-
 // stepOperation is the operation that a step is.
-func (c *call) stepOperation(l *runs.Live, state string) (wire.Operation, error) {
+func (c *call) stepOperation(ctx context.Context, l *runs.Live, state string) (wire.Operation, error) {
 	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
 		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
-	journal, err := l.Journal(c.ctx(), c.api.engine)
+	journal, err := l.Journal(ctx, c.api.engine)
 	for _, x := range journal {
 		w.Effects = append(w.Effects, wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: effects.Key(l.Operation(), x.Name, x.Ordinal), State: string(x.State), Result: x.Result})
 	}
@@ -360,6 +345,6 @@ func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, erro
 	if l.Operation() != operation || l.Step.Status != runs.Running { // it is at its end
 		return wire.Resolved{}, nil
 	}
-	w, err := c.stepOperation(&l, "due")
+	w, err := c.stepOperation(c.ctx(), &l, "due")
 	return wire.Resolved{Operation: &w}, err
 }

@@ -30,12 +30,9 @@ func (c *call) story(in *storyIn, stream, topic string, over isOver) (wire.List[
 	if err != nil {
 		return none, err
 	}
-	from := int64(0)
-	if p.after != "" {
-		if from, err = versionOf(p.after); err != nil {
-			return none, err
-		}
-		from++
+	from, err := behind(p.after)
+	if err != nil {
+		return none, err
 	}
 	if _, err := over(c.ctx(), c.doer()); err != nil {
 		return none, err
@@ -45,21 +42,27 @@ func (c *call) story(in *storyIn, stream, topic string, over isOver) (wire.List[
 			return c.tell(ctx, stream, topic, over, from, give)
 		})
 	}
-	return c.toldPage(stream, from, p.limit)
-}
-
-// toldPage is a page of a history.
-func (c *call) toldPage(stream string, from int64, limit int) (wire.List[wire.Event], error) {
-	found, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: stream, From: from, Limit: limit})
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
+		from, err := behind(after)
+		if err != nil {
+			return nil, err
+		}
+		return events.Read(ctx, c.doer(), events.ReadArgs{Stream: stream, From: from, Limit: limit})
+	}, func(e events.Event) string { return strconv.FormatInt(e.Version, 10) })
 	all := make([]wire.Event, len(found))
-	next := ""
 	for i, e := range found {
 		all[i] = toldEvent(e)
-		if len(found) == limit {
-			next = strconv.FormatInt(e.Version, 10)
-		}
 	}
 	return listed(c, all, next), err
+}
+
+// behind is the version behind that of a cursor, 0 for none.
+func behind(after string) (int64, error) {
+	if after == "" {
+		return 0, nil
+	}
+	n, err := versionOf(after)
+	return n + 1, err
 }
 
 // ends are the events that something may end with. A run that has failed may go on.
@@ -69,12 +72,15 @@ var ends = map[string]bool{"completed": true, "failed": true, "cancelled": true}
 func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from int64, give func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	read := store.NewBudget(watchBytes)
 	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{topic}, Log: c.api.log, Look: func(ctx context.Context) (bool, error) {
 		done, err := over(ctx, c.api.engine)
 		if err != nil {
 			return false, err
 		}
-		found, err := events.Read(ctx, c.api.engine, events.ReadArgs{Stream: stream, From: from, Limit: watchPage})
+		read.Refill()
+		limit, bound := read.Rows(watchPage), read.In(ctx)
+		found, err := events.Read(bound, c.api.engine, events.ReadArgs{Stream: stream, From: from, Limit: limit})
 		ended := len(found) == 0 // who comes back has been told of its end
 		for _, e := range found {
 			from, ended = e.Version+1, ends[e.Name]
@@ -83,7 +89,7 @@ func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from
 				return true, nil
 			}
 		}
-		if err == nil && ended && len(found) < watchPage && done {
+		if err == nil && ended && len(found) < limit && !store.Cut(bound) && done {
 			stop(errOver)
 		}
 		return len(found) > 0, err

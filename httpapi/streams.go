@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -16,19 +17,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// page is the part of a list that is asked for.
+// page is the part of a list that is asked for. It ends after limit elements, or when its budget is spent.
 type page struct {
-	limit int
-	after string // what the cursor says
+	limit  int
+	after  string // what the cursor says
+	budget *store.Budget
 }
 
 // page reads limit and cursor.
 func (c *call) page(limit *int, cursor string) (page, error) {
-	p := page{limit: 100}
+	p := page{limit: 100, budget: store.NewBudget(store.PageBytes)}
 	if limit != nil {
 		if *limit < 1 || *limit > 1000 {
 			return p, fault.New(fault.Validation, "limit is 1 to 1000")
@@ -60,6 +63,14 @@ func versionOf(after string) (int64, error) {
 	return n, nil
 }
 
+// numberOf reads the cursor of a list that goes by numbers from 1 on, 0 for none.
+func numberOf(after string) (int64, error) {
+	if after == "" {
+		return 0, nil
+	}
+	return versionOf(after)
+}
+
 // listed makes a page of a list: next is what the cursor of the following one says,
 // "" at the end.
 func listed[T any](c *call, items []T, next string) wire.List[T] {
@@ -72,6 +83,41 @@ func listed[T any](c *call, items []T, next string) wire.List[T] {
 		l.Next = &text
 	}
 	return l
+}
+
+// readPage reads a page, some elements at a time, so that the database is not asked for much that the page has no
+// room for. key is the cursor behind an element; next is that of the page's last, "" at the end of the list.
+func readPage[T any](c *call, p page, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string) (all []T, next string, err error) {
+	ctx := p.budget.In(c.ctx())
+	for {
+		n := p.budget.Rows(p.limit - len(all))
+		some, err := read(ctx, p.after, n)
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, some...)
+		if len(some) == 0 || len(some) < n && !store.Cut(ctx) {
+			return all, "", nil
+		}
+		p.after = key(some[len(some)-1])
+		if p.after == "" || len(all) >= p.limit || p.budget.Spent() {
+			return all, p.after, nil
+		}
+	}
+}
+
+// list answers with a page of a list, whose elements are shown as the wire has them.
+func list[T, W any](c *call, limit *int, cursor string, read func(ctx context.Context, after string, limit int) ([]T, error), show func(T) W, key func(T) string) (wire.List[W], error) {
+	p, err := c.page(limit, cursor)
+	if err != nil {
+		return wire.List[W]{}, err
+	}
+	found, next, err := readPage(c, p, read, key)
+	all := make([]W, len(found))
+	for i, x := range found {
+		all[i] = show(x)
+	}
+	return listed(c, all, next), err
 }
 
 func (a *API) streamRoutes() {
@@ -160,20 +206,23 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if strings.HasPrefix(in.Stream, keys.Stream("")) && c.key.Role != keys.Admin { // as of the keys themselves
 		return none, fault.New(fault.Forbidden, "the histories of API keys are read by those who may manage them")
 	}
-	a := events.ReadArgs{Stream: in.Stream, Limit: p.limit, Backward: in.Backward}
-	switch {
-	case p.after != "":
-		if a.From, err = versionOf(p.after); err != nil {
-			return none, err
-		}
-	case in.From != nil && *in.From < 0:
+	if in.From != nil && *in.From < 0 {
 		return none, fault.New(fault.Validation, "from is a version: 0 or more")
-	case in.From != nil:
-		a.From = *in.From
-	case in.Backward:
-		a.From = -1
 	}
-	found, err := events.Read(c.ctx(), c.doer(), a)
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) (_ []events.Event, err error) {
+		a := events.ReadArgs{Stream: in.Stream, Limit: limit, Backward: in.Backward}
+		switch {
+		case after != "":
+			if a.From, err = versionOf(after); err != nil {
+				return nil, err
+			}
+		case in.From != nil:
+			a.From = *in.From
+		case in.Backward:
+			a.From = -1
+		}
+		return events.Read(ctx, c.doer(), a)
+	}, func(e events.Event) string { return nextVersion(e.Version, in.Backward) })
 	if err != nil {
 		return none, err
 	}
@@ -181,7 +230,7 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	return listed(c, all, nextVersion(found, p.limit, in.Backward)), nil
+	return listed(c, all, next), nil
 }
 
 // placed shows the events of one stream, with their places in the feed.
@@ -206,20 +255,15 @@ func placed(c *call, name string, found []events.Event) ([]wire.Event, error) {
 	return all, nil
 }
 
-// nextVersion is where a read goes on, "" at the end.
-func nextVersion(found []events.Event, limit int, backward bool) string {
-	if len(found) < limit {
+// nextVersion is where a read goes on behind a version, "" at the end.
+func nextVersion(version int64, backward bool) string {
+	if !backward {
+		return strconv.FormatInt(version+1, 10)
+	}
+	if version == 0 {
 		return ""
 	}
-	next := found[len(found)-1].Version + 1
-	if backward {
-		next -= 2
-	}
-	if next < 0 {
-		return ""
-	}
-	text, _ := json.Marshal(next)
-	return string(text)
+	return strconv.FormatInt(version-1, 10)
 }
 
 type closeIn struct {

@@ -150,7 +150,7 @@ func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bo
 	for i := range kinds {
 		k := kinds[(first+i)%len(kinds)]
 		if err == nil && len(out.Tasks) < a.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
-			err = k.take(d, &out, a)
+			err = takeSome(k, d, &out, a)
 		}
 	}
 	if len(out.Tasks) > 0 && !whole { // they are held: who asked is to know
@@ -193,6 +193,35 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 		err = c.serves(handler)
 	}
 	return id, err
+}
+
+// handOutStep is how many leases are taken at once: so many may be given out beyond the bytes of a page, because
+// their size is known only when they are taken.
+const handOutStep = 16
+
+// takeSome takes tasks of a kind, until it has none left, there are enough, or they have the bytes of a page.
+func takeSome(k taskKind, d holdfast.Doer, out *wire.Tasks, a claim) error {
+	for limit := a.Limit; len(out.Tasks) < limit && bytesOf(out.Tasks) < store.PageBytes; {
+		a.Limit = min(limit, len(out.Tasks)+handOutStep)
+		if err := k.take(d, out, a); err != nil || len(out.Tasks) < a.Limit {
+			return err
+		}
+	}
+	return nil
+}
+
+// bytesOf is how large the documents of tasks are.
+func bytesOf(all []wire.Task) (n int) {
+	for _, t := range all {
+		n += len(t.Input) + len(t.Context.Input) + len(t.Context.State)
+		if e := t.Context.Entity; e != nil {
+			n += len(e.Data)
+		}
+		if e := t.Context.Event; e != nil {
+			n += len(e.Data)
+		}
+	}
+	return n
 }
 
 // takeOperations takes steps that the handlers do.

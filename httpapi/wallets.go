@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -28,20 +29,11 @@ type listWalletsIn struct {
 }
 
 func listWallets(c *call, in *listWalletsIn) (wire.List[wire.Wallet], error) {
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return wire.List[wire.Wallet]{}, err
-	}
-	found, err := wallets.List(c.ctx(), c.doer(), p.after, p.limit)
-	all := make([]wire.Wallet, len(found))
-	next := ""
-	for i, w := range found {
-		all[i] = wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
-		if len(found) == p.limit {
-			next = w.ID
-		}
-	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]wallets.Wallet, error) {
+		return wallets.List(ctx, c.doer(), after, limit)
+	}, func(w wallets.Wallet) wire.Wallet {
+		return wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
+	}, func(w wallets.Wallet) string { return w.ID })
 }
 
 type walletIn struct {
@@ -80,29 +72,20 @@ type ledgerIn struct {
 }
 
 func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
-	var none wire.List[wire.LedgerEntry]
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return none, err
-	}
-	after := int64(0)
-	if p.after != "" {
-		if after, err = versionOf(p.after); err != nil {
-			return none, err
-		}
-	} else if _, err := wallets.Get(c.ctx(), c.doer(), in.ID); err != nil {
-		return none, err
-	}
-	found, err := wallets.Ledger(c.ctx(), c.doer(), in.ID, after, p.limit)
-	all := make([]wire.LedgerEntry, len(found))
-	next := ""
-	for i, e := range found {
-		all[i] = wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: wire.At(e.At)}
-		if len(found) == p.limit {
-			next = strconv.FormatInt(e.N, 10)
+	if in.Cursor == "" {
+		if _, err := wallets.Get(c.ctx(), c.doer(), in.ID); err != nil {
+			return wire.List[wire.LedgerEntry]{}, err
 		}
 	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]wallets.Entry, error) {
+		n, err := numberOf(after)
+		if err != nil {
+			return nil, err
+		}
+		return wallets.Ledger(ctx, c.doer(), in.ID, n, limit)
+	}, func(e wallets.Entry) wire.LedgerEntry {
+		return wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: wire.At(e.At)}
+	}, func(e wallets.Entry) string { return strconv.FormatInt(e.N, 10) })
 }
 
 func auditWallet(c *call, in *walletIn) (wire.Audit, error) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -125,23 +126,9 @@ type listWebhooksIn struct {
 }
 
 func listWebhooks(c *call, in *listWebhooksIn) (wire.List[wire.Webhook], error) {
-	p, err := c.page(in.Limit, in.Cursor)
-	if err != nil {
-		return wire.List[wire.Webhook]{}, err
-	}
-	found, err := webhooks.List(c.ctx(), c.doer(), p.after, p.limit)
-	if err != nil {
-		return wire.List[wire.Webhook]{}, err
-	}
-	all := make([]wire.Webhook, len(found))
-	next := ""
-	for i, w := range found {
-		all[i] = webhookOf(w)
-		if len(found) == p.limit {
-			next = w.ID
-		}
-	}
-	return listed(c, all, next), nil
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]webhooks.Webhook, error) {
+		return webhooks.List(ctx, c.doer(), after, limit)
+	}, webhookOf, func(w webhooks.Webhook) string { return w.ID })
 }
 
 type webhookIn struct {

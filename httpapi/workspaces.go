@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
@@ -33,16 +34,11 @@ func listWorkspaces(c *call, in *listWorkspacesIn) (wire.List[wire.Workspace], e
 		}
 		return listed(c, found, ""), err
 	}
-	found, err := store.Workspaces(c.ctx(), c.doer(), p.after, p.limit)
-	all := make([]wire.Workspace, len(found))
-	next := ""
-	for i, w := range found {
-		all[i] = wire.Workspace{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}
-		if len(found) == p.limit {
-			next = w.Name
-		}
-	}
-	return listed(c, all, next), err
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]store.Workspace, error) {
+		return store.Workspaces(ctx, c.doer(), after, limit)
+	}, func(w store.Workspace) wire.Workspace {
+		return wire.Workspace{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}
+	}, func(w store.Workspace) string { return w.Name })
 }
 
 // workspace returns one workspace, if it is there.

@@ -94,14 +94,16 @@ func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, e
 	all := make([]Pending, 0, len(open))
 	for _, o := range open {
 		p := Pending{Operation: *operationOf(o)}
-		list, failed := effects.List(ctx, e, at, p.ID)
+		list, failed := effects.List(store.Whole(ctx), e, at, p.ID)
 		if failed != nil {
 			return nil, failed
 		}
 		for _, x := range list {
 			p.Effects = append(p.Effects, Effect{x.Name, x.Ordinal, effects.Key(p.ID, x.Name, x.Ordinal), string(x.State), string(x.Policy), x.Result, x.BegunAt})
 		}
-		all = append(all, p)
+		if all = append(all, p); store.Enough(ctx) {
+			break
+		}
 	}
 	return all, err
 }

@@ -47,12 +47,14 @@ func (m *member) peek() error {
 	return m.rows.Scan(dest...)
 }
 
-// scanRows gives every row to a command.
+// scanRows gives rows to a command: every one, or as many as it wants.
 func scanRows(rows pgx.Rows, c store.Command) (n int, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		n++
-		if err := c.Scan(row{rows}); err != nil {
+		if err := c.Scan(row{rows}); errors.Is(err, store.ErrEnough) {
+			break
+		} else if err != nil {
 			return n, fmt.Errorf("scan %s: %w", c.Decl().Name, err)
 		}
 	}

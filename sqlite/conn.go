@@ -274,13 +274,15 @@ func onlyIf(cmd store.Command, yes bool) store.Command {
 
 // scanAll reads every row, to the end: SQLite finishes a statement only then. It
 // gives them to the command, if there is one, and leaves the last in did, if it is
-// asked for.
+// asked for. A command that reads may want no further row.
 func scanAll(rows *sql.Rows, cmd store.Command, applied bool, did *[]any) (n int, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		n++
 		if cmd != nil {
-			if err := cmd.Scan(row{rows, applied}); err != nil {
+			if err := cmd.Scan(row{rows, applied}); errors.Is(err, store.ErrEnough) {
+				return n, nil
+			} else if err != nil {
 				return n, fmt.Errorf("scan %s: %w", cmd.Decl().Name, err)
 			}
 		}

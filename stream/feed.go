@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -158,12 +159,14 @@ func PositionsOf(ctx context.Context, d holdfast.Doer, stream string, first, las
 func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEvent) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	read := store.NewBudget(followBytes)
 	p := wake.Poller{Hub: e.Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: e.Reactions().Log,
 		Look: func(ctx context.Context) (bool, error) {
 			if err := OpenFeed(ctx, e); err != nil { // the workspace may be one of later
 				return false, err
 			}
-			page, err := ReadFeed(ctx, e, after, 0)
+			read.Refill()
+			page, err := ReadFeed(read.In(ctx), e, after, read.Rows(events.MaxRead))
 			if err != nil && !passing(err) {
 				stop(err)
 			}
@@ -185,6 +188,9 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 	p.Run(ctx)
 	return context.Cause(ctx)
 }
+
+// followBytes is about how much is read at once for who follows: there may be many of them.
+const followBytes = store.PageBytes / 64
 
 // passing says whether an error of a read may be gone at the next.
 func passing(err error) bool {

@@ -92,8 +92,8 @@ func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, erro
 	case after > f.head:
 		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it is of another workspace or database, or of a time that a backup does not know").
 			With("field", "cursor")
-	case len(f.items) == limit:
-		return Page{f.items, f.items[limit-1].Position}, nil
+	case len(f.items) == limit || len(f.items) > 0 && store.Cut(ctx):
+		return Page{f.items, f.items[len(f.items)-1].Position}, nil
 	}
 	return Page{f.items, f.head}, nil
 }

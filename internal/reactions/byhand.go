@@ -27,6 +27,8 @@ type Ask struct {
 	Limit  int
 	Lease  time.Duration // 0 is each reaction's own
 	Events int           // of a stream, at the most
+	// Budget bounds the bytes of all events together, but for one of each stream; nil does not.
+	Budget *store.Budget
 	// Every has every event read, whatever its name, for those reactions.
 	Every func(Info) bool
 	// Wants leaves out events that are read and not meant; nil leaves out none.
@@ -78,8 +80,16 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 			if w.every { // what is meant is found among the others
 				names, limit = func(*Lease) []string { return nil }, readLimit
 			}
-			if err := Fill(ctx, d, w.source, some, names, limit); err != nil {
-				return nil, err
+			if a.Budget == nil {
+				if err := Fill(ctx, d, w.source, some, names, limit); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			for _, l := range some {
+				if err := fillWithin(ctx, d, a.Budget, w.source, l, names, limit); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if taken, err = withEvents(ctx, d, a.Wants, taken); err != nil {

@@ -374,6 +374,24 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 	return nil
 }
 
+// fillWithin is [Fill] for one lease, within a budget: at least one event, if there is any.
+func fillWithin(ctx context.Context, d store.Doer, b *store.Budget, source store.Marks, l *Lease, names func(*Lease) []string, limit int) error {
+	ctx = b.In(ctx)
+	rest := *l
+	for l.Events, l.Full = nil, false; ; {
+		n := b.Rows(limit - len(l.Events))
+		if err := Fill(ctx, d, source, []*Lease{&rest}, names, n); err != nil {
+			return err
+		}
+		l.Events = append(l.Events, rest.Events...)
+		l.Full = len(l.Events) == limit || store.Cut(ctx)
+		if l.Full || len(rest.Events) < n {
+			return nil
+		}
+		rest.Watermark = rest.Events[n-1].Version
+	}
+}
+
 // Record records ends, on one shard, in one statement, one end of a stream at the
 // most. An end whose hold was lost is not recorded, and has changed nothing. It
 // waits for nobody: an end whose row somebody else has at this moment is busy.

@@ -323,10 +323,14 @@ func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int)
 
 // Steps returns the visits of steps of a run, in their order, behind one of them.
 func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int) ([]Step, error) {
-	if _, err := Get(ctx, d, id); err != nil {
+	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	return stepsVerb.Do(ctx, d, stepsArgs{id, behind, limit})
+	all, err := stepsVerb.Do(ctx, d, stepsArgs{id, behind, limit})
+	if err == nil && len(all) == 0 { // there may be no such run
+		_, err = Get(ctx, d, id)
+	}
+	return all, err
 }
 
 // memo is what a run remembers of its steps: how often each was visited, and of those that

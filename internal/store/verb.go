@@ -113,7 +113,7 @@ type Command interface {
 	Bind(*Args)
 	// Reset forgets the answer of an earlier try.
 	Reset()
-	// Scan takes one row of the answer.
+	// Scan takes one row of the answer. [ErrEnough] says that it is the last that is wanted.
 	Scan(Row) error
 	// Applied says whether the answer was that it was applied.
 	Applied() bool
@@ -194,7 +194,7 @@ func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 
 // DoAt runs the verb at a place that the caller names.
 func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error) {
-	c := &command[A, R]{verb: v, at: at, args: a}
+	c := &command[A, R]{verb: v, at: at, args: a, meter: meterOf(ctx, v.decl.Lane)}
 	if v.decl.Lane == Write {
 		c.id = NewID()
 	}
@@ -208,6 +208,9 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error)
 			return none, fmt.Errorf("%s: %w", v.decl.Name, err)
 		}
 		if !c.stale {
+			if c.meter != nil {
+				c.meter.charge()
+			}
 			return c.out, nil
 		}
 		if try == mostReloads {
@@ -252,6 +255,8 @@ type command[A, R any] struct {
 	args A
 	out  R
 	keys []Key // once asked for
+
+	meter *meter // nil where no budget bounds it
 
 	applied  bool
 	stale    bool // refused, because the registry has another revision
@@ -307,10 +312,16 @@ func (c *command[A, R]) Refuse() { c.stale = true }
 func (c *command[A, R]) Reset() {
 	var none R
 	c.out, c.applied, c.stale = none, false, false
+	if c.meter != nil {
+		c.meter.reset()
+	}
 }
 
 func (c *command[A, R]) Scan(r Row) error {
 	c.applied = r.Applied()
+	if c.meter != nil {
+		return c.meter.scan(r, func(r Row) error { return c.verb.scan(&c.out, r) })
+	}
 	return c.verb.scan(&c.out, r)
 }
 
