@@ -51,6 +51,18 @@ func TestMain(m *testing.M) {
 func TestChaos(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
+	eachDatabase(t, func(t *testing.T, db string) {
+		servers := 3
+		if db == "" {
+			servers = 1
+		}
+		chaos(t, binary, db, servers)
+	})
+}
+
+// eachDatabase runs a test on an empty database of either kind; "" is SQLite, in a file of the rig's own.
+func eachDatabase(t *testing.T, f func(t *testing.T, db string)) {
+	t.Helper()
 	t.Run("postgres", func(t *testing.T) {
 		t.Attr(testlevel.DatabaseAttr, "postgres")
 		db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
@@ -58,11 +70,11 @@ func TestChaos(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(drop)
-		chaos(t, binary, db, 3)
+		f(t, db)
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Attr(testlevel.DatabaseAttr, "sqlite")
-		chaos(t, binary, "", 1)
+		f(t, "")
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -24,19 +23,7 @@ var killing = testlevel.Pick([2]int{8, 2}, [2]int{400, 40}, [2]int{400, 40})
 // loses answers, and some before that: no worker dies here, so none may be counted.
 func TestTheServerIsKilledWhileWorkersClaim(t *testing.T) {
 	binary := build(t)
-	t.Run("postgres", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "postgres")
-		db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(drop)
-		kills(t, binary, db)
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "sqlite")
-		kills(t, binary, "")
-	})
+	eachDatabase(t, func(t *testing.T, db string) { kills(t, binary, db) })
 }
 
 func kills(t *testing.T, binary, db string) {

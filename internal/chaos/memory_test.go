@@ -9,29 +9,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that a server whose callers each ask for a thousand events of 1 MB answers them within 300 MiB of memory,
+// Verifies that a server whose callers each ask for pages of a thousand events of 1 MB answers them within 300 MiB of memory,
 // and that who follows the pages gets all.
 func TestLargePagesTakeLittleMemory(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
-	t.Run("postgres", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "postgres")
-		db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(drop)
-		largePages(t, newRig(t, binary, db, 1, "1h"))
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "sqlite")
-		largePages(t, newRig(t, binary, "", 1, "1h"))
-	})
+	eachDatabase(t, func(t *testing.T, db string) { largePages(t, newRig(t, binary, db, 1, "1h")) })
 }
 
 func largePages(t *testing.T, r *rig) {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -188,19 +187,7 @@ func (b *bench) done(since time.Time) (took time.Duration, blocked []string) {
 func TestAKilledWorkersWorkIsDoneByTheOther(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
-	t.Run("postgres", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "postgres")
-		db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(drop)
-		retake(t, newRig(t, binary, db, 1, "1h"))
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "sqlite")
-		retake(t, newRig(t, binary, "", 1, "1h"))
-	})
+	eachDatabase(t, func(t *testing.T, db string) { retake(t, newRig(t, binary, db, 1, "1h")) })
 }
 
 func retake(t *testing.T, r *rig) {
