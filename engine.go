@@ -55,7 +55,7 @@ type Config struct {
 	// name with a random part.
 	Node string
 	// Parallel is how many reactions' events are handled at once; the default
-	// is 16.
+	// is 16. Where there are several workspaces, one has two thirds of it at the most.
 	Parallel int
 }
 
@@ -79,6 +79,7 @@ type Engine struct {
 	shards     struct {
 		sync.Mutex
 		known []int16
+		alone bool
 		at    time.Time
 	}
 }

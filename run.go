@@ -101,11 +101,22 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	if e.running.Load() && e.shards.known != nil && clock.Since(e.shards.at) < rememberShards {
 		return e.shards.known, nil
 	}
-	known, err := store.AskShards(ctx, e)
+	known, workspaces, err := store.AskShards(ctx, e)
 	if err == nil && len(known) > 0 {
-		e.shards.known, e.shards.at = known, clock.Now()
+		e.shards.known, e.shards.alone, e.shards.at = known, workspaces == 1, clock.Now()
 	}
 	return known, err
+}
+
+// Alone is for the loops of this module: whether there was but one workspace when they last asked for the shards, and no
+// other was used here since.
+func (e *Engine) Alone() bool {
+	if e.port.Places.Several() {
+		return false
+	}
+	e.shards.Lock()
+	defer e.shards.Unlock()
+	return e.shards.alone
 }
 
 // rememberShards is how long a node does not ask again which shards there are.

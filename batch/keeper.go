@@ -25,7 +25,8 @@ type keeper struct {
 	kinds     map[string]batches.New // what a batch of each is made with
 	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
 	artifacts Store
-	slots     hold.Slots // for cleanups
+	room      *hold.Room // for cleanups
+	rounds    map[int16]*hold.Round
 	cleaning  sync.WaitGroup
 }
 
@@ -34,9 +35,11 @@ type keeperKey struct{}
 // keeperOf returns the keeper of an engine; the first who asks starts it.
 func keeperOf(e *holdfast.Engine) *keeper {
 	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, kinds: make(map[string]batches.New), slots: hold.NewSlots(cleaners), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		k := &keeper{engine: e, kinds: make(map[string]batches.New), rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
+		k.room = hold.NewRoom(cleaners, e.Alone, func() { e.Hub().Wake([]string{again}) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
-			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping}, Log: e.Log(), Look: look, Idle: keepEvery,
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping, again}, Log: e.Log(), Look: look, Idle: keepEvery,
 				Needs: func() []wake.Need { return []wake.Need{{Kind: kind}} }}
 			return p.Run
 		}
@@ -112,32 +115,52 @@ func (k *keeper) each(ctx context.Context, sweep func(context.Context, store.Doe
 	return freed, err
 }
 
-// clean begins to clean up after items that were given up or cancelled, and returns of how
+// clean begins to clean up after items that were given up or cancelled, in each workspace in its turn, and returns of how
 // many.
-func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
-	room, limit := 0, sweptPage
-	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
-		var err error
-		if room, err = k.slots.Reserve(ctx); err != nil {
-			return 0, err
-		}
-		limit = room
+func (k *keeper) clean(ctx context.Context, shard int16) (n int, err error) {
+	if err := k.room.Wait(ctx); err != nil {
+		return 0, err
 	}
-	defer func() { k.slots.Free(room) }()
-	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{At: store.Place{Shard: shard}, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
+	if k.rounds[shard] == nil {
+		k.rounds[shard] = new(hold.Round)
+	}
+	turns, err := k.rounds[shard].Next(ctx, k.engine, batches.Turns, shard, []string{""}, k.room.Full())
+	if err != nil {
+		return 0, err
+	}
+	hold.InTurn(&k.room.Order, turns, func(t hold.Turn) string { return t.Workspace })
+	for i, t := range turns {
+		some, failed := k.cleanIn(ctx, store.Place{Shard: shard, Workspace: t.Workspace}, len(turns)-i)
+		n, err = n+some, errors.Join(err, failed)
+	}
+	return n, err
+}
+
+// cleanIn begins to clean up in a workspace, which shares the room that is left with the others that have their turn.
+func (k *keeper) cleanIn(ctx context.Context, at store.Place, others int) (int, error) {
+	share, room, limit := hold.Share{Workspace: at.Workspace}, 0, sweptPage
+	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
+		if left := k.room.Left(); left > 0 {
+			room = k.room.Take(share, (left-1)/others+1)
+		}
+		if limit = room; room == 0 {
+			return 0, nil
+		}
+	}
+	defer func() { k.room.Free(share, room) }()
+	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{At: at, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}
-	clean := make(map[batchKey][]batches.Swept) // that nothing has to be done for
+	clean := make(map[string][]batches.Swept) // that nothing has to be done for
 	for _, s := range all {
 		if !s.Undo && !s.Artifacts {
-			key := batchKey{s.Workspace, s.Batch}
-			clean[key] = append(clean[key], s)
+			clean[s.Batch] = append(clean[s.Batch], s)
 			continue
 		}
 		room--
 		k.cleaning.Go(func() {
-			defer k.slots.Free(1)
+			defer k.room.Free(share, 1)
 			k.cleanOne(store.InWorkspace(ctx, s.Workspace), s)
 		})
 	}
@@ -148,8 +171,6 @@ func (k *keeper) clean(ctx context.Context, shard int16) (int, error) {
 	}
 	return len(all), err
 }
-
-type batchKey struct{ workspace, batch string }
 
 // cleanOne cleans up after one item. What fails is shown on the batch.
 func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) {

@@ -22,7 +22,8 @@ import (
 type Options struct {
 	// Parallel is how many items of one batch are done at once, on all nodes; 0 is 1.
 	Parallel int
-	// Bodies is how many items this node does at once, of all batches; 0 is 16.
+	// Bodies is how many items this node does at once, of all batches; 0 is 16. Where there are several workspaces, one has
+	// two thirds of it at the most.
 	Bodies int
 	// Attempts is how often an item may be tried that fails; 0 is 3.
 	Attempts int

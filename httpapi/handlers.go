@@ -48,7 +48,7 @@ func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
 	}
 	s := &servant{caller: c, worker: handlers.Worker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
-	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce,
+	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	e.Background(newStepper(s).run)

@@ -29,8 +29,9 @@ type servant struct {
 	names  atomic.Pointer[[]string]            // of handlers that are URLs
 }
 
-// calledAtOnce is how many items of batches a node has URLs do at once.
-const calledAtOnce = 64
+// calledAtOnce is how many items of batches a node has URLs do at once, and how many steps of runs. One URL of one
+// workspace has half of it at the most.
+const calledAtOnce = 128
 
 type handledKey struct{ workspace, reaction string }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
@@ -28,13 +27,18 @@ import (
 type stepper struct {
 	*servant
 	worker *runs.Worker // it keeps the holds, and records how they end
-	slots  hold.Slots
+	room   *hold.Room
+	finder runs.Finder
 	bodies sync.WaitGroup
 }
 
+// stepsAgain wakes who has URLs do steps, when there is room for one who could have none.
+const stepsAgain = "steps/http"
+
 func newStepper(s *servant) *stepper {
 	e := s.engine
-	p := &stepper{servant: s, slots: hold.NewSlots(calledAtOnce)}
+	p := &stepper{servant: s, room: hold.NewRoom(calledAtOnce, e.Alone, func() { e.Hub().Wake([]string{stepsAgain}) }).ByHandler()}
+	p.finder.Order = &p.room.Order
 	p.worker = &runs.Worker{Engine: e, Desk: run.Desk(e), Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
 		Handlers: func() map[string]runs.Handled { return nil }, Body: p.step}
 	return p
@@ -46,7 +50,7 @@ func (p *stepper) run(ctx context.Context) {
 	if p.box == nil { // it could sign nothing: others do
 		return
 	}
-	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runs.Made, handlers.Topic}, Log: p.engine.Log(), Look: p.look,
+	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runs.Made, handlers.Topic, stepsAgain}, Log: p.engine.Log(), Look: p.look,
 		Needs: func() []wake.Need { return wake.Needs(wake.Step, p.urls()...) }}
 	poll.Run(ctx)
 }
@@ -66,33 +70,33 @@ func (p *stepper) look(ctx context.Context) (found bool, err error) {
 }
 
 func (p *stepper) lookAt(ctx context.Context, shard int16, names []string) (found bool, err error) {
-	room, err := p.slots.Reserve(ctx)
+	if err := p.room.Wait(ctx); err != nil {
+		return false, err
+	}
+	ready, err := p.finder.Find(ctx, p.engine, store.Place{Shard: shard}, names, "http", calledAtOnce, p.room.Full())
 	if err != nil {
 		return false, err
 	}
-	defer func() { p.slots.Free(room) }()
-	ready, err := runs.Ready(ctx, p.engine, store.Place{Shard: shard}, names, "http", 2*calledAtOnce)
-	if err != nil {
-		return false, err
-	}
-	// Many ask for the same at once: each begins elsewhere.
-	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
 	// What was taken is served also when the node stops meanwhile: it would count as a death.
 	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), hold.Lease)
 	defer cancel()
 	for i := range ready {
-		if room == 0 {
-			break
+		s := hold.Share{Workspace: ready[i].Run.Workspace, Handler: ready[i].Step.Handler}
+		if p.room.Take(s, 1) == 0 {
+			if p.room.Left() == 0 { // it looks again when there is some
+				return true, err
+			}
+			continue
 		}
 		l, ok, failed := p.take(in, &ready[i])
 		err = errors.Join(err, failed) // one that cannot be taken must not hold up the others
 		if !ok {
+			p.room.Free(s, 1)
 			continue
 		}
 		found = true
-		room--
 		p.bodies.Go(func() {
-			defer p.slots.Free(1)
+			defer p.room.Free(s, 1)
 			p.worker.Serve(ctx, l)
 		})
 	}

@@ -104,45 +104,75 @@ const resumers = 8
 // resume resumes operations until ctx ends, and waits for those that run.
 func (b *board) resume(ctx context.Context) {
 	defer b.log.Flush()
-	room := make(chan struct{}, resumers)
-	var running sync.WaitGroup
-	defer running.Wait()
-	var topics []string
+	again := "operations/" + b.engine.Node()
+	r := &resuming{room: hold.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().Wake([]string{again}) }), rounds: make(map[int16]*hold.Round)}
+	defer r.running.Wait()
+	topics := []string{again}
 	for _, name := range b.names() {
 		topics = append(topics, entities.Topic(name))
 	}
 	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), Needs: b.needs, Look: func(ctx context.Context) (bool, error) {
-		return b.look(ctx, room, &running)
+		return b.look(ctx, r)
 	}}
 	p.Run(ctx)
 }
 
-func (b *board) look(ctx context.Context, room chan struct{}, running *sync.WaitGroup) (found bool, err error) {
+// resuming is what looks for operations remember of each other.
+type resuming struct {
+	room    *hold.Room
+	rounds  map[int16]*hold.Round
+	running sync.WaitGroup
+}
+
+func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return false, err
 	}
 	leases := b.leases()
 	for _, shard := range shards {
-		n := cap(room) - len(room)
-		if n == 0 {
-			return false, nil
+		if r.rounds[shard] == nil {
+			r.rounds[shard] = new(hold.Round)
 		}
-		since := clock.OfMachine()
-		some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, shard, entities.ResumeArgs{Leases: leases, Holder: b.engine.Node(), Limit: n})
+		if err := r.room.Wait(ctx); err != nil {
+			return found, nil
+		}
+		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.room.Full())
 		if err != nil {
 			return found, err
 		}
-		for _, r := range some {
-			found = true
-			room <- struct{}{}
-			running.Go(func() {
-				defer func() { <-room }()
-				b.take(ctx, shard, r, since)
-			})
+		byWorkspace := make(map[string][]hold.Turn)
+		for _, t := range turns {
+			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
+		}
+		workspaces := slices.Sorted(maps.Keys(byWorkspace))
+		hold.InTurn(&r.room.Order, workspaces, func(w string) string { return w })
+		for i, w := range workspaces {
+			some, err := b.takeFrom(ctx, shard, r, hold.Share{Workspace: w}, (r.room.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
+			found = found || some
+			if err != nil {
+				return found, err
+			}
 		}
 	}
 	return found, nil
+}
+
+// takeFrom takes up to n operations of a workspace, as far as there is room for it, and resumes them.
+func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s hold.Share, n int, a entities.ResumeArgs) (found bool, err error) {
+	if a.Limit = r.room.Take(s, n); a.Limit == 0 {
+		return false, nil
+	}
+	since := clock.OfMachine()
+	some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, shard, a)
+	r.room.Free(s, a.Limit-len(some))
+	for _, x := range some {
+		r.running.Go(func() {
+			defer r.room.Free(s, 1)
+			b.take(ctx, shard, x, since)
+		})
+	}
+	return len(some) > 0, err
 }
 
 // leases are the queues that this node takes operations of, and for how long.

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -179,7 +180,7 @@ func fxResume(ctx context.Context, b *board) error {
 		return err
 	}
 	for _, shard := range shards {
-		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Leases: map[string]time.Duration{entities.Own("crash"): time.Minute}, Holder: "me", Limit: 1})
+		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Turns: []hold.Turn{{Name: entities.Own("crash"), Workspace: store.WorkspaceOf(ctx)}}, Leases: map[string]time.Duration{entities.Own("crash"): time.Minute}, Holder: "me", Limit: 1})
 		if err != nil {
 			return err
 		}

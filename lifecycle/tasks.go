@@ -119,11 +119,14 @@ func TakeTasks(ctx context.Context, e *holdfast.Engine, d store.Doer, worker str
 	if err != nil {
 		return nil, err
 	}
-	leases := make(map[string]time.Duration, len(names))
+	a := entities.ResumeArgs{Leases: make(map[string]time.Duration, len(names)), Holder: worker, Limit: limit, Elsewhere: true}
 	for _, name := range names {
-		leases[entities.Workers(at.Workspace, name)] = lease
+		a.Leases[entities.Workers(at.Workspace, name)] = lease
 	}
-	taken, err := entities.TakeDue(ctx, d, at.Shard, entities.ResumeArgs{Leases: leases, Holder: worker, Limit: limit, Elsewhere: true})
+	for queue := range a.Leases { // in any order: none is always the first
+		a.Turns = append(a.Turns, hold.Turn{Name: queue, Workspace: at.Workspace})
+	}
+	taken, err := entities.TakeDue(ctx, d, at.Shard, a)
 	all := make([]Task, 0, len(taken))
 	for _, r := range taken {
 		t, failed := boardOf(e).task(ctx, d, at, r, lease)

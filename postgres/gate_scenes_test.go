@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
@@ -338,7 +339,7 @@ func (s *entityStage) calls() map[string]call {
 			return entities.Queue(ctx, e, s.at, entities.QueueArgs{Ticket: ticket, Stage: "x", Claim: claimed})
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.TakeDue(ctx, e, s.at.Shard, entities.ResumeArgs{Leases: map[string]time.Duration{entities.Own("invoice"): lease}, Holder: "you", Limit: 10})
+			return entities.TakeDue(ctx, e, s.at.Shard, entities.ResumeArgs{Turns: []hold.Turn{{Name: entities.Own("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.Own("invoice"): lease}, Holder: "you", Limit: 10})
 		},
 		"recover": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			all, err := entities.Expired(ctx, e, s.at.Shard, []string{"invoice"})

@@ -78,7 +78,7 @@ func StartOn(ctx context.Context, do holdfast.Doer, desk *runs.Desk, s runs.Star
 	if !ok {
 		return desk.Start(ctx, do, s)
 	}
-	mine, serve, free := keeperOf(e).worker.Eager()
+	mine, serve, free := keeperOf(e).worker.Eager(store.WorkspaceOf(ctx))
 	defer free()
 	s.Mine, s.Holder, s.Lease = mine, e.Node(), keeperOf(e).worker.HeldFor()
 	if l, created, err = desk.Start(ctx, do, s); created && l.Taken() {

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// parallel is how many steps a node does at once.
-const parallel = 64
+// parallel is how many steps a node does at once. Where there are several workspaces, one has two thirds of it at the most.
+const parallel = 96
 
 // keeper is what an engine has for runs: it does their steps, frees what a crash left held,
 // and deletes those whose time is over.

@@ -55,11 +55,13 @@ var Wide = map[string]string{
 	"reactions.expired":    "one janitor frees what was left held in all workspaces on a shard",
 	"reactions.free":       "a holder crashes with what it had in hand in all workspaces on a shard",
 	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",
-	"feed.ready":           "one poll serves the feeds of all workspaces on a shard",
 
 	"wake.glance":    "one look serves all pollers and the janitor of a node, in all workspaces on its shards",
 	"registry.total": "a node notices what is declared in any workspace",
 
+	"entities.turns":    "one poll serves the lifecycles of all workspaces on a shard, each in its turn",
+	"batches.turns":     "one poll cleans up after the items of all workspaces on a shard, each in its turn",
+	"runs.turns":        "one poll serves the runs of all workspaces on a shard, each in its turn",
 	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
 	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
 	"entities.overdue":  "one janitor withdraws what no worker came for in all workspaces on a shard",
@@ -80,7 +82,6 @@ var Wide = map[string]string{
 	"batches.paused":  "one janitor resumes what credits have left paused in all workspaces on a shard",
 	"batches.due":     "one keeper tears down and closes the batches of all workspaces on a shard",
 	"batches.expired": "one janitor frees what was left held in all workspaces on a shard",
-	"batches.sweep":   "one keeper cleans up after the items of all workspaces on a shard",
 
 	"runs.ready":   "one poll serves the runs of all workspaces on a shard",
 	"runs.unheard": "one janitor wakes who sleeps in all workspaces on a shard",

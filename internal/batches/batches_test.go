@@ -114,7 +114,7 @@ func (s site) keep() {
 	for range 10 {
 		n, err := batches.Look(ctx, s.e, store.Place{})
 		s.ok(err)
-		all, err := batches.Dirty(ctx, s.e, batches.Sweep{Lease: time.Minute, Limit: 100})
+		all, err := batches.Dirty(ctx, s.e, batches.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 100})
 		s.ok(err)
 		for _, x := range all {
 			s.ok(batches.Cleaned(ctx, s.e, x))

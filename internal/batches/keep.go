@@ -229,8 +229,10 @@ func look(ctx context.Context, d store.Doer, at store.Place, x due) error {
 	return errors.Join(err, failed)
 }
 
-// Sweep says what a node can clean up after, and where: in a workspace, or in all on a
-// shard.
+// Turns asks for the workspaces in which there are items to clean up after, for one name.
+var Turns = hold.NewTurns("batches.turns")
+
+// Sweep says what a node can clean up after, and in which workspace.
 type Sweep struct {
 	At        store.Place
 	Lease     time.Duration

@@ -269,7 +269,7 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 		_, err := batches.Fail(ctx, s.e, s.take(1)[0], "no", 0, false)
 		s.ok(err)
 		sweep := func() []batches.Swept {
-			all, err := batches.Dirty(ctx, s.e, batches.Sweep{Lease: time.Minute, Limit: 10})
+			all, err := batches.Dirty(ctx, s.e, batches.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 10})
 			s.ok(err)
 			return all
 		}

@@ -85,11 +85,14 @@ type Ask struct {
 	Limit int
 	All   bool
 	Shard int16
+	// Room, if set, is taken for each item, as far as the share of its workspace and handler goes.
+	Room *hold.Room
 }
 
 type readyArgs struct {
 	handlers, kind string
 	limit          int
+	except         string
 }
 
 type takeArgs struct {
@@ -119,6 +122,7 @@ var (
 			args.Text(a.handlers)
 			args.Int(int64(a.limit))
 			args.Text(a.kind)
+			args.Text(a.except)
 		}, scanReady)
 	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Marks: store.HistoryMarks},
 		func(a takeArgs) []string { return []string{row(a.id)} },
@@ -170,14 +174,14 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready, err := readyVerb.DoAt(ctx, d, at, readyArgs{string(handlers), a.Kind, fewBatches})
+	ready, err := a.ready(ctx, d, at, string(handlers))
 	if err != nil {
 		return nil, err
 	}
 	var all []Taken
 	var failed error
 	_, whole := d.(*store.Tx)
-	for _, b := range ready {
+	for i, b := range ready {
 		if len(all) >= a.Limit || whole && len(all) > 0 { // a transaction has one wallet locked
 			break
 		}
@@ -185,7 +189,14 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 			continue
 		}
 		at.Workspace = b.Workspace
-		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, a.Limit - len(all), a.Elsewhere})
+		n := a.share(ready[i:], a.Limit-len(all))
+		if n == 0 {
+			continue
+		}
+		some, err := takeSoon(ctx, d, at, takeArgs{b.ID, b.Handler, a.Holder, a.Lease, n, a.Elsewhere})
+		if a.Room != nil {
+			a.Room.Free(b.share(), n-len(some))
+		}
 		if whole && err != nil { // it is over
 			if a.Busy != nil {
 				a.Busy[b.ID] = true
@@ -200,6 +211,42 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	}
 	return nil, failed
 }
+
+// ready returns batches, so that each workspace has its turn.
+func (a Ask) ready(ctx context.Context, d store.Doer, at store.Place, handlers string) ([]Ready, error) {
+	r := readyArgs{handlers, a.Kind, fewBatches, "[]"}
+	if a.Room != nil {
+		except, err := json.Marshal(a.Room.Full())
+		if err != nil {
+			return nil, err
+		}
+		r.except = string(except)
+	}
+	ready, err := readyVerb.DoAt(ctx, d, at, r)
+	if a.Room != nil {
+		hold.InTurn(&a.Room.Order, ready, func(b Ready) string { return b.Workspace })
+	}
+	return ready, err
+}
+
+// share is how many items are taken of the first of some batches: where there is to be room for them, what is left is
+// shared by the workspaces.
+func (a Ask) share(ready []Ready, most int) int {
+	if a.Room == nil {
+		return most
+	}
+	workspaces := make(map[string]bool)
+	for _, b := range ready {
+		workspaces[b.Workspace] = true
+	}
+	left := a.Room.Left()
+	if left == 0 {
+		return 0
+	}
+	return a.Room.Take(ready[0].share(), min(most, (left-1)/len(workspaces)+1))
+}
+
+func (b Ready) share() hold.Share { return hold.Share{Workspace: b.Workspace, Handler: b.Handler} }
 
 // longTake is how long a batch is waited for whose wallet somebody else has locked.
 const longTake = 2 * time.Second

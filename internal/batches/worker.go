@@ -40,9 +40,10 @@ type Worker struct {
 	// Body does the work. Its context ends when the hold is lost, or a cancel is
 	// requested.
 	Body func(context.Context, Taken) (output []byte, commits []Commit, err error)
-	// Parallel is how many bodies run at once.
-	Parallel int
-	Lease    time.Duration // [hold.Lease] if not set
+	// Parallel is how many bodies run at once; workspaces share that. ByHandler has the handlers of each share too.
+	Parallel  int
+	ByHandler bool
+	Lease     time.Duration // [hold.Lease] if not set
 	// Backoff is the pause after the n-th failure; [Pause] if not set.
 	Backoff func(failures int64) time.Duration
 }
@@ -62,15 +63,19 @@ func Pause(n int64) time.Duration {
 func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
-	slots := hold.NewSlots(w.Parallel)
-	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Needs: func() []wake.Need { return wake.Needs(wake.Batch, w.Handlers()...) }, Look: func(ctx context.Context) (bool, error) {
-		return w.look(ctx, slots, &bodies)
+	again := "items/" + w.Name + "/" + w.Kind // wakes it when there is room for one who could have none
+	room := hold.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.Wake([]string{again}) })
+	if w.ByHandler {
+		room.ByHandler()
+	}
+	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, Needs: func() []wake.Need { return wake.Needs(wake.Batch, w.Handlers()...) }, Look: func(ctx context.Context) (bool, error) {
+		return w.look(ctx, room, &bodies)
 	}}
 	p.Run(ctx)
 }
 
 // look takes what there is room for, and starts a body for each item.
-func (w *Worker) look(ctx context.Context, slots hold.Slots, bodies *sync.WaitGroup) (found bool, err error) {
+func (w *Worker) look(ctx context.Context, room *hold.Room, bodies *sync.WaitGroup) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -80,16 +85,14 @@ func (w *Worker) look(ctx context.Context, slots hold.Slots, bodies *sync.WaitGr
 		return false, err
 	}
 	for _, shard := range shards {
-		room, err := slots.Reserve(ctx)
-		if err != nil {
+		if err := room.Wait(ctx); err != nil {
 			return found, err
 		}
 		taken, err := w.take(ctx, handlers, shard, room)
-		slots.Free(room - len(taken))
 		found = found || len(taken) > 0
 		for _, t := range taken {
 			bodies.Go(func() {
-				defer slots.Free(1)
+				defer room.Free(t.share(), 1)
 				w.Serve(ctx, t)
 			})
 		}
@@ -100,12 +103,14 @@ func (w *Worker) look(ctx context.Context, slots hold.Slots, bodies *sync.WaitGr
 	return found, nil
 }
 
+func (t Taken) share() hold.Share { return hold.Share{Workspace: t.Workspace, Handler: t.Handler} }
+
 // take finishes also when the worker stops meanwhile: an item that was taken for nobody
 // would count as a death.
-func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room int) ([]Taken, error) {
+func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room *hold.Room) ([]Taken, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	return Take(ctx, w.Engine, Ask{Handlers: handlers, Kind: w.Kind, Holder: w.Name, Lease: w.lease(), Limit: min(room, 1000), All: true, Shard: shard})
+	return Take(ctx, w.Engine, Ask{Handlers: handlers, Kind: w.Kind, Holder: w.Name, Lease: w.lease(), Limit: 1000, All: true, Shard: shard, Room: room})
 }
 
 func (w *Worker) lease() time.Duration {

@@ -137,9 +137,9 @@ var (
 		Emitting(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
 	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
 		func(a ResumeArgs, args *store.Args) {
-			list := make([][2]any, 0, len(a.Leases))
-			for queue, lease := range a.Leases {
-				list = append(list, [2]any{queue, lease.Milliseconds()})
+			list := make([][3]any, len(a.Turns))
+			for i, t := range a.Turns {
+				list[i] = [3]any{t.Name, a.Leases[t.Name].Milliseconds(), t.Workspace}
 			}
 			args.Text(text(list))
 			args.Text(a.Holder)
@@ -168,10 +168,14 @@ var (
 		})
 )
 
-// ResumeArgs takes operations that are to be resumed, of lifecycles with the leases
+// Turns asks for the queues and workspaces in which operations are due.
+var Turns = hold.NewTurns("entities.turns")
+
+// ResumeArgs takes operations that are to be resumed, of queues in workspaces, with the leases
 // that they are held for.
 type ResumeArgs struct {
-	Leases map[string]time.Duration
+	Turns  []hold.Turn
+	Leases map[string]time.Duration // by queue
 	Holder string
 	Limit  int
 	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
@@ -291,7 +295,7 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 	return Entity{}, fault.New(fault.Concurrency, "the %s %q was made by another at the same moment", lifecycle, id)
 }
 
-// TakeDue takes operations of all workspaces on a shard that are to be resumed.
+// TakeDue takes operations on a shard that are to be resumed.
 func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Resumed, error) {
 	return resumeVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
 }

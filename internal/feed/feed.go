@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -57,10 +58,6 @@ type Batch struct{ Streams, Events int }
 // DefaultBatch is small enough that nobody waits long for its commit.
 var DefaultBatch = Batch{Streams: 500, Events: 2000}
 
-// readyLimit is how many streams are looked at for the workspaces in which there
-// is something to number.
-const readyLimit = 1000
-
 type sequenceArgs struct {
 	workspace string
 	Batch
@@ -70,14 +67,6 @@ var (
 	openVerb = store.NewVerb(store.Decl{Name: "feed.open", Lane: store.Work, Repeat: true}, nil,
 		func(struct{}, *store.Args) {},
 		func(*struct{}, store.Row) error { return nil })
-	readyVerb = store.NewVerb(store.Decl{Name: "feed.ready", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
-		func(all *[]string, row store.Row) error {
-			var workspace string
-			err := row.Scan(&workspace)
-			*all = append(*all, workspace)
-			return err
-		})
 	sequenceVerb = store.NewVerb(store.Decl{Name: "feed.sequence", Lane: store.Work, Repeat: true}, nil,
 		func(a sequenceArgs, args *store.Args) {
 			args.Int(int64(a.Streams))
@@ -119,17 +108,23 @@ func Sequence(ctx context.Context, d store.Doer, at store.Place, b Batch) (bool,
 	return numbered || moved, err
 }
 
-// Step numbers one batch of each workspace on a shard in which there is something
-// to number, and says whether there was.
+// Step numbers one batch of each workspace on a shard that has its turn, and says whether there was
+// something to number.
 func Step(ctx context.Context, d store.Doer, shard int16, b Batch) (found bool, err error) {
-	at := store.Place{Shard: shard}
-	found, err = reactions.Gather(ctx, d, at, []string{Reaction})
+	return step(ctx, d, shard, b, new(hold.Round))
+}
+
+func step(ctx context.Context, d store.Doer, shard int16, b Batch, r *hold.Round) (found bool, err error) {
+	turns, err := r.Next(ctx, d, reactions.Turns, shard, []string{Reaction}, nil)
+	if err != nil {
+		return false, err
+	}
+	found, err = new(reactions.Gathering).Next(ctx, d, store.Place{Shard: shard}, turns)
 	if err != nil {
 		return found, err
 	}
-	spaces, err := readyVerb.DoAt(ctx, d, at, readyLimit)
-	for _, space := range spaces {
-		some, failed := Sequence(ctx, d, store.Place{Shard: shard, Workspace: space}, b)
+	for _, t := range turns {
+		some, failed := Sequence(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, b)
 		found, err = found || some, errors.Join(err, failed) // one workspace must not stop the others
 	}
 	return found, err
@@ -144,11 +139,13 @@ type Sequencer struct {
 	Batch Batch // the zero value is [DefaultBatch]
 
 	shards  []int16
+	rounds  map[int16]*hold.Round
 	learned time.Time
 }
 
 // Run numbers until ctx ends.
 func (s *Sequencer) Run(ctx context.Context) {
+	s.rounds = make(map[int16]*hold.Round)
 	if s.Batch == (Batch{}) {
 		s.Batch = DefaultBatch
 	}
@@ -162,7 +159,10 @@ func (s *Sequencer) look(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	for _, shard := range s.shards {
-		some, failed := Step(ctx, s.Doer, shard, s.Batch)
+		if s.rounds[shard] == nil {
+			s.rounds[shard] = new(hold.Round)
+		}
+		some, failed := step(ctx, s.Doer, shard, s.Batch, s.rounds[shard])
 		found, err = found || some, errors.Join(err, failed)
 	}
 	return found, err

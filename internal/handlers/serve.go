@@ -12,8 +12,9 @@ import (
 // Topic is what those are woken by who serve handlers, when there are others.
 const Topic = "handlers"
 
-// parallel is how many handlers a node calls at once for reactions.
-const parallel = 64
+// parallel is how many handlers a node calls at once for reactions. One reaction in one workspace has half of it at the
+// most.
+const parallel = 128
 
 // Engine is what serves handlers.
 type Engine interface {
@@ -32,7 +33,7 @@ type workerKey struct{}
 // takes up a body until its time is over, and would hold up the program's reactions.
 func Worker(e Engine) *reactions.Worker {
 	return e.Shared(workerKey{}, func() any {
-		w := &reactions.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Parallel: parallel, Idle: true}
+		w := &reactions.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Parallel: parallel, ByHandler: true, Idle: true}
 		e.Background(w.Run)
 		return w
 	}).(*reactions.Worker)

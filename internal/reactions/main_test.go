@@ -215,7 +215,7 @@ func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) 
 		}
 	}
 	all, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: d.Name, Lease: d.Lease}},
-		Holder: "hand", Limit: limit, All: true})
+		Holder: "hand", Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

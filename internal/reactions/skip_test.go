@@ -357,7 +357,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 			if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"high", "low"}); err != nil {
 				t.Fatal(err)
 			}
-			got, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1, All: true})
+			got, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1})
 			if err != nil || len(got) != 1 {
 				t.Fatalf("took %d: %v", len(got), err)
 			}

@@ -1,9 +1,11 @@
 package reactions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,7 +67,7 @@ type Wanted struct {
 	// As is how the one who serves it knows the reaction. Where it is
 	// registered in another way, nothing is taken; nil takes it as it is.
 	As *Definition
-	// Workspace is the only one that it is served in; "" is every one.
+	// Workspace is where; who takes in the context's workspace leaves it out.
 	Workspace string
 	// Handler and Kind are what it must be served by, in the workspace: nothing is
 	// taken where its handler is another, or of another kind. "" takes it as it is.
@@ -78,6 +80,7 @@ type TakeArgs struct {
 	Reactions []Wanted
 	Holder    string
 	Limit     int
+	Share     int // of them in each workspace; 0 is all
 	Suspects  int // of streams among them on which a holder has crashed
 	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
 	Elsewhere bool
@@ -194,9 +197,7 @@ var (
 				if w.As != nil {
 					list[i][2], list[i][3] = json.RawMessage(w.As.eventsJSON()), w.As.Streams
 				}
-				if w.Workspace != "" {
-					list[i][4] = w.Workspace
-				}
+				list[i][4] = w.Workspace
 				if w.Handler != "" {
 					list[i][5], list[i][6] = w.Handler, w.Kind
 				}
@@ -210,6 +211,7 @@ var (
 				elsewhere = 1
 			}
 			args.Int(elsewhere)
+			args.Int(int64(cmp.Or(a.Share, a.Limit)))
 		},
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
@@ -307,14 +309,8 @@ func scanFound(all *[]found, row store.Row) error {
 	return err
 }
 
-var lookVerb = store.NewVerb(store.Decl{Name: "reactions.look", Lane: store.Read}, nil,
-	func(names []string, args *store.Args) { args.Text(text(names)) }, scanCount)
-
-// Look says whether there may be something to do for some reactions on a shard.
-func Look(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
-	n, err := lookVerb.DoAt(ctx, d, at, names)
-	return n > 0, err
-}
+// Turns asks for the reactions and workspaces in which there may be something to do.
+var Turns = hold.NewTurns("reactions.look")
 
 // Take takes streams on which there is something to do.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
@@ -325,6 +321,9 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 		if err := strict.Text("reaction", w.Name, events.MaxName); err != nil {
 			return nil, err
 		}
+		if a.All && w.Workspace == "" {
+			return nil, fault.New(fault.Internal, "a take in all workspaces names that of each reaction")
+		}
 	}
 	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
 		return nil, err
@@ -334,6 +333,10 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 		var err error
 		if at, err = d.Place(ctx, store.Read); err != nil {
 			return nil, err
+		}
+		a.Reactions = slices.Clone(a.Reactions)
+		for i := range a.Reactions {
+			a.Reactions[i].Workspace = at.Workspace
 		}
 	}
 	all, err := takeVerb.DoAt(ctx, d, at, a)

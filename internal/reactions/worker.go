@@ -1,11 +1,11 @@
 package reactions
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"slices"
 	"sync"
@@ -98,12 +98,14 @@ type Crumb struct {
 // Reactions may be added and dropped while it runs. A lease stays with the handler
 // that it was taken for, until it ends.
 type Worker struct {
-	Engine   Engine
-	Hub      *wake.Hub
-	Log      *slog.Logger
-	Name     string // the holder
-	Parallel int    // bodies at once
-	Trace    func(Crumb)
+	Engine Engine
+	Hub    *wake.Hub
+	Log    *slog.Logger
+	Name   string // the holder
+	// Parallel is how many bodies run at once; workspaces share that. ByHandler has the reactions of each share too.
+	Parallel  int
+	ByHandler bool
+	Trace     func(Crumb)
 	// Idle has Run go on while there is nothing to serve, because reactions are
 	// added later.
 	Idle bool
@@ -116,6 +118,11 @@ type Worker struct {
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
 	suspects map[int16]int    // streams in hand on which a holder has crashed, by shard
 
+	room    *hold.Room // for bodies
+	lining  sync.Mutex
+	line    map[hold.Share][]*Lease // who waits for room
+	passed  bool                    // a look has passed over who waits
+	bodies  sync.WaitGroup
 	ends    chan ending
 	batch   int // streams of one take
 	rounds  map[int16]*round
@@ -243,23 +250,20 @@ func (w *Worker) Run(ctx context.Context) {
 	w.suspects = make(map[int16]int)
 	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
-	var recording, renewing, bodies sync.WaitGroup
+	var recording, renewing sync.WaitGroup
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
 	w.batch = w.parallel()
-	work := make(chan *Lease)
-	for range w.parallel() {
-		bodies.Go(func() {
-			for l := range work {
-				w.serve(ctx, l)
-			}
-		})
+	w.line = make(map[hold.Share][]*Lease)
+	w.room = hold.NewRoom(w.parallel(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.Wake([]string{w.topic()}) })
+	if w.ByHandler {
+		w.room.ByHandler()
 	}
 	for ctx.Err() == nil {
-		w.poll(ctx, work)
+		w.poll(ctx)
 	}
-	close(work)
-	bodies.Wait()
+	w.giveBack(w.leaveLine())
+	w.bodies.Wait()
 	close(unheld)
 	renewing.Wait()
 	w.aside.Wait()
@@ -269,27 +273,27 @@ func (w *Worker) Run(ctx context.Context) {
 
 // poll looks for something to do until ctx ends, or until the reactions are others.
 // It ends between two looks: one that is broken off leaves holds behind.
-func (w *Worker) poll(ctx context.Context, work chan<- *Lease) {
-	ctx, end := context.WithCancel(ctx)
+func (w *Worker) poll(serving context.Context) {
+	ctx, end := context.WithCancel(serving)
 	defer end()
 	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, Needs: w.needs, Look: func(ctx context.Context) (bool, error) {
 		if w.outdated() {
 			end()
 			return false, nil
 		}
-		return w.look(ctx, work)
+		return w.look(ctx, serving)
 	}}
 	p.Run(ctx)
 }
 
 // look takes what there is to do, as far as there is room, and hands it out.
-func (w *Worker) look(ctx context.Context, work chan<- *Lease) (found bool, err error) {
+func (w *Worker) look(ctx, serving context.Context) (found bool, err error) {
 	shards, err := store.Shards(ctx, w.Engine)
 	if err != nil {
 		return false, err
 	}
 	for _, shard := range shards {
-		yes, err := w.lookAt(ctx, shard, work)
+		yes, err := w.lookAt(ctx, serving, shard)
 		found = found || yes
 		if err != nil {
 			return found, err
@@ -298,19 +302,17 @@ func (w *Worker) look(ctx context.Context, work chan<- *Lease) (found bool, err 
 	return found, nil
 }
 
-func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (found bool, err error) {
-	names, wanted := w.wanted()
+func (w *Worker) lookAt(ctx, serving context.Context, shard int16) (found bool, err error) {
+	names := w.names()
 	if len(names) == 0 {
 		return false, nil
 	}
 	at := w.at(shard)
-	if !at.busy { // else there is more, as like as not
-		if yes, err := Look(ctx, w.Engine, store.Place{Shard: shard}, names); err != nil || !yes {
-			return false, err
-		}
+	turns, err := at.turns.Next(ctx, w.Engine, Turns, shard, names, w.full())
+	if err != nil || len(turns) == 0 {
+		return false, err
 	}
-	defer func() { at.busy = found && err == nil }()
-	marks, err := at.gathering.Next(ctx, w.Engine, store.Place{Shard: shard}, names)
+	marks, err := at.gathering.Next(ctx, w.Engine, store.Place{Shard: shard}, turns)
 	if err != nil {
 		return false, err
 	}
@@ -322,21 +324,96 @@ func (w *Worker) lookAt(ctx context.Context, shard int16, work chan<- *Lease) (f
 		}
 	}
 	w.mu.Unlock()
-	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Suspects: suspects, All: true, Shard: shard})
+	wanted, workspaces := w.wanted(turns)
+	if len(wanted) == 0 {
+		return marks, nil
+	}
+	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Suspects: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
 		return marks, err
 	}
 	leases, err = w.fill(ctx, w.unwanted(w.leave(w.grip(leases))))
 	defer w.adapt(clock.Now())
-	for i, l := range leases {
-		select {
-		case work <- l:
-		case <-ctx.Done():
-			w.giveBack(leases[i:])
-			return true, nil
-		}
+	w.enter(leases)
+	for w.begins(serving); w.waits() && w.room.Left() == 0 && w.room.Wait(ctx) == nil; { // those who still wait then have their share
+		w.begins(serving)
 	}
 	return true, err
+}
+
+// waits says whether somebody waits for room.
+func (w *Worker) waits() bool {
+	w.lining.Lock()
+	defer w.lining.Unlock()
+	return len(w.line) > 0
+}
+
+// enter has leases wait for room.
+func (w *Worker) enter(leases []*Lease) {
+	w.lining.Lock()
+	defer w.lining.Unlock()
+	for _, l := range leases {
+		w.line[l.share()] = append(w.line[l.share()], l)
+	}
+}
+
+// leaveLine ends the waiting of all.
+func (w *Worker) leaveLine() (leases []*Lease) {
+	w.lining.Lock()
+	defer w.lining.Unlock()
+	for _, some := range w.line {
+		leases = append(leases, some...)
+	}
+	w.line = make(map[hold.Share][]*Lease)
+	return leases
+}
+
+func (l *Lease) share() hold.Share { return hold.Share{Workspace: l.Workspace, Handler: l.Reaction} }
+
+// full are the workspaces that nothing is to be taken for now.
+func (w *Worker) full() []string {
+	full := w.room.Full()
+	w.lining.Lock()
+	defer w.lining.Unlock()
+	for s := range w.line {
+		full = append(full, s.Workspace)
+	}
+	w.passed = len(w.line) > 0
+	return full
+}
+
+// begins has bodies begin with what waits, as far as there is room.
+func (w *Worker) begins(ctx context.Context) {
+	for l := w.next(); l != nil; l = w.next() {
+		w.bodies.Go(func() {
+			w.serve(ctx, l)
+			w.room.Free(l.share(), 1)
+			w.begins(ctx)
+		})
+	}
+}
+
+// next takes room for one who waits, of the workspace that was served longest ago; nil if nobody may have any.
+func (w *Worker) next() *Lease {
+	w.lining.Lock()
+	defer w.lining.Unlock()
+	shares := slices.Collect(maps.Keys(w.line))
+	hold.InTurn(&w.room.Order, shares, func(s hold.Share) string { return s.Workspace })
+	for _, s := range shares {
+		if w.room.Take(s, 1) == 0 {
+			continue
+		}
+		l := w.line[s][0]
+		if w.line[s] = w.line[s][1:]; len(w.line[s]) == 0 {
+			delete(w.line, s)
+		}
+		if w.passed && len(w.line) == 0 {
+			w.passed = false
+			w.Hub.Wake([]string{w.topic()})
+		}
+		return l
+	}
+	return nil
 }
 
 // take finishes also when the worker stops meanwhile: what was taken for nobody would stay
@@ -353,8 +430,8 @@ func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
 // round is what the looks at one shard remember of each other. Only the poller
 // looks.
 type round struct {
+	turns     hold.Round
 	gathering Gathering
-	busy      bool // the last look found something
 }
 
 func (w *Worker) at(shard int16) *round {
@@ -382,31 +459,49 @@ func (w *Worker) parallel() int {
 	return defaultParallel
 }
 
-// wanted returns the reactions that are served and have room, by rising name.
-func (w *Worker) wanted() (names []string, wanted []Wanted) {
+// names are those of the reactions that are served and have room.
+func (w *Worker) names() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, h := range w.handlers {
 		if h.Ready == nil || h.Ready() {
 			names = append(names, key.name)
-			wanted = append(wanted, Wanted{Name: key.name, Lease: h.Lease, As: &h.Definition, Workspace: key.workspace})
-			if h.Kind != "" {
-				wanted[len(wanted)-1].Handler, wanted[len(wanted)-1].Kind = h.Options.Handler, h.Kind
-			}
 		}
 	}
-	slices.SortFunc(wanted, func(a, b Wanted) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Workspace, b.Workspace))
-	})
 	slices.Sort(names)
-	return slices.Compact(names), wanted
+	return slices.Compact(names)
+}
+
+// wanted returns what is to be taken for turns, and of how many workspaces that is.
+func (w *Worker) wanted(turns []hold.Turn) (wanted []Wanted, workspaces int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := make(map[string]bool)
+	for _, t := range turns {
+		h := w.by(t.Workspace, t.Name)
+		if h == nil || h.Ready != nil && !h.Ready() {
+			continue
+		}
+		x := Wanted{Name: t.Name, Lease: h.Lease, As: &h.Definition, Workspace: t.Workspace}
+		if h.Kind != "" {
+			x.Handler, x.Kind = h.Options.Handler, h.Kind
+		}
+		wanted = append(wanted, x)
+		seen[t.Workspace] = true
+	}
+	return wanted, len(seen)
+}
+
+// by is the handler that serves a reaction in a workspace. REQUIRES: mu
+func (w *Worker) by(workspace, reaction string) *Handler {
+	if h := w.handlers[served{workspace, reaction}]; h != nil {
+		return h
+	}
+	return w.handlers[served{name: reaction}]
 }
 
 // needs are the reactions that are served and have room.
-func (w *Worker) needs() []wake.Need {
-	names, _ := w.wanted()
-	return wake.Needs(wake.Reaction, names...)
-}
+func (w *Worker) needs() []wake.Need { return wake.Needs(wake.Reaction, w.names()...) }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }
 
@@ -416,10 +511,7 @@ func (w *Worker) grip(leases []*Lease) []*Lease {
 	var dropped []*Lease
 	w.mu.Lock()
 	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
-		if l.by = w.handlers[served{l.Workspace, l.Reaction}]; l.by == nil {
-			l.by = w.handlers[served{name: l.Reaction}]
-		}
-		if l.by == nil {
+		if l.by = w.by(l.Workspace, l.Reaction); l.by == nil {
 			dropped = append(dropped, l)
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -98,6 +99,69 @@ func Ready(ctx context.Context, d store.Doer, at store.Place, handlers []string,
 		all[i].Shard = at.Shard
 	}
 	return all, err
+}
+
+// turns asks for the handlers and workspaces in which steps are due.
+var turns = hold.NewTurns("runs.turns")
+
+// Finder finds steps that are due, on all workspaces of a shard, each of which has its turn. Not safe for concurrent use.
+type Finder struct {
+	Order  *hold.Order
+	rounds map[int16]*hold.Round
+}
+
+// fewTurns is in how many workspaces one look looks by itself.
+const fewTurns = 16
+
+// Find returns up to about limit steps of some handlers: those that have waited longest and, where there are more, some of
+// each workspace but for those that are left out. Each workspace has one before any has another.
+func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int, except []string) ([]Live, error) {
+	all, err := Ready(ctx, d, at, handlers, kind, limit)
+	if err != nil {
+		return nil, err
+	}
+	// Many ask for the same at once: each begins elsewhere.
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if at.Workspace == "" && len(all) >= limit && !store.Alone(d) {
+		if all, err = f.others(ctx, d, at.Shard, handlers, kind, limit, except, all); err != nil {
+			return nil, err
+		}
+	}
+	hold.InTurn(f.Order, all, func(l Live) string { return l.Run.Workspace })
+	return all, nil
+}
+
+// others adds steps of workspaces that have none among the first.
+func (f *Finder) others(ctx context.Context, d store.Doer, shard int16, handlers []string, kind string, limit int, except []string, all []Live) ([]Live, error) {
+	if f.rounds == nil {
+		f.rounds = make(map[int16]*hold.Round)
+	}
+	if f.rounds[shard] == nil {
+		f.rounds[shard] = new(hold.Round)
+	}
+	seen := make(map[string]bool)
+	for i := range all {
+		seen[all[i].Run.Workspace] = true
+	}
+	due, err := f.rounds[shard].Next(ctx, d, turns, shard, handlers, append(slices.Collect(maps.Keys(seen)), except...))
+	if err != nil {
+		return nil, err
+	}
+	hold.InTurn(f.Order, due, func(t hold.Turn) string { return t.Workspace })
+	n := 0
+	for _, t := range due {
+		if seen[t.Workspace] || n == fewTurns {
+			continue
+		}
+		seen[t.Workspace] = true
+		n++
+		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, handlers, kind, max(limit/fewTurns, 1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // TakeDue takes up to a.Limit steps that are due, for somebody elsewhere.

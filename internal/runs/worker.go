@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -57,12 +56,14 @@ type Worker struct {
 	Ticks  bool
 	Topics []string
 	Body   Body
-	// Parallel is how many bodies run at once.
+	// Parallel is how many bodies run at once; workspaces share that.
 	Parallel int
 	Lease    time.Duration // [hold.Lease] if not set
 
 	once   sync.Once
-	slots  hold.Slots
+	room   *hold.Room
+	finder Finder
+	ticker Finder
 	bodies sync.WaitGroup
 
 	mu   sync.Mutex
@@ -70,8 +71,14 @@ type Worker struct {
 }
 
 func (w *Worker) init() {
-	w.once.Do(func() { w.slots = hold.NewSlots(w.Parallel) })
+	w.once.Do(func() {
+		w.room = hold.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.Wake([]string{w.again()}) })
+		w.finder.Order, w.ticker.Order = &w.room.Order, new(hold.Order)
+	})
 }
+
+// again is what wakes it when there is room for one who could have none.
+func (w *Worker) again() string { return "steps/" + w.Name }
 
 // Run works until ctx ends, and then waits for the bodies that run. What is due at the
 // engine's own steps needs no room: it is looked for apart, and does not wait for bodies.
@@ -87,10 +94,10 @@ func (w *Worker) Run(ctx context.Context) {
 		p := wake.Poller{Hub: w.Hub, Topics: []string{Topic("")}, Log: w.Log, Look: w.each(w.tick), Needs: func() []wake.Need { return []wake.Need{{Kind: wake.Step}} }}
 		ticking.Go(func() { p.Run(ctx) })
 	}
-	p := wake.Poller{Hub: w.Hub, Topics: w.Topics, Log: w.Log, Look: w.each(func(ctx context.Context, at store.Place) (bool, error) {
-		return w.take(ctx, at, func(l Live) {
+	p := wake.Poller{Hub: w.Hub, Topics: append([]string{w.again()}, w.Topics...), Log: w.Log, Look: w.each(func(ctx context.Context, at store.Place) (bool, error) {
+		return w.take(ctx, at, func(s hold.Share, l Live) {
 			w.bodies.Go(func() {
-				defer w.slots.Free(1)
+				defer w.room.Free(s, 1)
 				w.Serve(ctx, l)
 			})
 		})
@@ -135,10 +142,11 @@ const fewSteps = 100
 
 // tick does what is due at the engine's own steps.
 func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err error) {
-	ready, err := Ready(ctx, w.Engine, at, []string{""}, "", fewSteps)
+	ready, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", fewSteps, nil)
 	var failed error
 	for i := range ready {
-		mine, serve, free := w.Eager()
+		w.ticker.Order.Served(ready[i].Run.Workspace)
+		mine, serve, free := w.Eager(ready[i].Run.Workspace)
 		next, moved, err := w.Desk.Tick(ctx, w.Engine, &ready[i], w.Name, w.lease(), mine)
 		if failed = errors.Join(failed, err); moved && next.taken {
 			serve(&next)
@@ -150,46 +158,49 @@ func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err erro
 }
 
 // take takes what there is room for, and has a body run for each step.
-func (w *Worker) take(ctx context.Context, at store.Place, serve func(Live)) (found bool, err error) {
+func (w *Worker) take(ctx context.Context, at store.Place, serve func(hold.Share, Live)) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
 	}
-	// It looks with room for one, and takes more for what it finds: who starts a run
-	// meanwhile has the rest.
-	if err := w.slots.One(ctx); err != nil {
+	if err := w.room.Wait(ctx); err != nil {
 		return false, err
 	}
-	room := true
-	defer func() {
-		if room {
-			w.slots.Free(1)
-		}
-	}()
-	ready, err := Ready(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps)
+	ready, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps, w.room.Full())
 	if err != nil {
 		return false, err
 	}
-	// Many ask for the same at once: each begins elsewhere.
-	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
 	// What was taken is recorded also when the worker stops meanwhile: a step that was
 	// taken for nobody would count as a death.
 	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
 	var failed error
 	for i := range ready {
-		if room = room || w.slots.Try(); !room || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
+		}
+		s := ready[i].share()
+		if w.room.Take(s, 1) == 0 {
+			if w.room.Left() == 0 { // it looks again when there is some
+				return true, failed
+			}
+			continue
 		}
 		next, taken, err := w.Desk.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Name, w.lease())
 		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
 		if !taken {
+			w.room.Free(s, 1)
 			continue
 		}
-		found, room = true, false
-		serve(next)
+		found = true
+		serve(s, next)
 	}
 	return found, failed
+}
+
+// share is whose room a body of a step takes.
+func (l *Live) share() hold.Share {
+	return hold.Share{Workspace: l.Run.Workspace, Handler: l.Step.Handler}
 }
 
 // Once looks once, at one workspace or at all on a shard, and does what it takes by itself,
@@ -201,8 +212,8 @@ func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err erro
 			return found, err
 		}
 	}
-	taken, err := w.take(ctx, at, func(l Live) {
-		defer w.slots.Free(1)
+	taken, err := w.take(ctx, at, func(s hold.Share, l Live) {
+		defer w.room.Free(s, 1)
 		w.Serve(ctx, l)
 	})
 	return found || taken, err
@@ -219,20 +230,21 @@ func (w *Worker) lease() time.Duration {
 }
 
 // Eager says of the steps that a run begins with which this worker does at once: those of
-// its handlers, while it runs and has room. It returns what to do with a step that was taken
+// its handlers, while it runs and has room for the workspace. It returns what to do with a step that was taken
 // so; free must be called, and gives back room that was not used.
-func (w *Worker) Eager() (mine Mine, serve func(*Live), free func()) {
+func (w *Worker) Eager(workspace string) (mine Mine, serve func(*Live), free func()) {
 	w.init()
+	share := hold.Share{Workspace: workspace}
 	var stop context.Context // room is reserved
 	mine = func(handler string) (Handled, bool) {
 		h, ok := w.Handlers()[handler]
 		if ok && stop == nil && w.Kind == "" {
-			stop = w.reserve()
+			stop = w.reserve(share)
 		}
 		return h, ok && stop != nil
 	}
 	done := func() {
-		w.slots.Free(1)
+		w.room.Free(share, 1)
 		w.bodies.Done()
 	}
 	free = func() {
@@ -253,10 +265,10 @@ func (w *Worker) Eager() (mine Mine, serve func(*Live), free func()) {
 }
 
 // reserve makes room for a body, if it runs and there is any, and returns its context.
-func (w *Worker) reserve() context.Context {
+func (w *Worker) reserve(s hold.Share) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stop == nil || w.stop.Err() != nil || !w.slots.Try() {
+	if w.stop == nil || w.stop.Err() != nil || w.room.Take(s, 1) == 0 {
 		return nil
 	}
 	w.bodies.Add(1)

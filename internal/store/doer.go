@@ -128,6 +128,13 @@ type Places struct {
 	common  map[any]any
 }
 
+// Several says whether more than one workspace is known.
+func (p *Places) Several() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.cache) > 1
+}
+
 // NewPlaces returns an empty memory; new workspaces are spread over so many
 // shards.
 func NewPlaces(shards int) *Places {
@@ -247,14 +254,19 @@ var find = NewVerb(Decl{Name: "workspaces.find", Lane: Read},
 		return err
 	})
 
+type inUse struct {
+	shard      int16
+	workspaces int64
+}
+
 // shardsVerb tells which shards are in use.
 var shardsVerb = NewVerb(Decl{Name: "workspaces.shards", Lane: Read},
 	nil,
 	func(struct{}, *Args) {},
-	func(found *[]int16, r Row) error {
-		var shard int16
-		err := r.Scan(&shard)
-		*found = append(*found, shard)
+	func(found *[]inUse, r Row) error {
+		var x inUse
+		err := r.Scan(&x.shard, &x.workspaces)
+		*found = append(*found, x)
 		return err
 	})
 
@@ -301,12 +313,24 @@ func Shards(ctx context.Context, d Doer) ([]int16, error) {
 	}); ok {
 		return k.Shards(ctx)
 	}
-	return AskShards(ctx, d)
+	shards, _, err := AskShards(ctx, d)
+	return shards, err
 }
 
-// AskShards asks the database for them.
-func AskShards(ctx context.Context, d Doer) ([]int16, error) {
-	return shardsVerb.DoAt(ctx, d, Place{}, struct{}{})
+// AskShards asks the database for them, and for how many workspaces there are.
+func AskShards(ctx context.Context, d Doer) (shards []int16, workspaces int64, err error) {
+	all, err := shardsVerb.DoAt(ctx, d, Place{}, struct{}{})
+	for _, x := range all {
+		shards = append(shards, x.shard)
+		workspaces += x.workspaces
+	}
+	return shards, workspaces, err
+}
+
+// Alone says whether there is but one workspace, as far as is known.
+func Alone(d Doer) bool {
+	k, ok := d.(interface{ Alone() bool })
+	return ok && k.Alone()
 }
 
 // ErrTxDone is returned when a transaction is used after its end.

@@ -1,7 +1,7 @@
--- Takes items to clean up after, the longest due first: who takes one holds it for a
+-- Takes items of a workspace to clean up after, the longest due first: who takes one holds it for a
 -- while. Those whose batches want something that this node does not have are left. Rows are
 -- found again by their place, as in entities.resume.
--- $1 shard, $2 workspace ('' for all), $3 lease in ms, $4 limit, $5 handlers as a JSON list whose batches this node can undo,
+-- $1 shard, $2 workspace, $3 lease in ms, $4 limit, $5 handlers as a JSON list whose batches this node can undo,
 -- $6 whether it has the artifacts
 WITH due AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.ctid AS place, b.handler, b.undo, b.artifacts
@@ -10,7 +10,7 @@ WITH due AS MATERIALIZED (
            SELECT b.handler, b.undo, b.artifacts FROM {schema}.batch b
             WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
            OFFSET 0) AS b
-     WHERE i.shard = $1::smallint AND ($2::text = '' OR i.workspace = $2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= (SELECT {now})
+     WHERE i.shard + 0 = $1::smallint AND i.workspace = $2::text AND i.sweep_at IS NOT NULL AND i.sweep_at <= (SELECT {now})
        AND (NOT b.undo OR b.handler IN (SELECT h.name FROM pg_catalog.jsonb_array_elements_text($5::text::jsonb) AS h(name)))
        AND (NOT b.artifacts OR $6::bigint = 1)
      ORDER BY i.sweep_at

@@ -1,4 +1,4 @@
--- Takes operations that are due, each queue's the longest due first.
+-- Takes operations that are due, of each queue in a workspace the longest due first.
 -- Taking adds one to the epoch; due_at is then when it was taken. What others are
 -- taking is skipped. Each queue is read in the order of its index, as far as the limit;
 -- and the rows that were locked are found again by their place. The planner, who does
@@ -6,7 +6,7 @@
 -- is used, would join the whole table; so it is told conditions that always hold, which
 -- it takes for rare. A row that was changed a moment ago is not found that way, and
 -- stays for the next take.
--- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms], $4 holder, $5 limit,
+-- $1 shard, $2 workspace ('' for all), $3 queues as a JSON list of [queue, lease in ms, workspace], $4 holder, $5 limit,
 -- $6 whether the holder is elsewhere, and quiet until it is heard of
 WITH due AS MATERIALIZED (
     SELECT d.shard, d.workspace, d.place, d.lease
@@ -15,7 +15,7 @@ WITH due AS MATERIALIZED (
            SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.entity x
             WHERE x.shard + 0 = $1::smallint AND ($2::text = '' OR x.workspace = $2::text) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
-              AND x.phase = 'due' AND x.due_at <= (SELECT {now})
+              AND x.workspace = q.item ->> 2 AND x.phase = 'due' AND x.due_at <= (SELECT {now})
             ORDER BY x.due_at
             LIMIT $5::bigint
               FOR UPDATE SKIP LOCKED) AS d

@@ -32,7 +32,7 @@ WITH seen AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.stream, x.watermark, x.due, x.rank, x.ctid AS place
              FROM {schema}.follow x
-            WHERE x.shard = turn.shard AND x.workspace = turn.workspace COLLATE "default" AND x.reaction = '$feed' -- so not by the key, but in the order of the index
+            WHERE x.shard = turn.shard AND x.workspace = turn.workspace AND x.reaction = '$feed'
               AND x.holder IS NULL AND NOT x.blocked AND x.due > x.watermark
             ORDER BY x.crash_group DESC, x.rank -- as the index has it
             LIMIT $3::bigint

@@ -3,13 +3,13 @@
 -- skipped. Marks of a reaction that is not there any more are only taken away.
 -- Rows are made only under a shared lock on the reaction in its workspace, so that
 -- a rebuild or a registration can keep new ones away; their marks wait.
--- Each reaction's marks are read on from a key: from the beginning, what was taken
+-- The marks of each reaction in each workspace are read on from a key: from the beginning, what was taken
 -- away and is not yet vacuumed would be walked over each time, and marks that keep
 -- coming in front would keep those behind waiting.
--- Answers how many marks are gone, how far each reaction has come, and with how
+-- Answers how many marks are gone, how far each reaction has come in each workspace, and with how
 -- many.
--- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name, and
--- behind which workspace, stream, version], $4 limit
+-- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name, workspace, and
+-- behind which stream, version], $4 limit of each
 WITH picked AS MATERIALIZED (
     SELECT d.shard, d.reaction, d.workspace, d.stream, d.version, d.place
       FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
@@ -17,8 +17,8 @@ WITH picked AS MATERIALIZED (
            SELECT x.shard, x.reaction, x.workspace, x.stream, x.version, x.ctid AS place
              FROM {schema}.due x
             WHERE x.shard = $1::smallint AND x.reaction = q.item ->> 0 AND ($2::text = '' OR x.workspace = $2)
-              AND (x.workspace, x.stream, x.version) > (q.item ->> 1, q.item ->> 2, (q.item ->> 3)::bigint)
-            ORDER BY x.workspace, x.stream, x.version
+              AND x.workspace = q.item ->> 1 AND (x.stream, x.version) > (q.item ->> 2, (q.item ->> 3)::bigint)
+            ORDER BY x.stream, x.version
             LIMIT $4::bigint
               FOR UPDATE SKIP LOCKED) AS d
      WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner
@@ -46,6 +46,7 @@ WITH picked AS MATERIALIZED (
            rank = CASE WHEN f.due > f.watermark THEN f.rank ELSE excluded.rank END
     RETURNING 1
 )
-SELECT DISTINCT ON (p.reaction) (SELECT pg_catalog.count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version, pg_catalog.count(*) OVER (PARTITION BY p.reaction)
+SELECT DISTINCT ON (p.reaction, p.workspace) (SELECT pg_catalog.count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version,
+       pg_catalog.count(*) OVER (PARTITION BY p.reaction, p.workspace)
   FROM picked p
- ORDER BY p.reaction, p.workspace DESC, p.stream DESC, p.version DESC
+ ORDER BY p.reaction, p.workspace, p.stream DESC, p.version DESC

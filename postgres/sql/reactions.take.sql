@@ -1,5 +1,5 @@
--- Takes streams on which a reaction has something to do, in the order of their
--- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
+-- Takes streams on which a reaction has something to do, of each workspace as many as
+-- its share, in the order of their rank. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
 -- counts as delivered, unless reactions.deliver says less. What others
 -- are taking is skipped. Streams on which a holder has crashed come first, the largest groups
 -- before the others; a holder gets so many of them that it has no more in hand than the
@@ -7,9 +7,9 @@
 -- definition of a reaction than the one registered takes nothing of it.
 -- A reaction that names a handler is taken by those who serve handlers of its kind.
 -- $1 shard, $2 workspace ('' for all), $3 reactions as a JSON list of [name,
--- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
+-- lease in ms, events or null, streams, workspace, handler or null, its kind],
 -- $4 holder, $5 limit, $6 limit of streams among them on which a holder has crashed,
--- $7 whether the holder is elsewhere, and quiet until it is heard of
+-- $7 whether the holder is elsewhere, and quiet until it is heard of, $8 the share of a workspace
 WITH hand AS MATERIALIZED (
     SELECT pg_catalog.count(*) AS n, pg_catalog.min(h.crash_group) AS smallest
       FROM {schema}.follow h
@@ -23,7 +23,7 @@ WITH hand AS MATERIALIZED (
              FROM {schema}.follow f
             WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
               AND f.reaction = q.item ->> 0 AND f.crash_group > 0
-              AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
+              AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- conditions that no join can be made of: the rows are read in their order, and what they need is looked up by its key
               AND (SELECT pg_catalog.jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
@@ -46,14 +46,16 @@ WITH hand AS MATERIALIZED (
     SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed
     UNION ALL
     SELECT c.shard, c.workspace, c.place, c.lease
-      FROM (SELECT d.shard, d.workspace, d.place, d.lease, pg_catalog.row_number() OVER (ORDER BY d.rank) AS nth
+      FROM (SELECT s.shard, s.workspace, s.place, s.lease, s.turn, pg_catalog.row_number() OVER (ORDER BY s.turn, s.rank) AS nth
+              FROM (
+            SELECT d.shard, d.workspace, d.place, d.lease, d.rank, pg_catalog.row_number() OVER (PARTITION BY d.workspace ORDER BY d.rank) AS turn
               FROM pg_catalog.jsonb_array_elements($3::text::jsonb) AS q(item)
              CROSS JOIN LATERAL (
            SELECT f.shard, f.workspace, f.rank, f.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.follow f
             WHERE f.shard = $1::smallint AND ($2::text = '' OR f.workspace = $2)
               AND f.reaction = q.item ->> 0 AND f.crash_group = 0
-              AND (q.item ->> 4 IS NULL OR f.workspace = q.item ->> 4)
+              AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- as above
               AND (SELECT pg_catalog.jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
@@ -67,10 +69,10 @@ WITH hand AS MATERIALIZED (
                                FROM {schema}.handler h
                               WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.name = q.item ->> 5) END
             ORDER BY f.rank
-            LIMIT $5::bigint
+            LIMIT $8::bigint
               FOR UPDATE SKIP LOCKED) AS d
-             WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
-     WHERE c.nth <= $5 - (SELECT pg_catalog.count(*) FROM crashed) AND c.shard + 0 = $1
+             WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS s) AS c
+     WHERE c.turn <= $8 AND c.nth <= $5::bigint - (SELECT pg_catalog.count(*) FROM crashed) AND c.shard + 0 = $1
 )
 UPDATE {schema}.follow f
    SET holder = $4::text, epoch = f.epoch + 1, until = {now} + due.lease::float8 * interval '1 ms', updated_at = {now},

@@ -8,12 +8,19 @@ SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version
        coalesce(g.id, ''), coalesce(g.payload::text, ''), coalesce(a.status, ''), coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content::text, '')
   FROM pg_catalog.jsonb_array_elements_text($3::text::jsonb) AS h(name)
  CROSS JOIN LATERAL (
-       SELECT d.*
-         FROM {schema}.step d
-        WHERE d.shard = $1::smallint AND d.handler = h.name AND d.due_at <= (SELECT {now}) AND ($2::text = '' OR d.workspace = $2)
-          AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler k WHERE k.shard = d.shard AND k.workspace = d.workspace AND k.name = d.handler AND k.kind = $5))
-        ORDER BY d.due_at
-        LIMIT $4::bigint) AS s
+       (SELECT d.*
+          FROM {schema}.step d
+         WHERE $2::text = '' AND d.shard = $1::smallint AND d.handler = h.name AND d.due_at <= (SELECT {now})
+           AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler k WHERE k.shard = d.shard AND k.workspace = d.workspace AND k.name = d.handler AND k.kind = $5))
+         ORDER BY d.due_at
+         LIMIT $4::bigint)
+       UNION ALL
+       (SELECT d.* -- however much is due in others
+          FROM {schema}.step d
+         WHERE $2 <> '' AND d.shard + 0 = $1 AND d.handler = h.name AND d.workspace = $2 AND d.due_at <= (SELECT {now})
+           AND ($5 = '' OR EXISTS (SELECT 1 FROM {schema}.handler k WHERE k.shard = d.shard AND k.workspace = d.workspace AND k.name = d.handler AND k.kind = $5))
+         ORDER BY d.due_at
+         LIMIT $4)) AS s
  CROSS JOIN LATERAL (
        SELECT r.* FROM {schema}.run r
         WHERE r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run

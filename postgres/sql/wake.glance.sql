@@ -13,13 +13,9 @@ SELECT q.n - 1, pg_catalog.min(w.wait)::bigint
        WHEN 'reaction' THEN
             coalesce((SELECT 0 FROM {schema}.due d WHERE d.shard = t.shard::smallint AND d.reaction = q.item ->> 1 LIMIT 1),
                      (SELECT 0 FROM {schema}.follow f
-                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND f.crash_group = 0
+                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1
                          AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
-                       ORDER BY f.rank LIMIT 1),
-                     (SELECT 0 FROM {schema}.follow f
-                       WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1 AND f.crash_group > 0
-                         AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
-                       LIMIT 1))
+                       ORDER BY f.workspace, f.crash_group DESC, f.rank LIMIT 1)) -- by the index that has this order
        WHEN 'operation' THEN
             (SELECT 0 FROM {schema}.entity e
               WHERE e.shard + 0 = t.shard::smallint AND coalesce(e.queue, 'l:' || e.lifecycle) = q.item ->> 1 AND e.phase = 'due' AND e.due_at <= c.now

@@ -1,18 +1,18 @@
--- Takes items to clean up after, the longest due first: who takes one holds it for a
+-- Takes items of a workspace to clean up after, the longest due first: who takes one holds it for a
 -- while. Those whose batches want something that this node does not have are left.
--- ?1 shard, ?2 workspace ('' for all), ?3 lease in ms, ?4 limit, ?5 handlers as a JSON list whose batches this node can undo,
+-- ?1 shard, ?2 workspace, ?3 lease in ms, ?4 limit, ?5 handlers as a JSON list whose batches this node can undo,
 -- ?6 whether it has the artifacts
 -- look
-SELECT 1 FROM holdfast_item AS i
- WHERE i.shard = ?1 AND (?2 = '' OR i.workspace = ?2) AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}
+SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_turn
+ WHERE i.shard = ?1 AND i.workspace = ?2 AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}
  LIMIT 1
 -- do
 UPDATE holdfast_item AS i
    SET sweep_at = {now} + ?3, sweeps = i.sweeps + 1
  WHERE i.shard = ?1 AND (i.workspace, i.batch, i.key) IN (
        SELECT d.workspace, d.batch, d.key
-         FROM holdfast_item AS d JOIN holdfast_batch AS b ON b.shard = d.shard AND b.workspace = d.workspace AND b.id = d.batch
-        WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2) AND d.sweep_at IS NOT NULL AND d.sweep_at <= {now}
+         FROM holdfast_item AS d INDEXED BY holdfast_item_turn CROSS JOIN holdfast_batch AS b ON b.shard = d.shard AND b.workspace = d.workspace AND b.id = d.batch
+        WHERE d.shard = ?1 AND d.workspace = ?2 AND d.sweep_at IS NOT NULL AND d.sweep_at <= {now}
           AND (NOT b.undo OR b.handler IN (SELECT h.value FROM json_each(?5) AS h)) AND (NOT b.artifacts OR ?6 = 1)
         ORDER BY d.sweep_at
         LIMIT +?4)

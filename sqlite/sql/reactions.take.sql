@@ -1,5 +1,5 @@
--- Takes streams on which a reaction has something to do, in the order of their
--- rank, of one workspace or of all. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
+-- Takes streams on which a reaction has something to do, of each workspace as many as
+-- its share, in the order of their rank. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
 -- counts as delivered, unless reactions.deliver says less. Streams on
 -- which a holder has crashed come first, the largest groups before the others; a holder gets so
 -- many of them that it has no more in hand than the group of any of them allows, those in its hands included. Who knows another
@@ -8,16 +8,16 @@
 -- Each reaction is read in the order of its index, as far as the limit: over all
 -- of them at once, everything that is due would be sorted.
 -- ?1 shard, ?2 workspace ('' for all), ?3 reactions as a JSON list of [name,
--- lease in ms, events or null, streams, workspace or null, handler or null, its kind],
+-- lease in ms, events or null, streams, workspace, handler or null, its kind],
 -- ?4 holder, ?5 limit, ?6 limit of streams among them on which a holder has crashed,
--- ?7 whether the holder is elsewhere, and quiet until it is heard of
+-- ?7 whether the holder is elsewhere, and quiet until it is heard of, ?8 the share of a workspace
 -- look
 SELECT 1
   FROM json_each(?3) AS q
  WHERE EXISTS (SELECT 1
                  FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
                 WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2) AND d.reaction = q.value ->> 0
-                  AND (q.value ->> 4 IS NULL OR d.workspace = q.value ->> 4)
+                  AND d.workspace = q.value ->> 4
                   AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now})
  LIMIT 1
 -- do
@@ -37,7 +37,7 @@ WITH hand AS MATERIALIZED (
                          FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
                         WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2)
                           AND d.reaction = q.value ->> 0 AND d.crash_group > 0
-                          AND (q.value ->> 4 IS NULL OR d.workspace = q.value ->> 4)
+                          AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
                           AND EXISTS (SELECT 1 FROM holdfast_reaction AS r
                                        WHERE r.shard = d.shard AND r.workspace = d.workspace AND r.name = d.reaction AND r.state <> 'removed'
@@ -56,7 +56,9 @@ WITH hand AS MATERIALIZED (
     SELECT crashed.workspace, crashed.reaction, crashed.stream, crashed.lease FROM crashed
     UNION ALL
     SELECT * FROM (
-        SELECT c.value ->> 1 AS workspace, q.value ->> 0 AS reaction, c.value ->> 2 AS stream, q.value ->> 1 AS lease
+        SELECT s.workspace, s.reaction, s.stream, s.lease FROM (
+        SELECT c.value ->> 1 AS workspace, q.value ->> 0 AS reaction, c.value ->> 2 AS stream, q.value ->> 1 AS lease, c.value ->> 0 AS rank,
+               row_number() OVER (PARTITION BY c.value ->> 1 ORDER BY c.value ->> 0) AS turn
           FROM json_each(?3) AS q
           JOIN json_each((
                SELECT json_group_array(json_array(e.rank, e.workspace, e.stream))
@@ -64,7 +66,7 @@ WITH hand AS MATERIALIZED (
                          FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
                         WHERE d.shard = ?1 AND (?2 = '' OR d.workspace = ?2)
                           AND d.reaction = q.value ->> 0 AND d.crash_group = 0
-                          AND (q.value ->> 4 IS NULL OR d.workspace = q.value ->> 4)
+                          AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
                           AND EXISTS (SELECT 1 FROM holdfast_reaction AS r
                                        WHERE r.shard = d.shard AND r.workspace = d.workspace AND r.name = d.reaction AND r.state <> 'removed'
@@ -75,8 +77,9 @@ WITH hand AS MATERIALIZED (
                                                                WHERE h.shard = d.shard AND h.workspace = d.workspace AND h.name = q.value ->> 5
                                                                  AND h.kind = q.value ->> 6))))
                         ORDER BY d.rank
-                        LIMIT +?5) AS e)) AS c
-         ORDER BY c.value ->> 0
+                        LIMIT +?8) AS e)) AS c) AS s
+         WHERE s.turn <= ?8
+         ORDER BY s.turn, s.rank
          LIMIT max(?5 - (SELECT count(*) FROM crashed), 0))
 )
 UPDATE holdfast_follow AS f

@@ -1,3 +1,3 @@
--- The shards that workspaces live on.
+-- The shards that workspaces live on, and how many on each.
 -- do
-SELECT DISTINCT w.shard FROM holdfast_workspace AS w ORDER BY w.shard
+SELECT w.shard, count(*) FROM holdfast_workspace AS w GROUP BY w.shard ORDER BY w.shard

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// parallel is how many messages a node sends at once, to all webhooks.
-	parallel = 64
+	// parallel is how many messages a node sends at once, to all webhooks. One of them has half of it at the most.
+	parallel = 128
 	// bodyWithin is longer than a call may take, so that one that takes too long
 	// is a failure, and not a death.
 	bodyWithin = 2 * callWithin
@@ -50,7 +50,7 @@ type Service struct {
 func New(engine *holdfast.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
 	handlers.Watch(engine)
 	return &Service{Client: policy.Client(), engine: engine, box: box, policy: policy, log: log, served: make(map[string]string),
-		worker: &reactions.Worker{Engine: engine, Hub: engine.Hub(), Log: log, Name: engine.Node(), Parallel: parallel, Idle: true}}
+		worker: &reactions.Worker{Engine: engine, Hub: engine.Hub(), Log: log, Name: engine.Node(), Parallel: parallel, ByHandler: true, Idle: true}}
 }
 
 // Run serves webhooks until ctx ends, and then waits for the messages that are being
