@@ -45,10 +45,42 @@ func NewGated(s store.Store) *Gated {
 	now := strings.NewReplacer(tokens(g.schema, true, forms[""]).Replace("{now}"), "gate.now()")
 	g.all = make(map[string]verb, len(g.verbs))
 	for name, v := range g.verbs {
-		g.all[name] = v.each(now.Replace)
+		g.all[name] = v.each(inlined(g.schema)).each(now.Replace)
 	}
 	g.verbs = g.all
 	return g
+}
+
+// Inlined returns the text of every verb, and for one that calls a function of the owner's the function's instead, under whose plan and
+// locks it runs. The call is under the name of the verb and ".call".
+func Inlined(schema string) (store.Texts, error) {
+	all, err := Texts(schema)
+	inline := inlined(schema)
+	for name, text := range maps.Clone(all) {
+		if whole := inline(text); whole != text {
+			all[name], all[name+".call"] = whole, text
+		}
+	}
+	return all, err
+}
+
+// inlined returns a function that puts the text of an owner's function in the place of a statement that calls it. Their
+// parameters are the same.
+func inlined(schema string) func(string) string {
+	script, err := URL("", Schema(schema)).Script(store.Options{})
+	if err != nil {
+		panic(err)
+	}
+	bodies := make(map[string]string)
+	for _, m := range definer.FindAllStringSubmatch(script, -1) {
+		bodies[m[1]] = m[2]
+	}
+	return func(text string) string {
+		if m := calls.FindStringSubmatch(remark.ReplaceAllString(text, "")); m != nil && bodies[m[1]] != "" {
+			return bodies[m[1]]
+		}
+		return text
+	}
 }
 
 // Forms returns the forms that a verb's statement has, if it locks or writes anything.
@@ -71,9 +103,11 @@ func (g *Gated) Forms(name string) (all []string) {
 func Locks(text string) bool { return locks.MatchString(remark.ReplaceAllString(text, "")) }
 
 var (
-	remark = regexp.MustCompile(`--.*`)
-	locks  = regexp.MustCompile(`\b(FOR UPDATE|FOR (?:KEY )?SHARE|FOR NO KEY UPDATE|INSERT INTO|UPDATE|DELETE FROM|pg_(try_)?advisory_\w+)\b`)
-	shard  = regexp.MustCompile(`\$1(?:::smallint(?:\[\])?|\b)`)
+	remark  = regexp.MustCompile(`--.*`)
+	definer = regexp.MustCompile(`(?s)\nCREATE FUNCTION "\w+"\.(\w+)\([^)]*\) RETURNS [^$]*SECURITY DEFINER[^$]* AS \$\$(.*?)\$\$`)
+	calls   = regexp.MustCompile(`^\s*SELECT (?:1 FROM )?"\w+"\.(\w+)\(\$1::smallint`)
+	locks   = regexp.MustCompile(`\b(drop_events|prune_history|FOR UPDATE|FOR (?:KEY )?SHARE|FOR NO KEY UPDATE|INSERT INTO|UPDATE|DELETE FROM|pg_(try_)?advisory_\w+)\b`)
+	shard   = regexp.MustCompile(`\$1(?:::smallint(?:\[\])?|\b)`)
 )
 
 // Arm has a verb's statement wait at the gate, in one of its forms, or none.

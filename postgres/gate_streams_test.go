@@ -33,6 +33,12 @@ func streamScene(to func(*streamStage)) scene {
 			t.Fatal(err)
 		}
 		to(s)
+		s.must(func(ctx context.Context, e *holdfast.Engine) (any, error) { // for it to be pruned
+			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := postgres.Raw(tx).Exec(ctx, `UPDATE holdfast.history SET at = at - interval '1 day'`)
+				return err
+			})
+		})
 		return s.calls()
 	}
 }
@@ -145,7 +151,7 @@ func (s *streamStage) calls() map[string]call {
 		"forget a subject": func(ctx context.Context, e *holdfast.Engine) (any, error) { return subjects.Forget(ctx, e, "s") },
 		"prune histories": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			p := history.Pruner{Keep: time.Hour}
-			return p.SweepBefore(ctx, e, "ffffffff-ffff-ffff-ffff-ffffffffffff", 0)
+			return p.Sweep(ctx, e)
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
 			for done := any(false); done == false; { // a vacuum may be under way too

@@ -27,8 +27,8 @@ const createMigration = `CREATE TABLE IF NOT EXISTS {schema}.migration (
     applied_at timestamptz NOT NULL
 )`
 
-// grants is what a node needs and no more: it adds events and history and
-// never changes them.
+// grants is what a node needs and no more: it adds events and history, never
+// changes them, and deletes them by functions that delete what retention permits.
 const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT INSERT, UPDATE ON {schema}.late_call TO {role};
@@ -37,7 +37,9 @@ GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope
     {schema}.effect, {schema}.lifecycle, {schema}.attempt, {schema}.api_key, {schema}.request, {schema}.token, {schema}.handler, {schema}.webhook,
     {schema}.run, {schema}.step, {schema}.signal, {schema}.approval TO {role};
 GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
-GRANT INSERT, DELETE ON {schema}.event, {schema}.history, {schema}.feed TO {role};
+GRANT INSERT ON {schema}.event, {schema}.history TO {role};
+GRANT INSERT, DELETE ON {schema}.feed TO {role};
+GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
 
 // Script returns the SQL that migrating an empty database runs.

@@ -198,23 +198,30 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 	hf.Close()
 }
 
+// migrateTo applies the migrations up to one, and returns the connection that did.
+func migrateTo(t *testing.T, url string, last int) *pgx.Conn {
+	t.Helper()
+	script, err := postgres.URL(url).Script(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, _, found := strings.Cut(script, fmt.Sprintf("\n-- migration %d:", last+1))
+	if !found {
+		t.Fatalf("there is no migration %d", last+1)
+	}
+	conn := connect(t, url)
+	if _, err := conn.PgConn().Exec(t.Context(), early+"\nCOMMIT;\n").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 // Verifies that a migration beside nodes at work takes its locks before it changes anything, in the order in which they look at the tables: a node
 // that has looked at the first of them can look at the others.
 func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
-	script, err := postgres.URL(url).Script(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	early, _, found := strings.Cut(script, "\n-- migration 18:")
-	if !found {
-		t.Fatal("there is no migration 18")
-	}
-	node := connect(t, url)
-	if _, err := node.PgConn().Exec(t.Context(), early+"\nCOMMIT;\n").ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	node := migrateTo(t, url, 17)
 	execute(t, node, `BEGIN`, `SET LOCAL lock_timeout = '200ms'`, `SELECT FROM holdfast.follow`)
 	done := make(chan error, 1)
 	go func() {

@@ -79,6 +79,7 @@ var planned = []struct{ name, args string }{
 	{"batches.paused", `0, '', '', 100`},
 	{"books.dropevents", `0, 'v', 'long', 0, 100`},
 	{"books.dropfeed", `0, 'v', 'long', 0, 100`},
+	{"books.pruned", `0, 'v', 'long', 0, 100`},
 	{"books.expired", `0, '', 100`},
 	{"books.left", `0, '', 0, 100`},
 	{"check.batches", `0, 'w', 'c1', 100`},
@@ -104,7 +105,7 @@ var planned = []struct{ name, args string }{
 	{"feed.read", `0, 'v', 5000, 100`},
 	{"feed.ready", `0, '', 100`},
 	{"history.page", `0, '', '` + least + `', '` + most + `', 100`},
-	{"history.prune", `0, '', '` + least + `', '` + most + `', 100, 0`},
+	{"history.prune", `0, '', '` + least + `', '` + most + `', 100, 3600000`},
 	{"history.tail", `0, 'w', '` + least + `', 0, 100`},
 	{"history.void", one + `, '{00000000-0000-7000-8000-000000000002}'`},
 	{"operations.list", `0, 'w', '', '', '', 100`},
@@ -241,7 +242,7 @@ var many = []string{
 	`UPDATE holdfast.stream SET holder = 'h', state = 'closing', until = clock_timestamp() + CASE WHEN name < 's15150' THEN -1 ELSE 1 END * interval '1 hour'
 	  WHERE name BETWEEN 's15101' AND 's18000'`,
 	`INSERT INTO holdfast.event (shard, id, n, workspace, stream, version, name, data, at)
-	 SELECT 0, gen_random_uuid(), 0, 'v', 'long', n, 'e', '{}', clock_timestamp() FROM generate_series(0, 20000) n`,
+	 SELECT 0, gen_random_uuid(), 0, 'v', 'long', n, 'e', '{}', clock_timestamp() - interval '1 day' FROM generate_series(0, 20000) n`,
 	`INSERT INTO holdfast.feed SELECT 0, 'v', n + 1, 'long', n FROM generate_series(0, 20000) n`,
 	`INSERT INTO holdfast.sequence VALUES (0, 'v', 20001)`,
 	`INSERT INTO holdfast.entity (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at, phase, operation, revert, epoch, holder, until, due_at)
@@ -250,13 +251,13 @@ var many = []string{
 	   FROM (SELECT n, CASE n % 4 WHEN 0 THEN 'held' WHEN 1 THEN 'due' ELSE 'free' END AS p,
 	                clock_timestamp() + CASE WHEN n <= 400 THEN -1 ELSE 1 END * interval '1 hour' AS at FROM generate_series(1, 20000) n) AS x`,
 	`INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
-	 SELECT 0, ('4' || substr(md5(s), 2))::uuid, 0, 'w', s, v, 'e', '{}', clock_timestamp()
+	 SELECT 0, ('4' || substr(md5(s), 2))::uuid, 0, 'w', s, v, 'e', '{}', clock_timestamp() - interval '1 day'
 	   FROM (SELECT '$entity/l/e' || n AS s, 0 AS v FROM generate_series(1, 20000) n
 	         UNION ALL SELECT '$scope/user/u' || n, 3 FROM generate_series(1, 20000) n
 	         UNION ALL SELECT '$run/run_' || n, 1 FROM generate_series(1, 20000) n
 	         UNION ALL SELECT '$batch/c' || n, 0 FROM generate_series(1, 20000) n) AS x`,
 	`INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
-	 SELECT 0, ('f' || substr(md5(n::text), 2))::uuid, 0, 'w', '$reaction/r/s150', n, 'e', '{}', clock_timestamp() FROM generate_series(0, 19999) n`,
+	 SELECT 0, ('f' || substr(md5(n::text), 2))::uuid, 0, 'w', '$reaction/r/s150', n, 'e', '{}', clock_timestamp() - interval '1 day' FROM generate_series(0, 19999) n`,
 	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
 	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, due_at, served_at, created_at, updated_at)
 	 SELECT 0, 'w', 'c' || n, 'w1', 'z', CASE WHEN n <= 50 THEN 'PAUSED' ELSE 'COMPLETED' END, 500, 3, 5, 1000, false, false, true, false, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0,
@@ -336,7 +337,7 @@ func planner(t *testing.T, url string) *pgx.Conn {
 
 func statements(t *testing.T) store.Texts {
 	t.Helper()
-	texts, err := postgres.Texts("holdfast")
+	texts, err := postgres.Inlined("holdfast")
 	if err != nil {
 		t.Fatal(err)
 	}

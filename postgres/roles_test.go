@@ -4,15 +4,20 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/stream"
 )
 
 // newRole makes a role of the test's own on the server of a database, and drops
@@ -72,8 +77,30 @@ func TestARuntimeRoleThatOwnsNothingRunsEveryVerb(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			sweepsOld(t, admin, hf)
 			wantDenied(t, connect(t, as(t, url, app, "")))
 		})
+	}
+}
+
+// sweepsOld wants the sweeps of a node to delete what is old.
+func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
+	t.Helper()
+	mustAppend(t, hf, "cut", stream.Any)
+	mustAppend(t, hf, "cut", stream.Any)
+	if err := books.Truncate(t.Context(), hf, "cut", 1); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, admin, `UPDATE holdfast.event SET at = at - interval '1 day'`, `UPDATE holdfast.history SET at = at - interval '1 day', id = ('00000000' || substr(id::text, 9))::uuid`)
+	if _, err := books.SweepAll(t.Context(), hf); err != nil {
+		t.Error(err, errors.Unwrap(err))
+	}
+	if n := query[int](t, admin, `SELECT count(*) FROM holdfast.event WHERE stream = 'cut'`); n != 1 {
+		t.Errorf("the stream that was cut has %d events", n)
+	}
+	p := history.Pruner{Keep: time.Hour}
+	if n, err := p.Sweep(t.Context(), hf); n == 0 || err != nil {
+		t.Errorf("%d events of the history went, %v", n, err)
 	}
 }
 
@@ -82,7 +109,10 @@ func wantDenied(t *testing.T, conn *pgx.Conn) {
 	for _, s := range []string{
 		`UPDATE holdfast.event SET data = '{}'`,
 		`UPDATE holdfast.history SET name = 'other'`,
+		`DELETE FROM holdfast.event`,
+		`DELETE FROM holdfast.history`,
 		`TRUNCATE holdfast.event`,
+		`TRUNCATE holdfast.history`,
 		`CREATE TABLE holdfast.mine (id int)`,
 		`ALTER TABLE holdfast.event ADD COLUMN mine int`,
 		`DROP TABLE holdfast.scope`,
@@ -95,6 +125,83 @@ func wantDenied(t *testing.T, conn *pgx.Conn) {
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != "42501" {
 			t.Errorf("the runtime role may %s: %v", s, err)
+		}
+	}
+}
+
+// Verifies that what the runtime role deletes of events and history is what retention permits, whatever it asks for: no event that its stream has, nor the last, nor
+// a young one; of a history nothing that is younger than an hour, nor the last of a thing, nor what a reaction has still to handle. That is so in a new
+// database, and in one that was migrated when the role could delete. What retention does permit is deleted. Others may not even ask.
+func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
+	t.Parallel()
+	for _, from := range []int{0, 20} {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			admin := connect(t, url)
+			migrator, app, stranger := newRole(t, url, "LOGIN"), newRole(t, url, "LOGIN"), newRole(t, url, "LOGIN")
+			execute(t, admin, `GRANT CREATE ON DATABASE `+query[string](t, admin, `SELECT current_database()`)+` TO `+migrator)
+			with, last := options, as(t, url, migrator, "")
+			with.RuntimeRole = app
+			if from > 0 { // the last migrator is another than the first, and grants nothing
+				migrateTo(t, last, from)
+				last = url
+				execute(t, admin, `GRANT USAGE ON SCHEMA holdfast TO `+app, `GRANT SELECT, INSERT, DELETE ON holdfast.event, holdfast.history TO `+app,
+					`GRANT DELETE ON holdfast.event, holdfast.history TO PUBLIC`)
+				with.RuntimeRole = ""
+			}
+			if _, err := postgres.URL(last).Migrate(t.Context(), with); err != nil {
+				t.Fatal(err, errors.Unwrap(err))
+			}
+			execute(t, admin, `GRANT USAGE ON SCHEMA holdfast TO `+stranger)
+			retained(t, admin, connect(t, as(t, url, app, "")), connect(t, as(t, url, stranger, "")))
+			if n := query[int](t, admin, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'holdfast'::regnamespace AND prosecdef AND proowner = '`+migrator+`'::regrole`); n != 2 {
+				t.Errorf("%d functions run as the owner of the tables, not 2", n)
+			}
+		})
+	}
+}
+
+// retained wants what may not be deleted to stay, and the rest to go.
+func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
+	t.Helper()
+	execute(t, admin,
+		`INSERT INTO holdfast.stream (shard, workspace, name, head, first) VALUES (0, 'w', 'cut', 9, 5), (0, 'w', 'whole', 9, 0), (0, 'w', 'beyond', 9, 100)`,
+		`INSERT INTO holdfast.event (shard, id, n, workspace, stream, version, name, data, at)
+		 SELECT 0, gen_random_uuid(), 0, 'w', s, v, 'e', '{}', clock_timestamp() - CASE v WHEN 4 THEN 9 ELSE 11 END * interval '1 minute'
+		   FROM (VALUES ('cut'), ('whole'), ('beyond')) AS s(s), generate_series(0, 9) v`,
+		`INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)
+		 VALUES (0, 'w', 'r', 'history', '["*"]', '', '{}', 1, 0, 0, 'live', clock_timestamp(), clock_timestamp())`,
+		`INSERT INTO holdfast.follow (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
+		 VALUES (0, 'w', 'r', '$entity/l/b', 3, 9, clock_timestamp(), clock_timestamp(), 1, clock_timestamp())`,
+		`INSERT INTO holdfast.due (shard, reaction, workspace, stream, version) VALUES (0, 'r', 'w', '$entity/l/c', 9)`,
+		`INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
+		 SELECT 0, gen_random_uuid(), 0, 'w', '$entity/l/' || s, v, 'e', '{}', clock_timestamp() - CASE v WHEN 8 THEN 59 ELSE 61 END * interval '1 minute'
+		   FROM (VALUES ('a'), ('b'), ('c')) AS s(s), generate_series(0, 9) v`)
+	calls := []string{
+		`SELECT holdfast.drop_events(0::smallint, 'w', s, f, u) FROM (VALUES ('cut'), ('whole'), ('beyond')) AS s(s), (VALUES (-1), (0), (5)) AS f(f), (VALUES (5), (10), (100)) AS u(u)`,
+		`SELECT count(*) FROM (VALUES (0), (-1000000000), (3600000)) AS k(k), LATERAL holdfast.prune_history(0::smallint, '', '` + least + `', '` + most + `', 1000, k)`,
+	}
+	for _, call := range calls {
+		if _, err := stranger.Exec(t.Context(), call); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("anybody may %s: %v", call, err)
+		}
+		execute(t, app, call)
+	}
+	for _, s := range []string{`DELETE FROM holdfast.event`, `DELETE FROM holdfast.history`, `UPDATE holdfast.event SET name = ''`, `UPDATE holdfast.history SET name = ''`,
+		`TRUNCATE holdfast.event`, `TRUNCATE holdfast.history`, `ALTER FUNCTION holdfast.drop_events OWNER TO CURRENT_USER`} {
+		if _, err := app.Exec(t.Context(), s); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("the runtime role may %s: %v", s, err)
+		}
+	}
+	for table, want := range map[string]string{
+		"event":   "beyond:4,9 cut:4,5,6,7,8,9 whole:0,1,2,3,4,5,6,7,8,9",
+		"history": "$entity/l/a:8,9 $entity/l/b:4,5,6,7,8,9 $entity/l/c:0,1,2,3,4,5,6,7,8,9",
+	} {
+		got := query[string](t, admin, `SELECT string_agg(x.line, ' ' ORDER BY x.line) FROM (
+			SELECT stream || ':' || string_agg(version::text, ',' ORDER BY version) AS line FROM holdfast.`+table+` GROUP BY stream) x`)
+		if got != want {
+			t.Errorf("%s has %s, want %s", table, got, want)
 		}
 	}
 }

@@ -81,22 +81,16 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err erro
 	if err != nil {
 		return 0, err
 	}
-	return p.SweepBefore(ctx, d, before(status.Now.Add(-p.Keep)), p.Keep)
-}
-
-// SweepBefore looks at one page of what is before an id, on every shard, and
-// removes what is older than keep.
-func (p *Pruner) SweepBefore(ctx context.Context, d store.Doer, id string, keep time.Duration) (removed int, err error) {
 	shards, err := store.Shards(ctx, d)
 	for _, shard := range shards {
-		n, failed := p.sweep(ctx, d, shard, id, keep)
+		n, failed := p.sweep(ctx, d, shard, before(status.Now.Add(-p.Keep)))
 		removed, err = removed+n, errors.Join(err, failed)
 	}
 	return removed, err
 }
 
-func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string, keep time.Duration) (int, error) {
-	at, a := store.Place{Shard: shard}, pageArgs{p.from(shard), before, keep}
+func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (int, error) {
+	at, a := store.Place{Shard: shard}, pageArgs{p.from(shard), before, p.Keep}
 	s, err := pageVerb.DoAt(ctx, d, at, a)
 	if err != nil {
 		return 0, err

@@ -259,6 +259,9 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 	return n == 1, err
 }
 
+// errNothing undoes a removal of what is not there: the registry stays as it is.
+var errNothing = errors.New("there is no such reaction")
+
 // Remove removes a reaction and everything that is known of where it stands, and
 // says whether there was one. A worker that holds a stream for it can record
 // nothing more.
@@ -277,9 +280,12 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 			return err
 		}
 		removed, err = removeVerb.Do(ctx, tx, name)
+		if err == nil && !removed {
+			err = errNothing
+		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errNothing) {
 		return false, err
 	}
 	if err := clear(ctx, e, at, name); err != nil {

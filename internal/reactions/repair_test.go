@@ -283,6 +283,30 @@ func TestWhereARepairGoesOn(t *testing.T) {
 	})
 }
 
+// Verifies that the removal of a reaction that there is not leaves the registry as it is: otherwise every node reads it anew.
+func TestARemovalOfNothingIsNone(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		enlist(t, hf, "r")
+		at, err := hf.Place(ctx, store.Read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := hf.Registry(ctx, at, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := reactions.Remove(ctx, hf, "other"); err != nil || removed {
+			t.Errorf("removed %t, %v", removed, err)
+		}
+		if after, err := hf.Registry(ctx, at, true); err != nil || after.Revision != before.Revision {
+			t.Errorf("the registry was at %d and is at %d, %v", before.Revision, after.Revision, err)
+		}
+		emit(t, hf, "s", "a") // goes by the registry that there is
+		one(t, hf, "r")
+	})
+}
+
 // Verifies that epochs never go back, over a reaction that is removed and made
 // again under its name: who held a stream for the old one can write nothing.
 func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {

@@ -1,0 +1,426 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/wire"
+	"github.com/jackc/pgx/v5"
+)
+
+// secretMark is in everything that the workspace theirs has to hide, and in its name.
+const (
+	secretMark = "zqsesamezq"
+	theirs     = "ws-" + secretMark
+)
+
+// matrix asks for every route in every way that is to be refused. It asks the handler itself: a client of HTTP would not send some of it.
+type matrix struct {
+	*door
+	rand   *rand.Rand
+	ids    func(httpapi.Route) func(string) string // of what theirs has
+	routes []httpapi.Route
+	cases  int
+}
+
+// asking is one request.
+type asking struct {
+	route  httpapi.Route
+	what   string
+	query  string
+	header http.Header
+}
+
+func (a asking) String() string { return a.what + ", " + a.route.Method + " " + a.route.Path }
+
+// answer asks, and fails where the answer tells anything of theirs, or is the server's fault.
+func (m *matrix) answer(a asking) *httptest.ResponseRecorder {
+	m.t.Helper()
+	m.cases++
+	r := httptest.NewRequest(a.route.Method, "/api/v1/"+pathOf(a.route, m.ids(a.route)), nil)
+	r.URL.RawQuery = a.query
+	if body := exampleBodies[a.route.ID]; body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		r = httptest.NewRequest(a.route.Method, r.URL.String(), bytes.NewReader(raw))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	maps.Copy(r.Header, a.header)
+	w := httptest.NewRecorder()
+	m.api.ServeHTTP(w, r)
+	if w.Code >= 500 {
+		m.t.Errorf("%s: %d %s", a, w.Code, w.Body)
+	}
+	if strings.Contains(w.Body.String()+fmt.Sprint(w.Header()), secretMark) {
+		m.t.Errorf("%s tells of another workspace: %v %s", a, w.Header(), w.Body)
+	}
+	return w
+}
+
+// refusal is what an answer says, wherever it was asked for; it fails if that is not a refusal with this status.
+func (m *matrix) refusal(a asking, status int, code fault.Code) string {
+	m.t.Helper()
+	w := m.answer(a)
+	var p wire.Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != status || p.Code != code || w.Header().Get("Content-Type") != wire.ProblemType {
+		m.t.Errorf("%s: answered %d %s, want %d %s", a, w.Code, w.Body, status, code)
+	}
+	return requestIDs.ReplaceAllString(w.Body.String(), "") + w.Header().Get("WWW-Authenticate")
+}
+
+// stored is what is in the tables, of all workspaces or of one. Of refused steps a note is kept, by design.
+func (m *matrix) stored(workspace string) map[string][]string {
+	m.t.Helper()
+	all, undo := make(map[string][]string), errors.New("undo") // it leaves no mark of its own
+	err := m.engine.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+		read := onPostgres
+		if strings.HasSuffix(m.t.Name(), "/sqlite") {
+			read = onSQLite
+		}
+		return cmp.Or(read(ctx, tx, func(table, of, row string) {
+			if table != "attempt" && table != "clock" && (workspace == "" || workspace == of) {
+				all[table] = append(all[table], row)
+			}
+		}), undo)
+	})
+	if err != undo || len(all) < 10 {
+		m.t.Fatal(len(all), err)
+	}
+	return all
+}
+
+// onPostgres tells every row of every table, with its workspace.
+func onPostgres(ctx context.Context, tx holdfast.Tx, tell func(table, workspace, row string)) error {
+	var all string
+	err := postgres.Raw(tx).QueryRow(ctx, `SELECT string_agg(format('SELECT %L, coalesce(to_jsonb(x) ->> ''workspace'', ''''), x::text FROM holdfast.%I x', relname, relname), ' UNION ALL ')
+		FROM pg_class WHERE relnamespace = 'holdfast'::regnamespace AND relkind IN ('r', 'p')`).Scan(&all)
+	if err != nil {
+		return err
+	}
+	rows, err := postgres.Raw(tx).Query(ctx, all)
+	if err != nil {
+		return err
+	}
+	var table, workspace, row string
+	_, err = pgx.ForEachRow(rows, []any{&table, &workspace, &row}, func() error { tell(table, workspace, row); return nil })
+	return err
+}
+
+// onSQLite tells every row of every table, with its workspace.
+func onSQLite(ctx context.Context, tx holdfast.Tx, tell func(table, workspace, row string)) error {
+	db := sqlite.Raw(tx)
+	var all string
+	err := db.QueryRowContext(ctx, `SELECT group_concat('SELECT ''' || substr(name, 10) || ''' AS t, json_object(' || columns || ') AS r FROM ' || name, ' UNION ALL ')
+		FROM (SELECT m.name, group_concat('''' || c.name || ''', ' || iif(c.type = 'BLOB', 'hex("' || c.name || '")', '"' || c.name || '"')) AS columns
+		        FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name LIKE 'holdfast_%' GROUP BY m.name)`).Scan(&all)
+	if err != nil {
+		return err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT t, coalesce(r ->> 'workspace', ''), r FROM (`+all+`)`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table, workspace, row string
+		if err := rows.Scan(&table, &workspace, &row); err != nil {
+			return err
+		}
+		tell(table, workspace, row)
+	}
+	return rows.Err()
+}
+
+// unchanged runs a part of the matrix, and fails if anything is stored by it.
+func (m *matrix) unchanged(part, workspace string, f func()) {
+	m.t.Helper()
+	before, n := m.stored(workspace), m.cases
+	f()
+	after := m.stored(workspace)
+	if d := differences(before, after); d != "" {
+		m.t.Errorf("%s: %s", part, d)
+	}
+	m.t.Logf("%s: %d cases", part, m.cases-n)
+}
+
+// differences are the rows that are in one of two states alone.
+func differences(before, after map[string][]string) string {
+	var all strings.Builder
+	for table := range after {
+		for _, row := range after[table] {
+			if !slices.Contains(before[table], row) {
+				fmt.Fprintf(&all, "\n%s has %.300s", table, row)
+			}
+		}
+	}
+	for table := range before {
+		for _, row := range before[table] {
+			if !slices.Contains(after[table], row) {
+				fmt.Fprintf(&all, "\n%s had %.300s", table, row)
+			}
+		}
+	}
+	return all.String()
+}
+
+// furnish gives theirs one of everything, under the names that the examples use, with the mark in it.
+func (m *matrix) furnish() {
+	m.t.Helper()
+	key, text := m.newKey(theirs, keys.Admin, 0)
+	us, mark, day := m.as(text), json.RawMessage(`{"mark":"`+secretMark+`"}`), wire.Millis(24*time.Hour/time.Millisecond) // leases last longer than the test
+	make := func(status int, method, path string, body, into any) {
+		m.t.Helper()
+		us.want(us.ask(method, path, body, into), status, "")
+	}
+	var claim wire.Claimed
+	var hook wire.CreatedWebhook
+	var asked wire.List[wire.Approval]
+	make(201, "POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "nobodys", Data: mark}, nil)
+	make(201, "POST", "lifecycles/invoice/entities/nobodys/claims", wire.NewClaim{StepKey: "close", Requester: "admin", LeaseMs: day}, &claim)
+	make(201, "PUT", "reactions/nobodys", wire.PutReaction{Events: []string{"*", secretMark}}, nil)
+	for _, name := range []string{"nobodys", "s"} {
+		make(201, "POST", "streams/"+name+"/events", wire.Append{Events: []wire.NewEvent{{Name: "n", Data: mark}}}, nil)
+	}
+	make(201, "POST", "webhooks", wire.NewWebhook{URL: "https://example.com/" + secretMark}, &hook)
+	make(201, "POST", "workflow-definitions", `{"name":"nobodys","version":"1","steps":[{"name":"may","type":"approval","prompt":"`+secretMark+`"}]}`, nil)
+	ran := us.start("nobodys@1", string(mark))
+	make(200, "GET", "approvals", nil, &asked)
+	make(200, "PATCH", "scopes/nobodys/nobodys", mark, nil)
+	make(200, "PATCH", "scopes/nobodys/nobodys", `{"nobodys":{"nobodys":"`+secretMark+`"}}`, nil)
+	for _, name := range []string{"nobodys", "w"} {
+		make(200, "PUT", "wallets/"+name, wire.PutWallet{}, nil)
+		make(200, "POST", "wallets/"+name+"/credit", wire.Credit{Points: 9, Reference: secretMark}, nil)
+	}
+	for _, name := range []string{"nobodys", "h"} {
+		make(201, "PUT", "handlers/"+name, wire.PutHandler{Kind: "worker"}, nil)
+	}
+	make(201, "POST", "batches", wire.NewBatch{ID: "nobodys", Wallet: "w", Handler: "nobodys", Items: []wire.NewItem{{Key: "a", Cost: 1, Input: mark}, {Key: "b", Cost: 1, Input: mark}}}, nil)
+	var taken wire.Tasks
+	make(200, "POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, Limit: 1, LeaseMs: day}, &taken)
+	m.ids = func(r httpapi.Route) func(string) string {
+		first, _, _ := strings.Cut(r.Path, "/")
+		id := map[string]string{"keys": key.ID, "webhooks": hook.ID, "workflow-definitions": "nobodys@1", "workflow-runs": ran.ID, "approvals": asked.Items[0].ID,
+			"operations": claim.Entity.Claim.Operation, "tasks": taken.Tasks[0].ID}[first]
+		return func(name string) string {
+			switch {
+			case name == "id" && id != "":
+				return id
+			case name == "token":
+				return claim.Claim.Token
+			}
+			return ofNobody(r)(name)
+		}
+	}
+	m.shown(text)
+}
+
+// shown wants the mark to be shown to those who may see it: otherwise nothing would be found missing.
+func (m *matrix) shown(text string) {
+	m.t.Helper()
+	n, us := 0, m.as(text)
+	for _, r := range m.routes {
+		if r.Method == "GET" && strings.Contains(textOf(us.example(r, m.ids(r))), secretMark) {
+			n++
+		}
+	}
+	if n < 15 {
+		m.t.Errorf("%d routes show what theirs has", n)
+	}
+}
+
+// badKeys are all that a caller may show who has no good key, although there is one, of a workspace and a role.
+func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
+	m.t.Helper()
+	ctx := holdfast.InWorkspace(context.Background(), workspace)
+	_, good := m.newKey(workspace, role, 0)
+	_, other := m.newKey(workspace, role, 0)
+	_, expired := m.newKey(workspace, role, time.Second)
+	gone, revoked := m.newKey(workspace, role, 0)
+	old, rotated := m.newKey(workspace, role, 0)
+	if _, err := keys.Revoke(ctx, m.engine, gone.ID, "test"); err != nil {
+		m.t.Fatal(err)
+	}
+	if _, _, err := keys.Rotate(ctx, m.engine, old.ID, 0, "test"); err != nil {
+		m.t.Fatal(err)
+	}
+	add := func(what, query string, headers ...string) {
+		h := make(http.Header)
+		for i := 0; i < len(headers); i += 2 {
+			h.Add(headers[i], headers[i+1])
+		}
+		all = append(all, asking{what: fmt.Sprintf("%s, %s of %s", what, role, workspace), query: query, header: h})
+	}
+	half := len(good) / 2
+	for what, text := range map[string]string{
+		"empty": "", "malformed": "hf_nonsense", "cut off": good[:len(good)-1], "longer": good + "0", "capitals": strings.ToUpper(good), "a capital": good[:half] + "A" + good[half+1:],
+		"unknown": "hf_" + strings.Repeat("0", 26) + "_" + strings.Repeat("0", 52), "wrong secret": good[:len(good)-52] + other[len(other)-52:], "expired": expired, "revoked": revoked,
+		"rotated": rotated, "a NUL": good[:half] + "\x00" + good[half:], "a line": good[:half] + "\r\n" + good[half:], "a space": good[:half] + " " + good[half:],
+		"no UTF-8": good[:half] + "\xff" + good[half+1:], "very long": strings.Repeat(good, 1000), "two in one": good + "," + good,
+	} {
+		add(what, "", "Authorization", "Bearer "+text)
+		add(what+" elsewhere", "", "X-Api-Key", text)
+	}
+	add("missing", "")
+	add("no scheme", "", "Authorization", good)
+	add("another scheme", "", "Authorization", "Token "+good)
+	add("basic", "", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(good+":"+good)))
+	add("two bearers", "", "Authorization", "Bearer "+good, "Authorization", "Bearer "+good)
+	add("two others", "", "X-Api-Key", good, "X-Api-Key", other)
+	add("two", "", "Authorization", "Bearer "+good, "X-Api-Key", good)
+	add("good and bad", "", "Authorization", "Bearer "+good, "X-Api-Key", "")
+	add("in the query", "key="+good+"&api_key="+good+"&access_token="+good)
+	add("in a cookie", "", "Cookie", "key="+good+"; Authorization="+good)
+	add("of a proxy", "", "Proxy-Authorization", "Bearer "+good, "X-Forwarded-User", "admin")
+	slices.SortFunc(all, func(a, b asking) int { return strings.Compare(a.what, b.what) }) // the seed alone chooses
+	return all
+}
+
+// Verifies that whoever has no right to a route learns nothing by it and changes nothing: on every route, with every kind of bad key of every
+// role, with a good key of a role that may not, and with a key of another workspace, whether it names the workspace or what is in it. Bad
+// keys are all told the same. No answer is a 5xx, or has anything of the other workspace in it; and no refusal is stored.
+func TestTheMatrixOfRefusals(t *testing.T) {
+	t.Parallel()
+	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+		m := &matrix{door: d, rand: testlevel.Rand(t), routes: d.api.Routes()}
+		bad, good := make(map[keys.Role][]asking), make(map[string]map[keys.Role]asking)
+		for _, role := range allRoles {
+			bad[role] = m.badKeys(theirs, role)
+		}
+		for _, space := range []string{"ours", theirs} {
+			good[space] = make(map[keys.Role]asking)
+			for _, role := range allRoles {
+				_, text := m.newKey(space, role, 0)
+				good[space][role] = asking{what: string(role) + " of " + space, header: http.Header{"Authorization": {"Bearer " + text}}}
+			}
+		}
+		holdfasttest.Advance(t, d.engine, time.Minute)
+		m.furnish()
+		us := d.as(strings.TrimPrefix(good["ours"][keys.Admin].header.Get("Authorization"), "Bearer "))
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "") // what is stored when it is first used is there then: a lifecycle, and the feed
+		us.want(us.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 201, "")
+		us.want(us.ask("GET", "feed", nil, nil), 200, "")
+		us.want(d.ask("GET", "keys", nil, nil, "X-Api-Key", us.key), 200, "")
+		us.want(d.ask("GET", "keys", nil, nil, "Authorization", "bearer "+us.key), 200, "")
+		m.unchanged("bad keys", "", func() { m.strangers(bad) })
+		m.unchanged("roles", "", func() { m.roles(good[theirs]) })
+		m.unchanged("workspaces by name", "", func() { m.named(good["ours"]) })
+		m.unchanged("workspaces by what is in them", theirs, func() { m.inside(good["ours"]) })
+		t.Logf("%d cases, seed %d", m.cases, testlevel.Seed())
+	}, invoices(nil))
+}
+
+// some are the roles to try: at level test one, which the seed chooses, of so many cases.
+func (m *matrix) some(oneIn int) []keys.Role {
+	if m.rand.IntN(testlevel.Pick(oneIn, 1, 1)) != 0 {
+		return nil
+	}
+	i := m.rand.IntN(len(allRoles))
+	return testlevel.Pick(allRoles[i:i+1], allRoles, allRoles)
+}
+
+// with is a request for a route, by whoever has the headers, and with some more.
+func (a asking) with(r httpapi.Route, headers ...string) asking {
+	a.route, a.header = r, a.header.Clone()
+	for i := 0; i < len(headers); i += 2 {
+		a.what += ", " + headers[i]
+		a.header.Set(headers[i], headers[i+1])
+	}
+	return a
+}
+
+// strangers have no good key.
+func (m *matrix) strangers(bad map[keys.Role][]asking) {
+	m.t.Helper()
+	var told string
+	for _, r := range append(slices.Clone(m.routes), httpapi.Route{Method: "GET", Path: "nothing"}, httpapi.Route{Method: "BREW", Path: "events"}) {
+		for i := range bad[keys.Admin] {
+			for _, role := range m.some(4) {
+				a := bad[role][i].with(r)
+				if m.rand.IntN(2) == 0 {
+					a = a.with(r, "Accept", "text/event-stream", "Idempotency-Key", "k", "X-Holdfast-Workspace", theirs)
+				}
+				text := m.refusal(a, 401, fault.Auth)
+				if told == "" {
+					told = text
+				}
+				if text != told || !strings.Contains(text, "Bearer") {
+					m.t.Errorf("%s: told %s, and others %s", a, text, told)
+				}
+			}
+		}
+	}
+}
+
+// roles that may not do something are told so, with an Idempotency-Key or without.
+func (m *matrix) roles(good map[keys.Role]asking) {
+	m.t.Helper()
+	for _, r := range m.routes {
+		for _, role := range allRoles {
+			if !r.May(role) {
+				m.refusal(good[role].with(r), 403, fault.Forbidden)
+				m.refusal(good[role].with(r, "Idempotency-Key", "k"), 403, fault.Forbidden)
+			}
+		}
+	}
+}
+
+// named asks with a good key for another workspace by its name. One that there is not is told the same.
+func (m *matrix) named(good map[keys.Role]asking) {
+	m.t.Helper()
+	for _, r := range m.routes {
+		for _, role := range m.some(1) {
+			var told []string
+			for _, space := range []string{theirs, "nobodys", strings.ToUpper(theirs), "default", "OURS", "ours,ours", "\x00", " "} {
+				told = append(told, m.refusal(good[role].with(r, "X-Holdfast-Workspace", space), 403, fault.Forbidden))
+			}
+			if len(slices.Compact(told)) != 1 {
+				m.t.Errorf("%s: told %q", r.ID, told)
+			}
+		}
+	}
+}
+
+// inside asks with a good key for what another workspace has. What is refused leaves nothing in its own workspace either.
+func (m *matrix) inside(good map[keys.Role]asking) {
+	m.t.Helper()
+	before := m.stored("")
+	for _, r := range slices.Backward(m.routes) { // those that make something come first in the table
+		for _, role := range m.some(1) {
+			w := m.answer(good[role].with(r))
+			if w.Code == 401 || r.May(role) == (w.Code == 403) && r.ID != "createWorkspace" {
+				m.t.Errorf("%s, %s: %d %s", role, r.ID, w.Code, w.Body)
+			}
+			if r.Method == "GET" {
+				continue
+			}
+			after := m.stored("")
+			if d := differences(before, after); w.Code >= 400 && d != "" {
+				m.t.Errorf("%s, %s: %d, and it is stored:%s", role, r.ID, w.Code, d)
+			}
+			before = after
+		}
+	}
+}
