@@ -2,6 +2,9 @@ package httpapi_test
 
 import (
 	"context"
+	"database/sql"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -139,6 +143,57 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 			with.want(with.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "m"}}}, nil), 201, "")
 			if got := with.lease("prog", 1); len(got) != 1 {
 				t.Errorf("claimed %+v", got)
+			}
+		})
+	}
+}
+
+// Verifies that a node whose database has lost what ids of tasks and tokens of streams are signed with is not ready, before
+// anybody has claimed anything.
+func TestANodeThatCannotSignIsNotReady(t *testing.T) {
+	pg := func(t *testing.T, url, value string) error {
+		return pgtest.Exec(context.WithoutCancel(t.Context()), url, `UPDATE holdfast.secret SET value = `+value)
+	}
+	lite := func(t *testing.T, path, value string) error {
+		db, err := sql.Open("sqlite", "file:"+path)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		_, err = db.Exec(`UPDATE holdfast_secret SET value = ` + value)
+		return err
+	}
+	for name, on := range map[string]struct {
+		where       func(testing.TB) string
+		set         func(t *testing.T, where, value string) error
+		short, good string
+	}{
+		"sqlite":   {holdfasttest.SQLite, lite, `x'00'`, `randomblob(32)`},
+		"postgres": {holdfasttest.PostgreSQL, pg, `'\x00'`, `uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where := on.where(t)
+			d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(where)), elsewhere)
+			if err := on.set(t, where, on.short); err != nil {
+				t.Fatal(err)
+			}
+			ready := func() (int, string) {
+				resp, err := http.Get(d.url + "/readyz")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				return resp.StatusCode, textOf(resp)
+			}
+			status, text := ready()
+			if err := on.set(t, where, on.good); err != nil { // the next test has this database, too
+				t.Fatal(err)
+			}
+			if status != 503 || !strings.Contains(text, string(fault.DatabaseDamaged)) {
+				t.Errorf("answered %d %s", status, text)
+			}
+			if status, text := ready(); status != 200 {
+				t.Errorf("once it was mended: %d %s", status, text)
 			}
 		})
 	}
