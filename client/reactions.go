@@ -61,18 +61,18 @@ func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.TakeL
 	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), ownKey(o))
 }
 
-// AckLeases acknowledges what was handled. A lease that was lost, and a version that a
+// AckLeases acknowledges what was handled, with the token of each lease. A lease that was lost, and a version that a
 // lease did not show, are told in the results, and are no error.
 func (c *Client) AckLeases(ctx context.Context, reaction string, in wire.Acks, o ...Option) (wire.Acked, error) {
 	return do[wire.Acked](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "ack"), o)
 }
 
-// FailLease says that an event could not be handled.
+// FailLease says that an event could not be handled, with the token of its lease.
 func (c *Client) FailLease(ctx context.Context, reaction string, in wire.FailLease, o ...Option) (wire.FailedLease, error) {
 	return do[wire.FailedLease](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "fail"), o)
 }
 
-// RenewLease extends a lease.
+// RenewLease extends a lease, with its token.
 func (c *Client) RenewLease(ctx context.Context, reaction string, in wire.RenewLease, o ...Option) (wire.Renewed, error) {
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "renew"), o)
 }

@@ -69,28 +69,28 @@ func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
 		d.append("s", 150)
 		l := d.wantShown("r", "s", 0, 99)
 		for _, beyond := range []int64{100, 149, 150, 1000, 1<<62 + 1} {
-			wantTold(t, "of 100 shown", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: beyond}), "s "+notDelivered+" 99")
+			wantTold(t, "of 100 shown", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: beyond}), "s "+notDelivered+" 99")
 		}
-		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, LeaseMs: 120_000}, nil), 200, "")
-		wantTold(t, "after a renewal", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 100}), "s "+notDelivered+" 99")
+		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, Token: l.Token, LeaseMs: 120_000}, nil), 200, "")
+		wantTold(t, "after a renewal", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 100}), "s "+notDelivered+" 99")
 		if more := d.lease("r", 1); len(more) != 0 {
 			t.Fatalf("the lease did not stand: %+v", more)
 		}
-		wantTold(t, "in between", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 40}), "s acked")
-		wantTold(t, "under the lease that was ended so", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 99}), "s LEASE_LOST")
+		wantTold(t, "in between", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 40}), "s acked")
+		wantTold(t, "under the lease that was ended so", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 99}), "s LEASE_LOST")
 
 		l = d.wantShown("r", "s", 41, 140)
-		wantTold(t, "at the last", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 140}), "s acked")
-		wantTold(t, "again", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 140}), "s acked")
+		wantTold(t, "at the last", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 140}), "s acked")
+		wantTold(t, "again", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 140}), "s acked")
 
 		l = d.wantShown("r", "s", 141, 149)
 		d.append("s", 2)
 		d.append("other", 1)
 		d.lease("r", 1) // gathers the marks of both
-		wantTold(t, "appended after the claim", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 150}), "s "+notDelivered+" 149")
-		wantTold(t, "below", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 10}), "s acked")
+		wantTold(t, "appended after the claim", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 150}), "s "+notDelivered+" 149")
+		wantTold(t, "below", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 10}), "s acked")
 		l = d.wantShown("r", "s", 141, 151)
-		wantTold(t, "the rest", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 151}), "s acked")
+		wantTold(t, "the rest", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 151}), "s acked")
 	})
 }
 
@@ -99,22 +99,24 @@ func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
 func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
-		epochs := map[string]int64{}
+		held := map[string]wire.Lease{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			d.append(name, 2)
 			d.want(d.ask("POST", "streams/"+name+"/events", wire.Append{Events: []wire.NewEvent{{Name: "unwanted"}}}, nil), 201, "")
-			l := d.wantShown("r", name, 0, 1)
-			epochs[name] = l.Epoch
+			held[name] = d.wantShown("r", name, 0, 1)
 		}
-		call := []wire.Ack{{Stream: "a", Epoch: epochs["a"], Version: 1}, {Stream: "b", Epoch: epochs["b"], Version: 7},
-			{Stream: "c", Epoch: epochs["c"] + 1, Version: 1}, {Stream: "d", Epoch: epochs["d"], Version: 0}, {Stream: "e", Epoch: 1, Version: 9}}
+		ack := func(name string, version int64) wire.Ack {
+			return wire.Ack{Stream: name, Epoch: held[name].Epoch, Token: held[name].Token, Version: version}
+		}
+		call := []wire.Ack{ack("a", 1), ack("b", 7), ack("c", 1), ack("d", 0), {Stream: "e", Epoch: 1, Token: held["a"].Token, Version: 9}}
+		call[2].Epoch++
 		want := []string{"a acked", "b " + notDelivered + " 1", "c LEASE_LOST", "d acked", "e LEASE_LOST"}
 		d.header.Set("Idempotency-Key", "k")
 		wantTold(t, "under a key", d.acks("r", call...), want...)
 		wantTold(t, "replayed", d.acks("r", call...), want...)
 		d.header.Del("Idempotency-Key")
 		wantTold(t, "again", d.acks("r", call...), want...)
-		wantTold(t, "mended", d.acks("r", wire.Ack{Stream: "b", Epoch: epochs["b"], Version: 1}, wire.Ack{Stream: "c", Epoch: epochs["c"], Version: 1}), "b acked", "c acked")
+		wantTold(t, "mended", d.acks("r", ack("b", 1), ack("c", 1)), "b acked", "c acked")
 		d.wantShown("r", "d", 1, 1)
 		if more := d.lease("r", 9); len(more) != 0 {
 			t.Errorf("left is %+v", more)
@@ -133,20 +135,20 @@ func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
 		for _, how := range []string{"unblock", "skip", "reset"} {
 			d.want(d.ask("POST", "reactions/r/"+how, `{}`, nil), 200, "")
 		}
-		wantTold(t, "beside repairs", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Version: 100}), "s "+notDelivered+" 99")
+		wantTold(t, "beside repairs", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 100}), "s "+notDelivered+" 99")
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
-		wantTold(t, "it has run out", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Version: 119}), "s LEASE_LOST")
+		wantTold(t, "it has run out", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 119}), "s LEASE_LOST")
 		d.engine.Round(context.Background())
 		second := d.wantShown("r", "s", 0, 99)
-		wantTold(t, "another has it", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Version: 99}), "s LEASE_LOST")
-		wantTold(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Version: 99}), "s acked")
+		wantTold(t, "another has it", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 99}), "s LEASE_LOST")
+		wantTold(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Token: second.Token, Version: 99}), "s acked")
 		third := d.wantShown("r", "s", 100, 119)
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		d.want(d.ask("POST", "reactions/r/reset", `{}`, nil), 200, "") // it has run out, and may be
-		wantTold(t, "it was reset", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch, Version: 119}), "s LEASE_LOST")
-		wantTold(t, "the epoch of the repair is nobody's", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch + 1, Version: 119}), "s LEASE_LOST")
+		wantTold(t, "it was reset", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch, Token: third.Token, Version: 119}), "s LEASE_LOST")
+		wantTold(t, "the epoch of the repair is nobody's", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch + 1, Token: third.Token, Version: 119}), "s LEASE_LOST")
 		fourth := d.wantShown("r", "s", 0, 99)
-		wantTold(t, "what was shown before the reset", d.acks("r", wire.Ack{Stream: "s", Epoch: fourth.Epoch, Version: 119}), "s "+notDelivered+" 99")
+		wantTold(t, "what was shown before the reset", d.acks("r", wire.Ack{Stream: "s", Epoch: fourth.Epoch, Token: fourth.Token, Version: 119}), "s "+notDelivered+" 99")
 	})
 }
 
@@ -190,7 +192,7 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 		d.append("t", 1)
 		var acks []wire.Ack
 		for _, l := range d.lease("r", 2) {
-			acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Version: l.Events[0].Version})
+			acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: l.Events[0].Version})
 		}
 		var done wire.Acked
 		headers := []string{"Idempotency-Key", key}

@@ -37,11 +37,13 @@ type call struct {
 func (c *call) ctx() context.Context { return c.r.Context() }
 
 // actor is who asks, for the history.
-func (c *call) actor() string {
-	if c.key.ID == "" {
+func (c *call) actor() string { return actorOf(c.key.ID) }
+
+func actorOf(key string) string {
+	if key == "" {
 		return "dev"
 	}
-	return "key:" + c.key.ID
+	return "key:" + key
 }
 
 // speaks refuses a requester that the key may not speak for.

@@ -42,7 +42,8 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 			slices.Sort(kinds)
 			return kinds
 		}
-		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: d.lease("hand", 1)[0].Epoch, LeaseMs: 60_000}, nil), 200, "")
+		hand := d.lease("hand", 1)[0]
+		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: hand.Epoch, Token: hand.Token, LeaseMs: 60_000}, nil), 200, "")
 		wantTold(t, "the first claim", claim(), "action 1", "batchItem 1", "reaction 1", "runStep 1")
 		wantTold(t, "before the leases have expired", claim())
 		if more := d.lease("hand", 1); len(more) != 0 {
@@ -134,7 +135,7 @@ func TestAResetOfABusyStream(t *testing.T) {
 			}
 		}
 		var r wire.Renewed
-		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, LeaseMs: 3_600_000}, &r), 200, "")
+		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, Token: l.Token, LeaseMs: 3_600_000}, &r), 200, "")
 		if !r.CancelRequested || !r.Until.Equal(l.Until.Time) {
 			t.Errorf("renewed by hand: %+v, want until %v", r, l.Until)
 		}
@@ -142,7 +143,7 @@ func TestAResetOfABusyStream(t *testing.T) {
 		if !r.CancelRequested || !r.Until.Equal(x.Until.Time) {
 			t.Errorf("renewed as a task: %+v, want until %v", r, x.Until)
 		}
-		wantTold(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Version: 1}), "s acked")
+		wantTold(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 1}), "s acked")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
 		d.wantShown("hand", "s", 0, 1)
 		if again := next(); again.Context.Event.Version != 0 || again.IdempotencyKey == x.IdempotencyKey {

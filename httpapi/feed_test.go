@@ -270,10 +270,10 @@ func (d *door) position(reaction, name string) wire.Position {
 	return all.Items[i]
 }
 
-func (d *door) ack(reaction, name string, epoch, version int64) string {
+func (d *door) ack(reaction string, l wire.Lease, version int64) string {
 	d.t.Helper()
 	var done wire.Acked
-	d.want(d.ask("POST", "reactions/"+reaction+"/ack", wire.Acks{Acks: []wire.Ack{{Stream: name, Epoch: epoch, Version: version}}}, &done), 200, "")
+	d.want(d.ask("POST", "reactions/"+reaction+"/ack", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: version}}}, &done), 200, "")
 	return done.Results[0].Status
 }
 
@@ -288,12 +288,12 @@ func TestAReactionByHand(t *testing.T) {
 		if len(got) != 1 || len(got[0].Events) != 3 || got[0].Attempt != 1 || got[0].Until == nil {
 			t.Fatalf("claimed %+v", got)
 		}
-		first := got[0].Epoch
+		first := got[0]
 		if more := d.lease("r", 10); len(more) != 0 {
 			t.Fatalf("claimed twice: %+v", more)
 		}
 		var renewed wire.Renewed
-		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first, LeaseMs: 120000}, &renewed), 200, "")
+		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first.Epoch, Token: first.Token, LeaseMs: 120000}, &renewed), 200, "")
 		if renewed.Until == nil || !renewed.Until.After(got[0].Until.Time) {
 			t.Errorf("renewed until %v", renewed.Until)
 		}
@@ -301,22 +301,22 @@ func TestAReactionByHand(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		d.engine.Round(context.Background())
 		second := d.lease("r", 1)
-		if len(second) != 1 || second[0].Epoch <= first || second[0].Attempt != 2 {
+		if len(second) != 1 || second[0].Epoch <= first.Epoch || second[0].Attempt != 2 {
 			t.Fatalf("claimed %+v", second)
 		}
 		before := d.position("r", "s")
-		if status := d.ack("r", "s", first, 2); status != "LEASE_LOST" {
+		if status := d.ack("r", first, 2); status != "LEASE_LOST" {
 			t.Errorf("an old epoch is %s", status)
 		}
-		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first}, nil), 409, fault.LeaseLost)
-		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first, Message: "no"}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first.Epoch, Token: first.Token}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first.Epoch, Token: first.Token, Message: "no"}, nil), 409, fault.LeaseLost)
 		no := false
-		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first, Message: "no", Retryable: &no}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first.Epoch, Token: first.Token, Message: "no", Retryable: &no}, nil), 409, fault.LeaseLost)
 		for _, epoch := range []int64{0, -1} {
 			d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Version: 2}}}, nil), 400, fault.Validation)
 		}
 		for _, epoch := range []int64{second[0].Epoch + 1, 1 << 62} {
-			if status := d.ack("r", "s", epoch, 2); status != "LEASE_LOST" {
+			if status := d.ack("r", wire.Lease{Stream: "s", Epoch: epoch, Token: second[0].Token}, 2); status != "LEASE_LOST" {
 				t.Errorf("the epoch %d is %s", epoch, status)
 			}
 		}
@@ -324,7 +324,7 @@ func TestAReactionByHand(t *testing.T) {
 			t.Errorf("it was %+v and is %+v", before, after)
 		}
 		for range 2 { // the same answer again
-			if status := d.ack("r", "s", second[0].Epoch, 1); status != "acked" {
+			if status := d.ack("r", second[0], 1); status != "acked" {
 				t.Errorf("the ack is %s", status)
 			}
 		}
@@ -332,13 +332,13 @@ func TestAReactionByHand(t *testing.T) {
 		if len(third) != 1 || len(third[0].Events) != 1 || third[0].Events[0].Version != 2 {
 			t.Fatalf("what was not acknowledged is %+v", third)
 		}
-		if status := d.ack("r", "s", third[0].Epoch, 2); status != "acked" {
+		if status := d.ack("r", third[0], 2); status != "acked" {
 			t.Errorf("the ack is %s", status)
 		}
 		if left := d.lease("r", 1); len(left) != 0 {
 			t.Errorf("left is %+v", left)
 		}
-		d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "nobodys", Epoch: 1}}}, nil), 200, "")
+		d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "nobodys", Epoch: 1, Token: third[0].Token}}}, nil), 200, "")
 		d.want(d.ask("POST", "reactions/nobodys/ack", exampleBodies["ackLeases"], nil), 404, fault.NotFound)
 	})
 }
@@ -382,7 +382,7 @@ func TestALongStreamIsShownInParts(t *testing.T) {
 			}
 			seen++
 		}
-		d.ack("r", "s", l[0].Epoch, seen-1)
+		d.ack("r", l[0], seen-1)
 	}
 }
 
@@ -428,7 +428,7 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 		}
 		fail := func(reaction string, l wire.Lease, retryable bool) (out wire.FailedLease) {
 			t.Helper()
-			d.want(d.ask("POST", "reactions/"+reaction+"/fail", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Message: "no", Retryable: &retryable}, &out), 200, "")
+			d.want(d.ask("POST", "reactions/"+reaction+"/fail", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Message: "no", Retryable: &retryable}, &out), 200, "")
 			return out
 		}
 		for _, l := range d.lease("r", 10) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 )
 
@@ -31,6 +32,15 @@ type readiness struct {
 	Version      string `json:"version,omitempty"`
 }
 
+// ready asks the engine, and whether what is handed out can be signed: that is read once, and best before somebody claims.
+func (a *API) ready(ctx context.Context) (holdfast.Status, error) {
+	s, err := a.engine.Status(ctx)
+	if err == nil {
+		_, err = a.signers.Signer(ctx, a.engine)
+	}
+	return s, err
+}
+
 // readyz says whether work should be sent here: the database answers, and the
 // process is not stopping. Whatever the reason, no is a 503.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +50,7 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
 	defer cancel()
-	s, err := a.engine.Status(ctx)
+	s, err := a.ready(ctx)
 	if err != nil {
 		a.refuseAs(w, r, http.StatusServiceUnavailable, notReady(err))
 		return

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -302,7 +303,15 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		done := wire.CompleteTask{Epoch: task.Epoch}
 		packs.want(packs.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 403, fault.Forbidden)
 		d.want(d.ask("POST", "tasks/"+task.ID+"/complete", done, nil, "X-Holdfast-Workspace", "other"), 403, fault.Forbidden)
-		mails.want(mails.ask("POST", "reactions/hand/claim", wire.TakeLeases{By: "w"}, nil), 403, fault.Forbidden)
+		_, text := d.newKey("other", keys.Admin, 0)
+		other := d.as(text)
+		other.want(other.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 409, fault.LeaseLost)
+		parts := strings.Split(task.ID, ".") // what it is of, for which handler, and the signature
+		forged := parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte("Pack")) + "." + parts[2]
+		packs.want(packs.ask("POST", "tasks/"+forged+"/complete", done, nil), 409, fault.LeaseLost)
+		for how, body := range map[string]any{"claim": wire.TakeLeases{By: "w"}, "ack": exampleBodies["ackLeases"], "fail": exampleBodies["failLease"], "renew": exampleBodies["renewLease"]} {
+			mails.want(mails.ask("POST", "reactions/hand/"+how, body, nil), 403, fault.Forbidden)
+		}
 		mails.want(mails.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 200, "")
 
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")

@@ -190,7 +190,7 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 			t.Errorf("it stands at %+v", p)
 		}
 		got := d.lease("r", 1)
-		if told := d.ack("r", "orders", got[0].Epoch, 0); told != "acked" {
+		if told := d.ack("r", got[0], 0); told != "acked" {
 			t.Errorf("acked: %q", told)
 		}
 		if p := d.position("r", "orders"); p.LostHandOuts != 0 || p.Watermark != 0 {

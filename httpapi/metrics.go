@@ -139,7 +139,7 @@ func (c *condition) Collect(to chan<- prometheus.Metric) {
 	for x, n := range c.api.engine.Reactions().Tallies() {
 		to <- prometheus.MustNewConstMetric(streamsDesc, prometheus.CounterValue, float64(n), x.Kind, x.What)
 	}
-	s, err := c.api.engine.Status(ctx)
+	s, err := c.api.ready(ctx)
 	ready := 0.0
 	if err == nil && !c.api.stopping.Load() {
 		ready = 1

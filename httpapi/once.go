@@ -58,7 +58,8 @@ func (c *call) idempotencyKey() (string, error) {
 	return kept, requests.CheckKey(all[0])
 }
 
-// fingerprint tells this request from another, and from the same of somebody else: an answer is for who asked.
+// fingerprint tells this request from another, and from the same of somebody else: an answer is for who asked, and for
+// the keys that its own is rotated to.
 func (c *call) fingerprint() string {
 	body := c.body
 	if doc, ok := strict.Canonical(body); ok {
@@ -74,8 +75,8 @@ func (c *call) fingerprint() string {
 			}
 		}
 	}
-	actor := sha256.Sum256([]byte(c.actor()))
-	return hex.EncodeToString(append(sum.Sum(nil)[:24], actor[:8]...))
+	owner := sha256.Sum256([]byte(actorOf(c.key.Origin())))
+	return hex.EncodeToString(append(sum.Sum(nil)[:24], owner[:8]...))
 }
 
 // another refuses who comes with the key of another request.

@@ -490,9 +490,9 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("appendEvents", "streams/s/events", exampleBodies["appendEvents"], nil)
 	var got wire.Leases
 	good("claimLeases", "reactions/r/claim", exampleBodies["claimLeases"], &got)
-	good("renewLease", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: got.Leases[0].Epoch}, nil)
+	good("renewLease", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: got.Leases[0].Epoch, Token: got.Leases[0].Token}, nil)
 	good("listPositions", "reactions/r/streams", nil, nil)
-	good("failLease", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: got.Leases[0].Epoch, Message: "no"}, nil)
+	good("failLease", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: got.Leases[0].Epoch, Token: got.Leases[0].Token, Message: "no"}, nil)
 	good("skipReactions", "reactions/r/skip", wire.Repair{}, nil)
 	good("deleteReaction", "reactions/r", nil, nil)
 	good("closeStream", "streams/s/close", exampleBodies["closeStream"], nil)

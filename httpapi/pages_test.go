@@ -243,7 +243,7 @@ func TestAClaimOfStreamsIsBoundedByItsBytes(t *testing.T) {
 					next[l.Stream]++
 				}
 				shown += len(l.Events)
-				acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Version: next[l.Stream] - 1})
+				acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: next[l.Stream] - 1})
 			}
 			if shown == 0 || shown > store.PageBytes/len(large)+1+len(got.Leases) {
 				t.Fatalf("round %d shows %d events of 1 MB of %d streams", rounds, shown, len(got.Leases))

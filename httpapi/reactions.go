@@ -74,7 +74,7 @@ func reactionOf(x reactions.Info) wire.Reaction {
 	o := x.Options
 	r := wire.Reaction{Name: x.Name, Events: x.Events, Streams: x.Streams, Source: "event", MaxRetries: o.MaxRetries, MaxDeaths: o.MaxDeaths,
 		BlockOnError: o.BlockOnError, Backoff: wire.Backoff{Kind: o.Backoff.Kind, BaseMs: wire.Ms(o.Backoff.Base), MaxMs: wire.Ms(o.Backoff.Max)},
-		LeaseMs: wire.Ms(o.Lease), Start: "beginning", Priority: o.Priority, Handler: o.Handler, CreatedAt: wire.At(x.CreatedAt), UpdatedAt: wire.At(x.UpdatedAt)}
+		LeaseMs: wire.Ms(o.Lease), Start: "beginning", Priority: o.Priority, Handler: o.Handler, Program: o.Program, CreatedAt: wire.At(x.CreatedAt), UpdatedAt: wire.At(x.UpdatedAt)}
 	if len(r.Events) == 0 {
 		r.Events = []string{"*"}
 	}
@@ -254,6 +254,10 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
 	}
+	signer, err := c.api.signers.Signer(c.ctx(), c.api.engine)
+	if err != nil {
+		return wire.Leases{}, err
+	}
 	out := wire.Leases{Leases: []wire.Lease{}}
 	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
@@ -270,7 +274,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 				taken, err = reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
 				for _, l := range taken {
 					until = firstEnd(until, wire.At(l.Until))
-					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Until: wire.At(l.Until), Attempt: l.Attempt()}
+					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: wire.At(l.Until), Attempt: l.Attempt()}
 					if err == nil {
 						w.Events, err = placed(c, l.Stream, l.Events)
 					}
@@ -287,7 +291,8 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	return out, err
 }
 
-// byHand returns a reaction that is claimed by hand.
+// byHand returns a reaction that is claimed by hand: one that no handler and no program serves. A program that has registered it
+// says so there; one that serves it as it finds it registered is known on its own nodes.
 func (c *call) byHand(name string) (reactions.Info, error) {
 	if err := c.unrestricted(); err != nil {
 		return reactions.Info{}, err
@@ -297,9 +302,24 @@ func (c *call) byHand(name string) (reactions.Info, error) {
 		err = fault.New(fault.NotFound, "there is no reaction %q", name)
 	}
 	if err == nil && x.Options.Handler != "" {
-		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q, and not claimed by hand", name, x.Options.Handler)
+		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q, and not claimed by hand: put it without a handler first", name, x.Options.Handler)
+	}
+	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
+		err = fault.New(fault.Conflict, "the reaction %q is served by a Go program, and not claimed by hand: use a reaction of your own or, if the program is no more, delete this one and put it anew", name)
 	}
 	return x, err
+}
+
+// leased refuses who was not handed out the stream of a reaction, by hand, under the epoch.
+func (c *call) leased(reaction, stream string, epoch int64, token string) error {
+	if token == "" {
+		return fault.New(fault.Validation, "token is that of the lease: claim the stream, and give the token that it comes with").With("pointer", "/token")
+	}
+	signer, err := c.api.signers.Signer(c.ctx(), c.doer())
+	if err != nil {
+		return err
+	}
+	return signer.CheckLease(token, c.key.Workspace, reaction, stream, epoch)
 }
 
 // longestWait is how long a long poll waits at the most.
@@ -335,7 +355,9 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	if err != nil {
 		return wire.Acked{}, err
 	}
-	ends := make([]reactions.End, len(in.Body.Acks))
+	var ends []reactions.End
+	var which []int // of the results each is
+	out := wire.Acked{Results: make([]wire.AckResult, len(in.Body.Acks))}
 	for i, a := range in.Body.Acks {
 		if slices.ContainsFunc(in.Body.Acks[:i], func(o wire.Ack) bool { return o.Stream == a.Stream }) {
 			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
@@ -350,16 +372,23 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			err := fault.New(fault.Validation, "version is that of the last event that was handled")
 			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
-		ends[i] = reactions.End{Lease: reactions.ByHand(at, in.Name, a.Stream, a.Epoch), Done: a.Version}
+		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
+		switch err := c.leased(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
+		case "":
+			ends = append(ends, reactions.End{Lease: reactions.ByHand(at, in.Name, a.Stream, a.Epoch), Done: a.Version})
+			which = append(which, i)
+		case fault.LeaseLost:
+			out.Results[i].Status = string(fault.LeaseLost)
+		default:
+			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
+		}
 	}
 	refused, err := reactions.AckAsked(c.ctx(), c.doer(), ends)
 	if err != nil {
 		return wire.Acked{}, err
 	}
-	out := wire.Acked{Results: make([]wire.AckResult, len(refused))}
 	for i, f := range refused {
-		r := &out.Results[i]
-		r.Stream, r.Status = in.Body.Acks[i].Stream, "acked"
+		r := &out.Results[which[i]]
 		switch {
 		case f == nil:
 		case f.Code == fault.Unavailable:
@@ -387,6 +416,9 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 		return wire.FailedLease{}, fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
 	}
 	x, err := c.byHand(in.Name)
+	if err == nil {
+		err = c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token)
+	}
 	if err != nil {
 		return wire.FailedLease{}, err
 	}
@@ -423,6 +455,9 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	}
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
+	}
+	if err := c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token); err != nil {
+		return wire.Renewed{}, err
 	}
 	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
 	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err

@@ -152,7 +152,7 @@ func (r *reaction) definition() reactions.Definition {
 	if r.o.MaxDeaths != 0 {
 		d.MaxDeaths = r.o.MaxDeaths
 	}
-	d.BlockOnError, d.Priority = !r.o.SkipOnError, r.o.Priority
+	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, r.o.Priority, true
 	if r.o.Lease != 0 {
 		d.Lease = r.o.Lease
 	}

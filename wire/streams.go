@@ -87,6 +87,7 @@ type Reaction struct {
 	Start        string   `json:"start"`
 	Priority     int      `json:"priority"`
 	Handler      string   `json:"handler"`
+	Program      bool     `json:"program,omitempty" doc:"A Go program serves it: it is not claimed by hand."`
 	CreatedAt    *Time    `json:"createdAt"`
 	UpdatedAt    *Time    `json:"updatedAt"`
 }
@@ -108,6 +109,7 @@ type Leases struct {
 type Lease struct {
 	Stream  string  `json:"stream"`
 	Epoch   int64   `json:"epoch"`
+	Token   string  `json:"token" doc:"Shows that the stream was claimed under this epoch: ack, fail and renew ask for it."`
 	Until   *Time   `json:"until"`
 	Attempt int     `json:"attempt"`
 	Events  []Event `json:"events"`
@@ -122,6 +124,7 @@ type Acks struct {
 type Ack struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
+	Token   string `json:"token" doc:"That of the lease."`
 	Version int64  `json:"version"`
 }
 
@@ -141,6 +144,7 @@ type AckResult struct {
 type FailLease struct {
 	Stream    string `json:"stream"`
 	Epoch     int64  `json:"epoch"`
+	Token     string `json:"token" doc:"That of the lease."`
 	Message   string `json:"message"`
 	Retryable *bool  `json:"retryable,omitempty" doc:"false: the stream is blocked at once."`
 }
@@ -156,6 +160,7 @@ type FailedLease struct {
 type RenewLease struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
+	Token   string `json:"token" doc:"That of the lease."`
 	LeaseMs Millis `json:"leaseMs,omitempty"`
 }
 

@@ -314,7 +314,7 @@ func (w *worker) follow(ctx context.Context) {
 	}
 	for _, l := range got.Leases {
 		if rand.IntN(20) == 0 {
-			_, _ = ask(ctx, w.caller, with2(api.FailLease, "watch", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Message: "not today"}))
+			_, _ = ask(ctx, w.caller, with2(api.FailLease, "watch", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Message: "not today"}))
 			continue
 		}
 		think(ctx)
@@ -326,7 +326,7 @@ func (w *worker) follow(ctx context.Context) {
 			last = e.Version
 		}
 		if last >= 0 {
-			_, _ = ask(ctx, w.caller, with2(api.AckLeases, "watch", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Version: last}}}))
+			_, _ = ask(ctx, w.caller, with2(api.AckLeases, "watch", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: last}}}))
 		}
 	}
 }

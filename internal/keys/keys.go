@@ -9,6 +9,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,7 +46,11 @@ type Key struct {
 	CreatedAt     time.Time
 	ExpiresAt     *time.Time // nil for a key without end
 	RevokedAt     *time.Time
+	origin        string // the first of the keys that it was rotated from, where a [Ring] read it; "" for none
 }
+
+// Origin is the first of the keys that the key, as a [Ring] tells it, was rotated from; itself where there was none.
+func (k Key) Origin() string { return cmp.Or(k.origin, k.ID) }
 
 // Everyone, among a key's requesters, stands for all of them.
 const Everyone = "*"

@@ -74,7 +74,7 @@ type found struct {
 var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, nil,
 	func(id string, args *store.Args) { args.Text(id) },
 	func(f *found, r store.Row) error {
-		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left)
+		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left, &f.key.origin)
 	})
 
 // anyVerb asks whether there is a key at all that is good.

@@ -58,6 +58,8 @@ type Options struct {
 	Priority     int           `json:"priority"`
 	Handler      string        `json:"handler,omitempty"`
 	FromNow      bool          `json:"fromNow"` // as it was registered
+	// Program says that a program has registered it, and serves it; it stays so until it is registered to follow something else.
+	Program bool `json:"program,omitempty"`
 }
 
 // Backoff is the pause before an event is tried again.

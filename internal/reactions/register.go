@@ -66,7 +66,9 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 		}
 	case len(old) == 1 && old[0].Same(&d):
 		d.Options.FromNow = old[0].Options.FromNow // that is over
-		if old[0].Options == d.Options {
+		same := d.Options
+		same.Program = same.Program || old[0].Options.Program // the statement keeps it
+		if old[0].Options == same {
 			return false, nil
 		}
 		return false, tune(ctx, e, old[0], d)

@@ -239,6 +239,14 @@ func (w *Worker) Serves() bool {
 	return len(w.handlers) > 0
 }
 
+// Follows says whether the program here serves a reaction as it is registered, in whatever workspace.
+func (w *Worker) Follows(d *Definition) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.handlers[served{"", d.Name}]
+	return h != nil && h.Same(d)
+}
+
 // Run serves until ctx ends, and then waits for the bodies that run.
 func (w *Worker) Run(ctx context.Context) {
 	if !w.Idle && !w.Serves() {

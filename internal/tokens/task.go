@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// A Signer signs the ids of tasks that are handed out. An id names what the task is of, in
+// A Signer signs the ids of tasks that are handed out, and streams that are claimed by hand. An id names what the task is of, in
 // words that anyone can write, and epochs can be guessed: so who ends a task must show that
 // it was given to a worker, under that epoch and for that handler. The signature shows it, and
 // costs no write. What the server does itself is never signed, so nobody else can end it.
@@ -47,7 +47,7 @@ func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {
 
 // Task signs the id of a task that is handed out for a handler.
 func (s Signer) Task(workspace, id string, epoch int64, handler string) string {
-	return id + "." + encode([]byte(handler)) + "." + encode(s.sum(workspace, id, epoch, handler))
+	return id + "." + encode([]byte(handler)) + "." + encode(s.task(workspace, id, epoch, handler))
 }
 
 // Open returns the id that was signed, and the handler that the task was handed out for. What is
@@ -60,16 +60,34 @@ func (s Signer) Open(workspace, signed string, epoch int64) (id, handler string,
 	}
 	name, bad := base64.RawURLEncoding.Strict().DecodeString(parts[1])
 	given, wrong := base64.RawURLEncoding.Strict().DecodeString(parts[2])
-	if bad == nil && wrong == nil && hmac.Equal(given, s.sum(workspace, parts[0], epoch, string(name))) {
+	if bad == nil && wrong == nil && hmac.Equal(given, s.task(workspace, parts[0], epoch, string(name))) {
 		return parts[0], string(name), nil
 	}
 	return "", "", fault.New(fault.LeaseLost, "no such task was handed out under the epoch %d: claim tasks, and end them under the id and the epoch that they come with", epoch)
 }
 
-// sum is over parts of which none can be taken for another: none of them has a NUL.
-func (s Signer) sum(workspace, id string, epoch int64, handler string) []byte {
+func (s Signer) task(workspace, id string, epoch int64, handler string) []byte {
+	return s.sum("task", workspace, id, strconv.FormatInt(epoch, 10), handler)
+}
+
+// Lease returns the token of a stream that is claimed by hand for a reaction.
+func (s Signer) Lease(workspace, reaction, stream string, epoch int64) string {
+	return "lse_" + encode(s.sum("lease", workspace, reaction, stream, strconv.FormatInt(epoch, 10)))
+}
+
+// CheckLease returns [fault.LeaseLost] unless the stream was claimed by hand under the epoch, with this token.
+func (s Signer) CheckLease(token, workspace, reaction, stream string, epoch int64) error {
+	if hmac.Equal([]byte(token), []byte(s.Lease(workspace, reaction, stream, epoch))) {
+		return nil
+	}
+	return fault.New(fault.LeaseLost, "the stream %q was not handed out for %s under the epoch %d with this token: claim streams, and end them under the epoch and the token that they come with",
+		stream, reaction, epoch)
+}
+
+// sum is over parts of which none can be taken for another: none that was signed has a NUL.
+func (s Signer) sum(parts ...string) []byte {
 	h := hmac.New(sha256.New, s)
-	_, _ = h.Write([]byte(strings.Join([]string{"task", workspace, id, strconv.FormatInt(epoch, 10), handler}, "\x00")))
+	_, _ = h.Write([]byte(strings.Join(parts, "\x00")))
 	return h.Sum(nil)[:16]
 }
 

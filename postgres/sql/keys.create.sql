@@ -12,8 +12,9 @@ WITH m AS (
     SELECT {now} AS now
 ), made AS (
     INSERT INTO {schema}.api_key
-        (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at)
-    SELECT m.id, m.workspace, m.name, m.role, m.requesters::json, m.handlers::json, m.hash, m.rate, 0, m.actor, t.now, t.now + m.lifetime::float8 * interval '1 ms'
+        (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at, origin)
+    SELECT m.id, m.workspace, m.name, m.role, m.requesters::json, m.handlers::json, m.hash, m.rate, 0, m.actor, t.now, t.now + m.lifetime::float8 * interval '1 ms',
+           (SELECT coalesce(p.origin, p.id) FROM {schema}.api_key p WHERE p.workspace = m.workspace AND p.id = m.predecessor)
       FROM m, t
      ORDER BY m.id
     ON CONFLICT (id) DO NOTHING

@@ -1,11 +1,12 @@
--- Changes how a reaction is served, and nothing of what it follows.
+-- Changes how a reaction is served, and nothing of what it follows. One that a program serves stays so.
 -- $4 name, $5 options, $6 deaths allowed, $7 priority
 WITH m AS (
     SELECT * FROM unnest($1::smallint[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
              WITH ORDINALITY AS m(shard, workspace, command, name, options, deaths, priority, member)
 ), moved AS (
     UPDATE {schema}.reaction r
-       SET options = m.options::jsonb, max_deaths = m.deaths, priority = m.priority, updated_at = {now}
+       SET options = CASE WHEN r.options ->> 'program'::text = 'true'::text THEN m.options::jsonb || '{"program":true}'::jsonb ELSE m.options::jsonb END,
+           max_deaths = m.deaths, priority = m.priority, updated_at = {now}
       FROM m
      WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.name = m.name AND r.state <> 'removed'
     RETURNING r.shard, r.workspace, r.name

@@ -3,8 +3,9 @@
 -- ?10 lifetime in ms (NULL without end), ?11 the key that it succeeds (NULL none), ?12 actor, ?13 handlers, a JSON list
 -- do
 INSERT INTO holdfast_api_key
-    (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at)
-SELECT ?4, ?2, ?5, ?6, ?7, ?13, ?8, ?9, 0, ?12, t.now, t.now + ?10
+    (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at, origin)
+SELECT ?4, ?2, ?5, ?6, ?7, ?13, ?8, ?9, 0, ?12, t.now, t.now + ?10,
+       (SELECT coalesce(p.origin, p.id) FROM holdfast_api_key AS p WHERE p.workspace = ?2 AND p.id = ?11)
   FROM (SELECT {now} AS now) AS t
  WHERE true
 ON CONFLICT (id) DO NOTHING

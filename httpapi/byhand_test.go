@@ -1,0 +1,204 @@
+package httpapi_test
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Verifies that a stream that was claimed by hand is acknowledged, failed and renewed under the token that it was
+// handed out with, and under no other: not one of another stream, reaction, epoch or workspace, nor a made-up one.
+func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
+	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+		_, admin := d.newKey("default", keys.Admin, 0)
+		_, text := d.newKey("default", keys.Worker, 0)
+		_, thief := d.newKey("default", keys.Worker, 0)
+		_, else1 := d.newKey("other", keys.Admin, 0)
+		d = d.as(admin)
+		w, other := d.as(text), d.as(else1)
+		for _, in := range []*door{d, other} {
+			for _, name := range []string{"r", "q"} {
+				in.want(in.ask("PUT", "reactions/"+name, wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
+			}
+			for _, name := range []string{"s", "x"} {
+				in.append(name, 2)
+			}
+		}
+		lease := func(d *door, reaction, stream string) wire.Lease {
+			t.Helper()
+			for _, l := range d.lease(reaction, 2) {
+				if l.Stream == stream {
+					return l
+				}
+			}
+			t.Fatalf("%s was not claimed", stream)
+			return wire.Lease{}
+		}
+		first := lease(w, "r", "s")
+		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first.Epoch, Token: first.Token, Message: "no"}, nil), 200, "")
+		holdfasttest.Advance(t, d.engine, time.Hour)
+		mine, of := lease(w, "r", "s"), lease(w, "q", "s")
+		theirs := lease(other, "r", "s")
+		for name, token := range map[string]string{"made up": "lse_AAAAAAAAAAAAAAAAAAAAAA", "of an epoch before": first.Token, "of another reaction": of.Token,
+			"of another workspace": theirs.Token, "longer": mine.Token + "A", "shorter": mine.Token[:max(len(mine.Token)-1, 0)]} {
+			m := d.as(thief)
+			if resp := m.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: mine.Epoch, Token: token}, nil); resp.StatusCode != 409 {
+				t.Errorf("a renewal with a token %s: %d %s", name, resp.StatusCode, textOf(resp))
+			}
+			if resp := m.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: mine.Epoch, Token: token, Message: "no"}, nil); resp.StatusCode != 409 {
+				t.Errorf("a failure with a token %s: %d %s", name, resp.StatusCode, textOf(resp))
+			}
+			if told := m.ack("r", wire.Lease{Stream: "s", Epoch: mine.Epoch, Token: token}, 1); told != string(fault.LeaseLost) {
+				t.Errorf("an ack with a token %s: %s", name, told)
+			}
+		}
+		for path, body := range map[string]any{"ack": wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: mine.Epoch, Version: 1}}},
+			"fail": wire.FailLease{Stream: "s", Epoch: mine.Epoch, Message: "no"}, "renew": wire.RenewLease{Stream: "s", Epoch: mine.Epoch}} {
+			want := "/token"
+			if path == "ack" {
+				want = "/acks/0/token"
+			}
+			if p := d.want(d.ask("POST", "reactions/r/"+path, body, nil), 400, fault.Validation); p.Fields["pointer"] != want {
+				t.Errorf("%s without a token: the refusal points to %v", path, p.Fields["pointer"])
+			}
+		}
+		if p := d.position("r", "s"); p.Watermark != -1 || p.LeasedBy == "" || p.Retry != 1 {
+			t.Errorf("stands at %+v", p)
+		}
+		// One that is refused leaves the others of its call.
+		var done wire.Acked
+		x := wire.Ack{Stream: "x", Epoch: 1, Token: mine.Token}
+		w.want(w.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{x, {Stream: "s", Epoch: mine.Epoch, Token: mine.Token, Version: 1}}}, &done), 200, "")
+		if len(done.Results) != 2 || done.Results[0].Status != string(fault.LeaseLost) || done.Results[1].Status != "acked" || done.Results[1].Stream != "s" {
+			t.Errorf("acked %+v", done)
+		}
+		if p := d.position("r", "s"); p.Watermark != 1 {
+			t.Errorf("stands at %+v", p)
+		}
+	}, httpapi.Handlers(elsewhereWithKeys))
+}
+
+// Verifies that a reaction that a Go program serves is neither claimed nor ended by hand, on a node that has the program
+// and on one that has not, also after it was put over HTTP, and that what the program commits is kept.
+func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			begun, let := make(chan struct{}, 10), make(chan struct{})
+			react := stream.React("prog", stream.Select{Events: []string{"n"}}, func(ctx context.Context, d *stream.Delivery) error {
+				begun <- struct{}{}
+				<-let
+				d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+					_, err := stream.Append(ctx, tx, "paid", stream.Any, stream.Event{Name: "booked"})
+					return err
+				})
+				return nil
+			}, stream.Options{})
+			db := open(t)
+			with := newDoor(t, holdfasttest.OpenOn(t, db, react, stream.Feed(stream.FeedOptions{})), elsewhere)
+			without := newDoor(t, holdfasttest.OpenOn(t, db, stream.Feed(stream.FeedOptions{})), elsewhere)
+			put := wire.PutReaction{Events: []string{"n"}}
+			with.want(with.ask("PUT", "reactions/prog", put, nil, "X-Holdfast-Workspace", "other"), 201, "")
+			background(t, with.engine)
+			free := sync.OnceFunc(func() { close(let) })
+			t.Cleanup(free) // before the engine ends, which waits for the body
+			with.append("s", 1)
+			<-begun
+			retries := 7
+			for _, put.MaxRetries = range []*int{nil, nil, &retries} {
+				var now wire.Reaction
+				without.want(without.ask("PUT", "reactions/prog", put, &now), 200, "")
+				if !now.Program {
+					t.Errorf("put %+v", now)
+				}
+				for _, d := range []*door{with, without} {
+					d.want(d.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil), 409, fault.Conflict)
+					for place := range int64(16) { // a stream's epochs begin with its place
+						epoch, token := place<<32+1, "lse_AAAAAAAAAAAAAAAAAAAAAA"
+						d.want(d.ask("POST", "reactions/prog/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Token: token}}}, nil), 409, fault.Conflict)
+						d.want(d.ask("POST", "reactions/prog/fail", wire.FailLease{Stream: "s", Epoch: epoch, Token: token, Message: "no"}, nil), 409, fault.Conflict)
+						d.want(d.ask("POST", "reactions/prog/renew", wire.RenewLease{Stream: "s", Epoch: epoch, Token: token}, nil), 409, fault.Conflict)
+					}
+				}
+			}
+			with.want(with.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil, "X-Holdfast-Workspace", "other"), 409, fault.Conflict) // it is served there, too
+			free()
+			with.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "prog"}}, "s", "is acknowledged", func(p wire.Position) bool { return p.Watermark == 0 })
+			var paid wire.List[wire.Event]
+			with.want(with.ask("GET", "streams/paid/events", nil, &paid), 200, "")
+			if len(paid.Items) != 1 {
+				t.Errorf("the program wrote %+v", paid.Items)
+			}
+			// Another selection is none that the program serves.
+			put.Events = []string{"m"}
+			without.want(without.ask("PUT", "reactions/prog", put, nil), 200, "")
+			with.want(with.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "m"}}}, nil), 201, "")
+			if got := with.lease("prog", 1); len(got) != 1 {
+				t.Errorf("claimed %+v", got)
+			}
+		})
+	}
+}
+
+// Verifies that a node whose database has lost what ids of tasks and tokens of streams are signed with is not ready, before
+// anybody has claimed anything.
+func TestANodeThatCannotSignIsNotReady(t *testing.T) {
+	pg := func(t *testing.T, url, value string) error {
+		return pgtest.Exec(context.WithoutCancel(t.Context()), url, `UPDATE holdfast.secret SET value = `+value)
+	}
+	lite := func(t *testing.T, path, value string) error {
+		db, err := sql.Open("sqlite", "file:"+path)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		_, err = db.Exec(`UPDATE holdfast_secret SET value = ` + value)
+		return err
+	}
+	for name, on := range map[string]struct {
+		where       func(testing.TB) string
+		set         func(t *testing.T, where, value string) error
+		short, good string
+	}{
+		"sqlite":   {holdfasttest.SQLite, lite, `x'00'`, `randomblob(32)`},
+		"postgres": {holdfasttest.PostgreSQL, pg, `'\x00'`, `uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where := on.where(t)
+			d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(where)), elsewhere)
+			if err := on.set(t, where, on.short); err != nil {
+				t.Fatal(err)
+			}
+			ready := func() (int, string) {
+				resp, err := http.Get(d.url + "/readyz")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				return resp.StatusCode, textOf(resp)
+			}
+			status, text := ready()
+			if err := on.set(t, where, on.good); err != nil { // the next test has this database, too
+				t.Fatal(err)
+			}
+			if status != 503 || !strings.Contains(text, string(fault.DatabaseDamaged)) {
+				t.Errorf("answered %d %s", status, text)
+			}
+			if status, text := ready(); status != 200 {
+				t.Errorf("once it was mended: %d %s", status, text)
+			}
+		})
+	}
+}
