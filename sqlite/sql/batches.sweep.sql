@@ -9,7 +9,7 @@ SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_turn
 -- do
 UPDATE holdfast_item AS i
    SET sweep_at = {now} + ?3, sweeps = i.sweeps + 1
- WHERE i.shard = ?1 AND (i.workspace, i.batch, i.key) IN (
+ WHERE i.shard = ?1 AND i.workspace = ?2 AND (i.workspace, i.batch, i.key) IN (
        SELECT d.workspace, d.batch, d.key
          FROM holdfast_item AS d INDEXED BY holdfast_item_turn CROSS JOIN holdfast_batch AS b ON b.shard = d.shard AND b.workspace = d.workspace AND b.id = d.batch
         WHERE d.shard = ?1 AND d.workspace = ?2 AND d.sweep_at IS NOT NULL AND d.sweep_at <= {now}
