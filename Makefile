@@ -28,9 +28,10 @@ check: lint race long ## what a change must pass beside it: static analysis, the
 race: c-compiler
 	$(RACE_ENV) $(TESTRUN) -level test -race -timeout 20m $(PKGS)
 
-# Without the race detector: most of what is long is one goroutine that crashes, or processes.
+# What does more at level check than "make test" did. Without the race detector: most of
+# it is one goroutine that crashes, or processes.
 long:
-	$(TESTRUN) -level check $(PKGS)
+	$(TESTRUN) -level check -more $(PKGS)
 
 crash: ## every crash at every point, pairs of faults, long races: hours
 	$(TESTRUN) -level crash -timeout 12h $(PKGS)

@@ -38,6 +38,7 @@ const invoiceConfig = `{
 // server is a real API on a SQLite file, over a listener that can lose answers.
 type server struct {
 	engine *holdfast.Engine
+	beside *httpapi.API // the same engine without keys: made before it runs, as all that sweeps is
 	url    string
 	line   *line
 	asked  atomic.Int64 // requests that the API was given
@@ -51,6 +52,7 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	invoices := lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).Covered().Action("Close", act, lifecycle.Transactional())
 	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}))
 	api := httpapi.New(s.engine, o)
+	s.beside = httpapi.New(s.engine, httpapi.Options{NoKeys: true})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.engine.Run(ctx) }()
@@ -89,7 +91,7 @@ type lossy struct {
 func (c *lossy) Write(p []byte) (int, error) {
 	if c.line.lose.Add(-1) >= 0 {
 		if c.line.half.Load() {
-			_, _ = c.Conn.Write(p[:len(p)-10])
+			_, _ = c.Conn.Write(p[:len(p)/2])
 		}
 		c.Conn.Close()
 		return 0, net.ErrClosed
@@ -129,9 +131,8 @@ func count(t *testing.T, c *Client, name string) (n int) {
 // serveBeside serves the same engine without keys.
 func serveBeside(t *testing.T, s *server) *httptest.Server {
 	t.Helper()
-	api := httpapi.New(s.engine, httpapi.Options{NoKeys: true})
-	srv := httptest.NewServer(api)
+	srv := httptest.NewServer(s.beside)
 	t.Cleanup(srv.Close)
-	t.Cleanup(api.Stop)
+	t.Cleanup(s.beside.Stop)
 	return srv
 }

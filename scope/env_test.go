@@ -96,7 +96,7 @@ var stores = map[string]func(testing.TB) *env{
 func each(t *testing.T, f func(*env), only ...string) {
 	t.Helper()
 	if len(only) == 0 {
-		only = []string{"memory", "files", "sqlite", "postgres"}
+		only = everyStore
 	}
 	for _, name := range only {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +107,8 @@ func each(t *testing.T, f func(*env), only ...string) {
 		})
 	}
 }
+
+var everyStore = []string{"memory", "files", "sqlite", "postgres"}
 
 // shared are the stores that several processes use.
 var shared = []string{"files", "sqlite", "postgres"}

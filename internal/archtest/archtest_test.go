@@ -4,13 +4,17 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 )
 
+var house = sync.OnceValues(func() (*Module, error) { return ReadModule(os.DirFS("../..")) })
+
+// readHouse returns this module, which is read once.
 func readHouse(t *testing.T) *Module {
 	t.Helper()
-	m, err := ReadModule(os.DirFS(moduleRoot(t)))
+	m, err := house()
 	if err != nil {
 		t.Fatal(err)
 	}

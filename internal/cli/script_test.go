@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -42,12 +43,23 @@ func (l leakFree) Run() int {
 	return code
 }
 
+// scripts are those of testdata. With the race detector each of their hundreds of processes
+// takes a quarter of a second to begin, so that some are enough there.
+func scripts(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d scripts, %v", len(all), err)
+	}
+	return testlevel.Some(t, all)
+}
+
 // TestScripts runs testdata, which is written to be read: each file is a page
 // of what the command does. The commands that the scripts have beside those of
 // testscript are the methods of [scene].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Files:               scripts(t),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

@@ -16,6 +16,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -109,6 +110,25 @@ func Pick[T any](test, check, crash T) T {
 	return [...]T{test, check, crash}[Current()]
 }
 
+// Share returns n or, at level [Test] with the race detector, a third of it: of cases that run the
+// same code in one goroutine few are enough to look for races in, and without it all are run.
+func Share(n int) int {
+	if raced && Current() == Test {
+		return (n + 2) / 3
+	}
+	return n
+}
+
+// Some returns a [Share] of all, which the seed chooses, in their order.
+func Some[T any](t testing.TB, all []T) (some []T) {
+	chosen := Rand(t).Perm(len(all))[:Share(len(all))]
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 // Rapid gives the seed to the package rapid, unless its own flag names one. A test
 // calls it before rapid.Check.
 func Rapid() { rapid() }
@@ -120,10 +140,10 @@ var rapid = sync.OnceFunc(func() {
 })
 
 // Variant skips the test at level [Test] unless the seed chooses it, as it does one in
-// so many. It is for cases of a table, of which others run the same statements.
+// so many, and a [Share] of those. It is for cases of a table, of which others run the same statements.
 func Variant(t testing.TB, oneIn int) {
 	t.Helper()
-	if Current() == Test && Rand(t).IntN(oneIn) != 0 {
+	if r := Rand(t); Current() == Test && (r.IntN(oneIn) != 0 || r.IntN(3) >= Share(3)) {
 		t.Skip("the seed chose other cases of this table: make check runs all")
 	}
 }

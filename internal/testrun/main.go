@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/holdfast-go/holdfast/internal/pgtest"
@@ -26,6 +27,8 @@ import (
 type options struct {
 	level    string
 	seed     uint64
+	more     bool
+	only     string // the tests to run, if not all
 	race     bool
 	cover    string
 	slowest  int
@@ -39,6 +42,7 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.level, "level", testlevel.Test.String(), "how thorough: test, check or crash")
 	flag.Uint64Var(&o.seed, "seed", testlevel.DefaultSeed, "the seed of everything random")
+	flag.BoolVar(&o.more, "more", false, "run only the tests that ask for the level: the others do at every level what they do at level test")
 	flag.BoolVar(&o.race, "race", false, "run with the race detector")
 	flag.StringVar(&o.cover, "cover", "", "write the coverage of all packages to this file")
 	flag.IntVar(&o.slowest, "slowest", 0, "list so many of the slowest tests")
@@ -60,6 +64,17 @@ func main() {
 func run(o options) (int, error) {
 	if _, err := testlevel.Parse(o.level); err != nil {
 		return 2, err
+	}
+	if o.packages = o.inOrder(); o.more {
+		packages, tests, err := more(o.packages)
+		if err != nil {
+			return 2, err
+		}
+		if len(tests) == 0 {
+			fmt.Println("no test of these packages asks for the level")
+			return 0, nil
+		}
+		o.packages, o.only = packages, "^("+strings.Join(tests, "|")+")$"
 	}
 	env, clean, err := o.environment()
 	if err != nil {
@@ -95,16 +110,21 @@ func run(o options) (int, error) {
 
 // arguments are those of the go command.
 func (o options) arguments() []string {
-	// vet runs as a part of the test, over what is compiled anyway.
-	args := []string{"test", "-json", "-count=1", "-vet=all", "-timeout=" + o.timeout,
+	args := []string{"test", "-json", "-count=1", "-timeout=" + o.timeout,
 		"-p=" + strconv.Itoa(o.at), "-parallel=" + strconv.Itoa(o.parallel)}
 	if o.race {
 		args = append(args, raceFlags...)
+		args = append(args, "-vet=off") // "make test" does it
+	} else {
+		args = append(args, "-vet=all") // over what is compiled anyway
 	}
 	if o.cover != "" {
 		args = append(args, "-coverpkg=./...", "-coverprofile="+o.cover)
 	}
-	return append(args, o.inOrder()...)
+	if o.only != "" {
+		args = append(args, "-run="+o.only)
+	}
+	return append(args, o.packages...)
 }
 
 // slow are the packages whose tests take longest at level check, the longest first.
@@ -119,9 +139,10 @@ func (o options) inOrder() []string {
 }
 
 // raceFlags switch on the race detector for our code. SQLite is C that was translated
-// to Go: to instrument it finds nothing of ours, and makes it twenty times slower.
-var raceFlags = []string{"-race",
-	"-gcflags=modernc.org/sqlite/lib=-race=false", "-gcflags=modernc.org/libc/...=-race=false"}
+// to Go, with an allocator of its own: to instrument them finds nothing of ours, and makes
+// them twenty times slower.
+var raceFlags = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false",
+	"-gcflags=modernc.org/libc/...=-race=false", "-gcflags=modernc.org/memory=-race=false"}
 
 // environment is that of the tests. Their temporary files are in memory where there is
 // room: most of them are databases, and no test is about the disk's speed.
@@ -129,6 +150,9 @@ func (o options) environment() (env []string, clean func(), err error) {
 	env = append(os.Environ(), testlevel.LevelVar+"="+o.level, testlevel.SeedVar+"="+strconv.FormatUint(o.seed, 10))
 	if os.Getenv("GOGC") == "" {
 		env = append(env, "GOGC=400") // many short processes: memory is there, and a tenth of their time was collection
+	}
+	if o.race && os.Getenv("GORACE") == "" {
+		env = append(env, "GORACE=atexit_sleep_ms=100") // else each of hundreds of processes waits a second when it ends
 	}
 	root, ok := pgtest.Memory()
 	if !ok {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package testlevel
+
+const raced = false

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// levels is the package of the levels, and asks are the functions by which a test asks for its own.
+const levels = "internal/testlevel"
+
+var asks = []string{"Current", "Long", "Pick", "Variant"}
+
+// listed is a package as go list describes it.
+type listed struct {
+	Dir, ImportPath                          string
+	Module                                   struct{ Path string }
+	Deps, GoFiles, TestGoFiles, XTestGoFiles []string
+}
+
+// more returns the tests that ask for the level, themselves or through what they use, and
+// their packages. All others do the same at every level. What is used is known by its name
+// alone: there may be a test too many, and none too few.
+func more(patterns []string) (packages, tests []string, err error) {
+	every, err := list("./...")
+	if err != nil {
+		return nil, nil, err
+	}
+	uses := make(map[string][]string)
+	for _, p := range every {
+		if err := p.read(uses); err != nil {
+			return nil, nil, err
+		}
+	}
+	asking := asking(uses)
+	wanted, err := list(patterns...)
+	for _, p := range wanted {
+		n := len(tests)
+		for name := range asking {
+			pkg, test := path.Split(name)
+			if strings.TrimSuffix(strings.TrimSuffix(pkg, "/"), "_test") == p.ImportPath && strings.HasPrefix(test, "Test") && test != "TestMain" {
+				tests = append(tests, test)
+			}
+		}
+		if len(tests) > n {
+			packages = append(packages, "."+strings.TrimPrefix(p.ImportPath, p.Module.Path))
+		}
+	}
+	slices.Sort(tests)
+	return packages, slices.Compact(tests), err
+}
+
+func list(patterns ...string) (all []listed, err error) {
+	out, err := exec.Command("go", append([]string{"list", "-json=Dir,ImportPath,Module,Deps,GoFiles,TestGoFiles,XTestGoFiles"}, patterns...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	for from := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := from.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+}
+
+// read adds what each declaration of the package's tests uses. Their names are
+// "package/Name", and "package/.Name" for all methods of that name.
+func (p listed) read(uses map[string][]string) error {
+	tests := p.TestGoFiles
+	if slices.Contains(p.Deps, path.Join(p.Module.Path, levels)) { // it is a helper of tests
+		tests = append(tests, p.GoFiles...)
+	}
+	return errors.Join(p.readFiles(p.ImportPath, tests, uses), p.readFiles(p.ImportPath+"_test", p.XTestGoFiles, uses))
+}
+
+func (p listed) readFiles(pkg string, files []string, uses map[string][]string) error {
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
+		if err != nil {
+			return err
+		}
+		imports := make(map[string]string)
+		for _, i := range f.Imports {
+			at, _ := strconv.Unquote(i.Path.Value)
+			as := path.Base(at)
+			if i.Name != nil {
+				as = i.Name.Name
+			}
+			imports[as] = at
+		}
+		for _, d := range f.Decls {
+			for _, name := range declared(d) {
+				uses[pkg+"/"+name] = append(uses[pkg+"/"+name], used(d, pkg, imports)...)
+			}
+		}
+	}
+	return nil
+}
+
+func declared(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv != nil {
+			return []string{"." + d.Name.Name}
+		}
+		return []string{d.Name.Name}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					names = append(names, n.Name)
+				}
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+func used(d ast.Decl, pkg string, imports map[string]string) (names []string) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && imports[x.Name] != "" {
+				names = append(names, imports[x.Name]+"/"+n.Sel.Name)
+				return false
+			}
+			names = append(names, pkg+"/."+n.Sel.Name)
+		case *ast.Ident:
+			if n.Obj == nil || n.Obj.Pos() < d.Pos() || n.Obj.Pos() > d.End() { // else it is a variable of this function
+				names = append(names, pkg+"/"+n.Name)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// asking are the names that use one by which a test asks for the level, however many steps away.
+func asking(uses map[string][]string) map[string]bool {
+	users := make(map[string][]string)
+	var next []string
+	for name, used := range uses {
+		for _, u := range used {
+			users[u] = append(users[u], name)
+			if pkg, f := path.Split(u); strings.HasSuffix(pkg, levels+"/") && slices.Contains(asks, f) {
+				next = append(next, name)
+			}
+		}
+	}
+	all := make(map[string]bool)
+	for len(next) > 0 {
+		name := next[len(next)-1]
+		next = next[:len(next)-1]
+		if !all[name] {
+			all[name] = true
+			next = append(next, users[name]...)
+		}
+	}
+	return all
+}

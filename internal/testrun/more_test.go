@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMore verifies that every test that asks for the level is found, through whatever it
+// asks, and that one that does not ask is left to level test.
+func TestMore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const imports = "import (\n\"testing\"\n\"example.org/h/help\"\n\"example.org/h/internal/testlevel\"\n)\nvar _ = help.Plain\nvar _ = testlevel.Seed\n"
+	for path, text := range map[string]string{
+		"go.mod":                          "module example.org/h\ngo 1.24\n",
+		"internal/testlevel/testlevel.go": "package testlevel\nimport \"testing\"\nfunc Pick(a, b, c int) int { return a }\nfunc Long(testing.TB) {}\nfunc Seed() int { return 1 }\n",
+		"help/help.go":                    "package help\nimport \"example.org/h/internal/testlevel\"\nfunc Deep() int { return deep() }\nfunc deep() int { return testlevel.Pick(1, 2, 3) }\nfunc Plain() int { return testlevel.Seed() }\n",
+		"a/a.go":                          "package a\n",
+		"a/a_test.go": "package a\n" + imports + `
+			var rounds = testlevel.Pick(1, 2, 3)
+			type rig struct{}
+			func (rig) long(t *testing.T) { testlevel.Long(t) }
+			func TestMain(m *testing.M) { _ = rounds }
+			func TestAsks(t *testing.T) { t.Run("sub", func(t *testing.T) { testlevel.Long(t) }) }
+			func TestAsksByAVariable(t *testing.T) { _ = rounds }
+			func TestAsksByAMethod(t *testing.T) { rig{}.long(t) }
+			func TestAsksByAHelper(t *testing.T) { help.Deep() }
+			func TestAsksNot(t *testing.T) { rounds := help.Plain(); _ = rounds + testlevel.Seed() }`,
+		"a/x_test.go": "package a_test\n" + imports + "func TestAsksFromOutside(t *testing.T) { testlevel.Long(t) }\nfunc rounds() {}\nfunc TestAsksNotFromOutside(t *testing.T) { rounds() }",
+		"b/b_test.go": "package b\n" + imports + "func TestAsksNotEither(t *testing.T) { testlevel.Seed() }",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packages, tests, err := more([]string{"./..."})
+	if err != nil || !slices.Equal(packages, []string{"./a"}) {
+		t.Errorf("packages: %q, %v", packages, err)
+	}
+	if got := strings.Join(tests, " "); got != "TestAsks TestAsksByAHelper TestAsksByAMethod TestAsksByAVariable TestAsksFromOutside" {
+		t.Errorf("tests: %s", got)
+	}
+	if packages, tests, err := more([]string{"./b"}); len(packages)+len(tests) > 0 || err != nil {
+		t.Errorf("of a package that does not ask: %q, %q, %v", packages, tests, err)
+	}
+}
+
+// TestMoreOfOurs verifies that tests of ours that are longer at level check are found there,
+// the slow packages first.
+func TestMoreOfOurs(t *testing.T) {
+	t.Chdir("../..")
+	o := options{packages: []string{"./..."}}
+	packages, tests, err := more(o.inOrder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"TestChaos", "TestConformance", "TestCrashOfEveryVerb", "TestRandomWalk", "TestScripts", "TestTheGate"} {
+		if !slices.Contains(tests, name) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if slices.Contains(tests, t.Name()) || !slices.Equal(packages[:len(slow)], slow) {
+		t.Errorf("packages: %q", packages)
+	}
+}
