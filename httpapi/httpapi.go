@@ -82,6 +82,7 @@ type API struct {
 	ring     *keys.Ring
 	signers  tokens.Keyring
 	limits   limits
+	room     *room
 	origins  http.CrossOriginProtection
 	metrics  *metrics
 	tracer   trace.Tracer
@@ -105,7 +106,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
+	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(),
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2)}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	run.Keep(engine)                  // and so does who looks after runs

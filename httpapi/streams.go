@@ -31,7 +31,8 @@ type page struct {
 
 // page reads limit and cursor.
 func (c *call) page(limit *int, cursor string) (page, error) {
-	p := page{limit: 100, budget: store.NewBudget(store.PageBytes)}
+	p := page{limit: 100, budget: store.NewBudget(smallBytes)}
+	c.budget = p.budget
 	if limit != nil {
 		if *limit < 1 || *limit > 1000 {
 			return p, fault.New(fault.Validation, "limit is 1 to 1000")
@@ -96,6 +97,9 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 			return nil, "", err
 		}
 		all = append(all, some...)
+		if err := c.grow(p, len(all)); err != nil {
+			return nil, "", err
+		}
 		if len(some) == 0 || len(some) < n && !store.Cut(ctx) {
 			return all, "", nil
 		}
@@ -104,6 +108,21 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 			return all, p.after, nil
 		}
 	}
+}
+
+// grow gives a page that is not small the bytes that its elements may have, by the size of those that were read, if there is room
+// for them. Where they turn out larger, the page ends early.
+func (c *call) grow(p page, elements int) error {
+	used := p.budget.Used()
+	if used < smallBytes || c.share.n > 0 {
+		return nil
+	}
+	bytes := min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
+	if err := c.needs(bytes + pageMargin); err != nil {
+		return err
+	}
+	p.budget.More(bytes - smallBytes)
+	return nil
 }
 
 // list answers with a page of a list, whose elements are shown as the wire has them.

@@ -61,6 +61,12 @@ func Enough(ctx context.Context) bool {
 // Spent says whether nothing is left.
 func (b *Budget) Spent() bool { return b.left <= 0 }
 
+// Used returns how many bytes were read since the budget was made, or made whole again.
+func (b *Budget) Used() int { return b.size - b.left }
+
+// More adds to the budget.
+func (b *Budget) More(bytes int) { b.size, b.left = b.size+bytes, b.left+bytes }
+
 // Spend takes from what is left.
 func (b *Budget) Spend(bytes int) { b.left -= bytes }
 
