@@ -24,6 +24,7 @@ type call struct {
 	status int
 	share  *share
 	budget *store.Budget // of the page, if it is one
+	grown  bool          // the page has more than a small one
 	wants  int           // how large the share must be, where it could not be had at once
 
 	// idempotency is the request's key, "" for none; done says that the answer
@@ -119,7 +120,9 @@ func (c *call) answer() (any, error) {
 	switch {
 	case c.idempotency != "":
 		return c.kept()
-	case c.route.once == never && !c.wantsStream():
+	case c.route.stream && c.wantsStream():
+		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share}))
+	case c.route.once == never:
 		return c.read()
 	}
 	return c.route.serve(c)

@@ -29,9 +29,11 @@ type room struct {
 
 // How much there is: the Go heap is up to twice what is in use, and the process has some tens of MiB besides.
 const (
-	roomBytes = 64 << 20
+	roomBytes = 48 << 20
 	// smallBytes is how many bytes a request or an answer has that takes no part of the room.
 	smallBytes = 128 << 10
+	// smallMessage is the same for what a stream of events reads at once: there are many of them.
+	smallMessage = smallBytes / 2
 	// bodyWeight is how much memory a byte of a body takes on its way to the database and in the answer, at the most.
 	bodyWeight = 16
 	// answerWeight is the same for a document that is read and written out as one.
@@ -45,21 +47,22 @@ const (
 )
 
 type waiter struct {
-	workspace string
-	turn, n   int
-	ready     chan struct{} // closed when it is let in
+	share   *share
+	turn, n int
+	ready   chan struct{} // closed when it is let in
 }
 
 func newRoom() *room { return &room{left: roomBytes, shares: make(map[*share]bool)} }
 
-// share is the part of the room that a request has. It is used by one goroutine at a time.
+// share is the part of the room that a request has. One goroutine at a time takes and gives back.
 type share struct {
 	room      *room
 	workspace string
 	cut       func() // ends what is read from the client, or written to it
-	n         int
 
-	since time.Time // REQUIRES: room.mu. When the client was last heard of, zero while nothing is wanted of it
+	// REQUIRES: room.mu
+	n     int
+	since time.Time // when the client was last heard of
 }
 
 func (a *API) share(w http.ResponseWriter) *share {
@@ -73,11 +76,11 @@ func (a *API) share(w http.ResponseWriter) *share {
 // try makes the share one of n at least, if there is room at once.
 func (s *share) try(n int) bool {
 	n = min(n, roomBytes)
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
 	if n <= s.n {
 		return true
 	}
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
 	if len(s.room.waiting) > 0 || n-s.n > s.room.left {
 		return false
 	}
@@ -90,7 +93,7 @@ func (s *share) try(n int) bool {
 func (s *share) wait(ctx context.Context, n int) error {
 	s.keep(0)
 	n = min(n, roomBytes)
-	w := s.room.enter(s.workspace, n)
+	w := s.room.enter(s, n)
 	late := time.NewTimer(longestInLine)
 	defer late.Stop()
 	looks := time.NewTicker(looksEvery)
@@ -98,7 +101,6 @@ func (s *share) wait(ctx context.Context, n int) error {
 	for {
 		select {
 		case <-w.ready:
-			s.n = n
 			return nil
 		case <-looks.C:
 			s.room.cutSlow()
@@ -116,24 +118,22 @@ func (s *share) wait(ctx context.Context, n int) error {
 
 // keep gives back all but n.
 func (s *share) keep(n int) {
-	if s.n <= n {
-		return
-	}
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	s.room.left += s.n - n
-	s.n = n
-	s.room.admit()
+	if n < s.n {
+		s.room.left += s.n - n
+		s.n = n
+		s.room.admit()
+	}
 }
 
 // client says that something is wanted of the client from now on, or that it was just heard of.
 func (s *share) client() {
-	if s.n == 0 {
-		return
-	}
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	s.since, s.room.shares[s] = clock.Now(), true
+	if s.n > 0 {
+		s.since, s.room.shares[s] = clock.Now(), true
+	}
 }
 
 // noClient says that nothing is wanted of the client.
@@ -150,12 +150,12 @@ func (s *share) end() {
 }
 
 // enter puts a waiter in line: behind those of its workspace, and behind one of each other.
-func (r *room) enter(workspace string, n int) *waiter {
+func (r *room) enter(s *share, n int) *waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := &waiter{workspace, r.turn + 1, n, make(chan struct{})}
+	w := &waiter{s, r.turn + 1, n, make(chan struct{})}
 	for _, other := range r.waiting {
-		if other.workspace == workspace {
+		if other.share.workspace == s.workspace {
 			w.turn = max(w.turn, other.turn+1)
 		}
 	}
@@ -176,6 +176,7 @@ func (r *room) leave(w *waiter) {
 		r.waiting = slices.Delete(r.waiting, at, at+1)
 	} else {
 		r.left += w.n
+		w.share.n = 0
 	}
 	r.admit()
 }
@@ -188,7 +189,7 @@ func (r *room) admit() {
 		w := r.waiting[0]
 		r.waiting = slices.Delete(r.waiting, 0, 1)
 		r.left -= w.n
-		r.turn = w.turn
+		r.turn, w.share.n = w.turn, w.n
 		close(w.ready)
 	}
 }

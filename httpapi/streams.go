@@ -32,7 +32,7 @@ type page struct {
 // page reads limit and cursor.
 func (c *call) page(limit *int, cursor string) (page, error) {
 	p := page{limit: 100, budget: store.NewBudget(smallBytes)}
-	c.budget = p.budget
+	c.budget, c.grown = p.budget, false
 	if limit != nil {
 		if *limit < 1 || *limit > 1000 {
 			return p, fault.New(fault.Validation, "limit is 1 to 1000")
@@ -114,7 +114,7 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 // for them. Where they turn out larger, the page ends early.
 func (c *call) grow(p page, elements int) error {
 	used := p.budget.Used()
-	if used < smallBytes || c.share.n > 0 {
+	if used < smallBytes || c.grown {
 		return nil
 	}
 	bytes := min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
@@ -122,6 +122,7 @@ func (c *call) grow(p page, elements int) error {
 		return err
 	}
 	p.budget.More(bytes - smallBytes)
+	c.grown = true
 	return nil
 }
 

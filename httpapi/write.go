@@ -31,9 +31,9 @@ func (c *call) writePage(items reflect.Value, next *string) {
 			panic(err)
 		}
 	}
-	left := c.share.n
+	left := pageMargin
 	if c.budget != nil {
-		left = c.budget.Used() + pageMargin
+		left += c.budget.Used()
 	}
 	before := `{"items":[`
 	for i := 0; i < items.Len() && out.failed == nil; i++ {

@@ -73,6 +73,22 @@ func (b *Budget) Spend(bytes int) { b.left -= bytes }
 // Refill makes the budget whole again.
 func (b *Budget) Refill() { b.left, b.cut = b.size, false }
 
+// Gate decides whether there is room for what was read. Reads in its context are dropped where there is none, and read again when there is.
+type Gate interface {
+	// Begin says that what was read before is not needed any more.
+	Begin()
+	// Try takes room for so many bytes, if there is any at once.
+	Try(bytes int) bool
+	// Wait waits for room for so many bytes, and takes it.
+	Wait(ctx context.Context, bytes int) error
+}
+
+type gateKey struct{}
+
+// Gated returns a context in which a read waits for room for its rows. It is for one goroutine that is done with what it has read
+// when it reads again.
+func Gated(ctx context.Context, g Gate) context.Context { return context.WithValue(ctx, gateKey{}, g) }
+
 // firstRows is how many rows a read asks for while nothing is known of their size.
 const firstRows = 16
 
@@ -92,6 +108,7 @@ var ErrEnough = errors.New("no further row is wanted")
 // meter counts the bytes of rows for a command.
 type meter struct {
 	budget      *Budget
+	gate        Gate
 	cuts        bool
 	rows, bytes int
 	cut         bool
@@ -101,11 +118,18 @@ func meterOf(ctx context.Context, lane Lane) *meter {
 	if lane != Read {
 		return nil
 	}
+	gate, _ := ctx.Value(gateKey{}).(Gate)
+	if gate != nil {
+		gate.Begin()
+	}
 	switch b := ctx.Value(budgetKey{}).(type) {
 	case *Budget:
-		return &meter{budget: b, cuts: true}
+		return &meter{budget: b, gate: gate, cuts: true}
 	case whole:
-		return &meter{budget: b.Budget}
+		return &meter{budget: b.Budget, gate: gate}
+	}
+	if gate != nil {
+		return &meter{budget: NewBudget(0), gate: gate}
 	}
 	return nil
 }

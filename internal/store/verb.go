@@ -208,9 +208,17 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error)
 			return none, fmt.Errorf("%s: %w", v.decl.Name, err)
 		}
 		if !c.stale {
-			if c.meter != nil {
-				c.meter.charge()
+			if c.meter == nil {
+				return c.out, nil
 			}
+			if g, bytes := c.meter.gate, c.meter.bytes; g != nil && !g.Try(bytes) {
+				c.Reset() // nothing is in hand while it waits
+				if err := g.Wait(ctx, bytes); err != nil {
+					return c.out, err
+				}
+				continue
+			}
+			c.meter.charge()
 			return c.out, nil
 		}
 		if try == mostReloads {
