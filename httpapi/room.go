@@ -38,7 +38,7 @@ const (
 	bodyWeight = 16
 	// answerWeight is the same for a document that is read and written out as one.
 	answerWeight = 4
-	// pageMargin is what a page takes besides its elements: one of them as JSON.
+	// pageMargin is what a page takes besides its elements, at the most: one of them as JSON.
 	pageMargin = 3 << 20
 
 	longestInLine = 30 * time.Second
@@ -125,6 +125,13 @@ func (s *share) keep(n int) {
 		s.n = n
 		s.room.admit()
 	}
+}
+
+// wanted says that others wait for what the share has.
+func (s *share) wanted() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.n > 0 && len(s.room.waiting) > 0
 }
 
 // client says that something is wanted of the client from now on, or that it was just heard of.

@@ -31,6 +31,9 @@ func TestARoomIsBounded(t *testing.T) {
 		if c.try(1) {
 			t.Error("somebody came before who waits")
 		}
+		if !a.wanted() || b.wanted() {
+			t.Error("who has something is not told that others wait for it, or who has nothing is")
+		}
 		gone, leave := context.WithCancel(t.Context())
 		var left error
 		go func() { left = c.wait(gone, 2*roomBytes) }()

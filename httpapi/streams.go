@@ -97,10 +97,11 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 			return nil, "", err
 		}
 		all = append(all, some...)
-		if err := c.grow(p, len(all)); err != nil {
+		last := len(some) == 0 || len(some) < n && !store.Cut(ctx)
+		if err := c.grow(p, len(all), last); err != nil {
 			return nil, "", err
 		}
-		if len(some) == 0 || len(some) < n && !store.Cut(ctx) {
+		if last {
 			return all, "", nil
 		}
 		p.after = key(some[len(some)-1])
@@ -112,16 +113,19 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 
 // grow gives a page that is not small the bytes that its elements may have, by the size of those that were read, if there is room
 // for them. Where they turn out larger, the page ends early.
-func (c *call) grow(p page, elements int) error {
+func (c *call) grow(p page, elements int, last bool) error {
 	used := p.budget.Used()
 	if used < smallBytes || c.grown {
 		return nil
 	}
-	bytes := min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
-	if err := c.needs(bytes + pageMargin); err != nil {
+	bytes := used
+	if !last {
+		bytes = min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
+	}
+	if err := c.needs(bytes + min(bytes, pageMargin)); err != nil {
 		return err
 	}
-	p.budget.More(bytes - smallBytes)
+	p.budget.More(max(bytes-smallBytes, 0))
 	c.grown = true
 	return nil
 }

@@ -31,13 +31,14 @@ func (c *call) writePage(items reflect.Value, next *string) {
 			panic(err)
 		}
 	}
-	left := pageMargin
+	left := 0
 	if c.budget != nil {
-		left += c.budget.Used()
+		left = c.budget.Used()
 	}
+	margin := min(left, pageMargin)
 	before := `{"items":[`
 	for i := 0; i < items.Len() && out.failed == nil; i++ {
-		c.share.keep(max(left-out.size, pageMargin))
+		c.share.keep(max(left-out.size, 0) + margin)
 		c.share.client()
 		write(before, items.Index(i).Interface())
 		items.Index(i).SetZero()
