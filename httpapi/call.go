@@ -121,7 +121,7 @@ func (c *call) answer() (any, error) {
 	case c.idempotency != "":
 		return c.kept()
 	case c.route.stream && c.wantsStream():
-		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share}))
+		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))
 	case c.route.once == never:
 		return c.read()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -225,11 +226,36 @@ func (l *line) end() error {
 }
 
 // gate bounds what streams of events have read and not yet sent, over all of them. See [room].
-type gate struct{ *share }
+// Few of them read at once, so that they leave connections to the database to others, however many they are.
+type gate struct {
+	*share
+	reading hold.Slots
+}
 
-func (g gate) Begin()                                    { g.keep(0) }
-func (g gate) Try(bytes int) bool                        { return bytes <= smallMessage || g.try(answerWeight*bytes) }
-func (g gate) Wait(ctx context.Context, bytes int) error { return g.wait(ctx, answerWeight*bytes) }
+func (g gate) Pass(ctx context.Context, read func() (int, error), drop func()) error {
+	for g.keep(0); ; {
+		bytes, fits, err := g.once(ctx, read, drop)
+		if fits || err != nil {
+			return err
+		}
+		if err := g.wait(ctx, answerWeight*bytes); err != nil {
+			return err
+		}
+	}
+}
+
+func (g gate) once(ctx context.Context, read func() (int, error), drop func()) (bytes int, fits bool, err error) {
+	if err := g.reading.One(ctx); err != nil {
+		return 0, false, err
+	}
+	defer g.reading.Free(1)
+	bytes, err = read()
+	fits = bytes <= smallMessage || g.try(answerWeight*bytes)
+	if !fits {
+		drop()
+	}
+	return bytes, fits, err
+}
 
 // oneLine keeps the name of an event from being read as more than that.
 func oneLine(s string) string {

@@ -92,6 +92,7 @@ type API struct {
 	handled  sync.Map       // reactions that handlers serve, by workspace
 	turns    atomic.Int64   // of claims of tasks
 	claiming hold.Slots     // for claims under a key
+	reading  hold.Slots     // for streams of events
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -107,7 +108,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(),
-		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2)}
+		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(8)}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	run.Keep(engine)                  // and so does who looks after runs
 	a.metrics = newMetrics(a)

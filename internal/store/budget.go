@@ -75,12 +75,8 @@ func (b *Budget) Refill() { b.left, b.cut = b.size, false }
 
 // Gate decides whether there is room for what was read. Reads in its context are dropped where there is none, and read again when there is.
 type Gate interface {
-	// Begin says that what was read before is not needed any more.
-	Begin()
-	// Try takes room for so many bytes, if there is any at once.
-	Try(bytes int) bool
-	// Wait waits for room for so many bytes, and takes it.
-	Wait(ctx context.Context, bytes int) error
+	// Pass reads, and says how that went. What was read before is not needed any more. Rows that there is no room for are dropped.
+	Pass(ctx context.Context, read func() (bytes int, err error), drop func()) error
 }
 
 type gateKey struct{}
@@ -119,9 +115,6 @@ func meterOf(ctx context.Context, lane Lane) *meter {
 		return nil
 	}
 	gate, _ := ctx.Value(gateKey{}).(Gate)
-	if gate != nil {
-		gate.Begin()
-	}
 	switch b := ctx.Value(budgetKey{}).(type) {
 	case *Budget:
 		return &meter{budget: b, gate: gate, cuts: true}
