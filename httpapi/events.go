@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -115,6 +116,7 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 	c.done = true
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()
+	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // whether the key is good is asked at once, and takes nothing from what is being sent
 	beats, sent := make(chan message), make(chan struct{}, 1)
 	var failed error // set before ended is closed
 	ended := make(chan struct{})
