@@ -194,11 +194,15 @@ func (c *call) bytes(r io.Reader) ([]byte, error) {
 	if size < 0 {
 		size = maxBody // the most that it may be
 	}
-	begun, err := io.ReadAll(io.LimitReader(r, smallBytes))
-	if err != nil || len(begun) < smallBytes || size <= smallBytes {
+	small, weight := smallBytes, bodyWeight
+	if c.route.in.yaml() {
+		small, weight = smallBytes*bodyWeight/treeWeight, treeWeight
+	}
+	begun, err := io.ReadAll(io.LimitReader(r, int64(small)))
+	if err != nil || len(begun) < small || int(size) <= small {
 		return begun, err
 	}
-	if err := c.share.wait(c.ctx(), bodyWeight*int(size)); err != nil {
+	if err := c.share.wait(c.ctx(), weight*int(size)); err != nil {
 		return nil, err
 	}
 	c.share.client()

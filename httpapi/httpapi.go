@@ -108,7 +108,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(),
-		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(8)}
+		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	run.Keep(engine)                  // and so does who looks after runs
 	a.metrics = newMetrics(a)

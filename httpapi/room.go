@@ -29,13 +29,15 @@ type room struct {
 
 // How much there is: the Go heap is up to twice what is in use, and the process has some tens of MiB besides.
 const (
-	roomBytes = 48 << 20
+	roomBytes = 32 << 20
 	// smallBytes is how many bytes a request or an answer has that takes no part of the room.
 	smallBytes = 128 << 10
 	// smallMessage is the same for what a stream of events reads at once: there are many of them.
 	smallMessage = smallBytes / 2
 	// bodyWeight is how much memory a byte of a body takes on its way to the database and in the answer, at the most.
 	bodyWeight = 16
+	// treeWeight is the same for a body that is read as a tree, as configs and definitions are. Small ones have a share, too.
+	treeWeight = 64
 	// answerWeight is the same for a document that is read and written out as one.
 	answerWeight = 4
 	// pageMargin is what a page takes besides its elements, at the most: one of them as JSON.
