@@ -158,8 +158,11 @@ func (c *call) readBody() error {
 	if r.ContentLength > maxBody {
 		return tooLarge()
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, maxBody))
+	body, err := c.bytes(http.MaxBytesReader(c.w, r.Body, maxBody))
 	if err != nil {
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			return f
+		}
 		if _, over := err.(*http.MaxBytesError); over {
 			return tooLarge()
 		}
@@ -183,6 +186,31 @@ func (c *call) readBody() error {
 		return fault.New(fault.UnsupportedMediaType, "a body is %s or application/json", mergePatch)
 	}
 	return fault.New(fault.UnsupportedMediaType, "a body is application/json")
+}
+
+// bytes reads a body: a large one when there is room for it and for what is made of it.
+func (c *call) bytes(r io.Reader) ([]byte, error) {
+	size := c.r.ContentLength
+	if size < 0 {
+		size = maxBody // the most that it may be
+	}
+	small, weight := smallBytes, bodyWeight
+	if c.route.in.yaml() {
+		small, weight = smallBytes*bodyWeight/treeWeight, treeWeight
+	}
+	begun, err := io.ReadAll(io.LimitReader(r, int64(small)))
+	if err != nil || len(begun) < small || int(size) <= small {
+		return begun, err
+	}
+	if err := c.share.wait(c.ctx(), weight*int(size)); err != nil {
+		return nil, err
+	}
+	c.share.client()
+	defer c.share.noClient()
+	body := bytes.NewBuffer(make([]byte, 0, int(size)+bytes.MinRead))
+	body.Write(begun)
+	_, err = body.ReadFrom(r)
+	return body.Bytes(), err
 }
 
 // mergePatch is the content type of RFC 7396.

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // call is one request in the hands of its handler.
@@ -20,6 +22,10 @@ type call struct {
 	yaml   bool
 	key    keys.Key // who asks
 	status int
+	share  *share
+	budget *store.Budget // of the page, if it is one
+	grown  bool          // the page has more than a small one
+	wants  int           // how large the share must be, where it could not be had at once
 
 	// idempotency is the request's key, "" for none; done says that the answer
 	// has been written by the handler itself.
@@ -59,7 +65,8 @@ func (c *call) speaks(requester string) error {
 
 // serve answers a request under /api/v1.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	c := &call{api: a, w: w, r: r}
+	c := &call{api: a, w: w, r: r, share: a.share(w)}
+	defer c.share.end()
 	answer, err := c.answer()
 	if err != nil {
 		watched := watchOf(r.Context())
@@ -79,9 +86,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if items, next, ok := pageIn(answer); ok {
-		writePage(w, c.r, c.status, items, next)
+		c.writePage(items, next)
 		return
 	}
+	c.share.client()
 	writeJSON(w, c.r, c.status, "application/json", answer)
 }
 
@@ -96,7 +104,7 @@ func (c *call) answer() (any, error) {
 	if watched.nothing != nil {
 		return nil, watched.nothing
 	}
-	c.route, c.values = watched.target, watched.values
+	c.route, c.values, c.share.workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.may(c.key.Role) {
 		return nil, fault.New(fault.Forbidden, "a key with the role %q may not do this", c.key.Role)
 	}
@@ -111,11 +119,49 @@ func (c *call) answer() (any, error) {
 	if c.idempotency, err = c.idempotencyKey(); err != nil {
 		return nil, err
 	}
-	if c.idempotency == "" {
-		return c.route.serve(c)
+	switch {
+	case c.idempotency != "":
+		return c.kept()
+	case c.route.stream && c.wantsStream():
+		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))
+	case c.route.once == never:
+		return c.read()
 	}
-	return c.kept()
+	return c.route.serve(c)
 }
+
+// read answers a request that changes nothing. Where there is no room for the answer, it waits, and reads again.
+func (c *call) read() (any, error) {
+	r := c.r
+	for {
+		read := store.NewBudget(0)
+		c.r = r.WithContext(store.Whole(read.In(r.Context())))
+		answer, err := c.route.serve(c)
+		c.r = r
+		if used := read.Used(); err == nil && used > smallBytes {
+			err = c.needs(answerWeight * used)
+		}
+		if !errors.Is(err, errNoRoom) {
+			return answer, err
+		}
+		answer = nil // before it waits
+		if err := c.share.wait(c.ctx(), c.wants); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// needs makes the share of the request one of n, or says that there is no room for it.
+func (c *call) needs(n int) error {
+	if c.share.try(n) {
+		return nil
+	}
+	c.wants = n
+	return errNoRoom
+}
+
+// errNoRoom ends a read whose answer has no room. It never leaves [call.read].
+var errNoRoom = errors.New("there is no room for the answer")
 
 // doer is what a verb runs on.
 func (c *call) doer() holdfast.Doer {

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -114,7 +116,8 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 	c.done = true
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()
-	beats := make(chan message)
+	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // whether the key is good is asked at once, and takes nothing from what is being sent
+	beats, sent := make(chan message), make(chan struct{}, 1)
 	var failed error // set before ended is closed
 	ended := make(chan struct{})
 	go func() {
@@ -122,6 +125,11 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		failed = source(ctx, func(m message) error {
 			select {
 			case beats <- m:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select { // until then, what was read is in use
+			case <-sent:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -136,8 +144,11 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		select {
 		case m := <-beats:
 			if err = c.still(); err == nil {
+				c.share.client()
 				err = out.send(m.id, m.event, m.doc)
+				c.share.noClient()
 			}
+			sent <- struct{}{}
 		case <-ticks.C:
 			if err = c.still(); err == nil {
 				err = out.comment("still here")
@@ -183,23 +194,69 @@ func newLine(w http.ResponseWriter) *line {
 }
 
 func (l *line) send(id, event string, doc any) error {
-	data, err := json.Marshal(doc)
-	if err != nil {
+	if err := l.write("id: " + id + "\nevent: " + oneLine(event) + "\ndata: "); err != nil {
 		return err
 	}
-	return l.write("id: %s\nevent: %s\ndata: %s\n\n", id, oneLine(event), data)
+	if err := json.NewEncoder(l.w).Encode(doc); err != nil { // one line
+		return err
+	}
+	return l.end()
 }
 
-func (l *line) comment(text string) error { return l.write(": %s\n\n", text) }
+func (l *line) comment(text string) error {
+	if err := l.write(": " + text + "\n"); err != nil {
+		return err
+	}
+	return l.end()
+}
 
-func (l *line) write(format string, args ...any) error {
+// write begins a message.
+func (l *line) write(text string) error {
 	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * beat)); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(l.w, format, args...); err != nil {
+	_, err := io.WriteString(l.w, text)
+	return err
+}
+
+// end ends a message with an empty line.
+func (l *line) end() error {
+	if _, err := io.WriteString(l.w, "\n"); err != nil {
 		return err
 	}
 	return l.out.Flush()
+}
+
+// gate bounds what streams of events have read and not yet sent, over all of them. See [room].
+// Few of them read at once, so that they leave connections to the database to others, however many they are.
+type gate struct {
+	*share
+	reading hold.Slots
+}
+
+func (g gate) Pass(ctx context.Context, read func() (int, error), drop func()) error {
+	for g.keep(0); ; {
+		bytes, fits, err := g.once(ctx, read, drop)
+		if fits || err != nil {
+			return err
+		}
+		if err := g.wait(ctx, answerWeight*bytes); err != nil {
+			return err
+		}
+	}
+}
+
+func (g gate) once(ctx context.Context, read func() (int, error), drop func()) (bytes int, fits bool, err error) {
+	if err := g.reading.One(ctx); err != nil {
+		return 0, false, err
+	}
+	defer g.reading.Free(1)
+	bytes, err = read()
+	fits = bytes <= smallMessage || g.try(answerWeight*bytes)
+	if !fits {
+		drop()
+	}
+	return bytes, fits, err
 }
 
 // oneLine keeps the name of an event from being read as more than that.

@@ -124,7 +124,7 @@ func (c *call) told(from spot, p page) ([]wire.Event, spot, error) {
 // How much is read at once for who watches: there may be many of them.
 const (
 	watchPage  = 500
-	watchBytes = store.PageBytes / 64
+	watchBytes = store.PageBytes / 256
 )
 
 // watcher tells somebody of a workspace, as it comes.

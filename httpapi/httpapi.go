@@ -82,6 +82,7 @@ type API struct {
 	ring     *keys.Ring
 	signers  tokens.Keyring
 	limits   limits
+	room     *room
 	origins  http.CrossOriginProtection
 	metrics  *metrics
 	tracer   trace.Tracer
@@ -91,6 +92,7 @@ type API struct {
 	handled  sync.Map       // reactions that handlers serve, by workspace
 	turns    atomic.Int64   // of claims of tasks
 	claiming hold.Slots     // for claims under a key
+	reading  hold.Slots     // for streams of events
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -105,8 +107,8 @@ func New(engine *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate},
-		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2)}
+	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(),
+		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	run.Keep(engine)                  // and so does who looks after runs
 	a.metrics = newMetrics(a)

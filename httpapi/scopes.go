@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -267,26 +269,35 @@ func (c *call) watchScope(in *scopeIn) error {
 		return err
 	}
 	return c.send(func(ctx context.Context, give func(message) error) error {
-		changes, err := s.Watch(ctx)
+		changes, err := scope.In[unread](c.api.engine, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
 		if err != nil {
 			return err
 		}
-		for now := range changes {
-			if now.Err != nil {
-				c.api.log.Warn("a scope that is watched cannot be read", "error", now.Err)
+		for change := range changes {
+			if change.Err == nil && told && change.Version == last {
 				continue
 			}
-			if told && now.Version == last {
+			now, err := s.Get(ctx) // when there is room for it
+			if err = cmp.Or(change.Err, err); err != nil {
+				if ctx.Err() == nil {
+					c.api.log.Warn("a scope that is watched cannot be read", "error", err)
+				}
 				continue
 			}
 			told, last = true, now.Version
-			if give(toldScope(now.Snapshot)) != nil {
+			if give(toldScope(now)) != nil {
 				break // the caller went away, and the context ends
 			}
+			c.share.keep(0)
 		}
 		return nil
 	})
 }
+
+// unread is a state that is not kept.
+type unread struct{}
+
+func (*unread) UnmarshalJSON([]byte) error { return nil }
 
 // toldScope is what a watcher is told.
 func toldScope(s snapshot) message {

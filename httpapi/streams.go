@@ -31,7 +31,8 @@ type page struct {
 
 // page reads limit and cursor.
 func (c *call) page(limit *int, cursor string) (page, error) {
-	p := page{limit: 100, budget: store.NewBudget(store.PageBytes)}
+	p := page{limit: 100, budget: store.NewBudget(smallBytes)}
+	c.budget, c.grown = p.budget, false
 	if limit != nil {
 		if *limit < 1 || *limit > 1000 {
 			return p, fault.New(fault.Validation, "limit is 1 to 1000")
@@ -96,7 +97,11 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 			return nil, "", err
 		}
 		all = append(all, some...)
-		if len(some) == 0 || len(some) < n && !store.Cut(ctx) {
+		last := len(some) == 0 || len(some) < n && !store.Cut(ctx)
+		if err := c.grow(p, len(all), last); err != nil {
+			return nil, "", err
+		}
+		if last {
 			return all, "", nil
 		}
 		p.after = key(some[len(some)-1])
@@ -104,6 +109,25 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 			return all, p.after, nil
 		}
 	}
+}
+
+// grow gives a page that is not small the bytes that its elements may have, by the size of those that were read, if there is room
+// for them. Where they turn out larger, the page ends early.
+func (c *call) grow(p page, elements int, last bool) error {
+	used := p.budget.Used()
+	if used < smallBytes || c.grown {
+		return nil
+	}
+	bytes := used
+	if !last {
+		bytes = min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
+	}
+	if err := c.needs(bytes + min(bytes, pageMargin)); err != nil {
+		return err
+	}
+	p.budget.More(max(bytes-smallBytes, 0))
+	c.grown = true
+	return nil
 }
 
 // list answers with a page of a list, whose elements are shown as the wire has them.

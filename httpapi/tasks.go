@@ -282,10 +282,11 @@ func eventTask(t reactions.Task) wire.Task {
 		Until: wire.At(t.Lease.Until), IdempotencyKey: t.Lease.Operation(t.Event.Version), Context: wire.TaskContext{Reaction: t.Reaction.Name, Event: &e}}
 }
 
-// await looks until something is found, or for so long, or until the server stops.
+// await looks until something is found, or for so long, or until the server stops, or until others wait for the room that the request has.
 func (c *call) await(wait time.Duration, topics []string, look func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
+	c.share.keep(2 * len(c.body)) // which is as sent and as read
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
 		err := c.still()
@@ -293,7 +294,7 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 		if err == nil {
 			found, err = look()
 		}
-		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() {
+		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.wanted() {
 			c.pause(ctx, heard, pause)
 			leave()
 			continue

@@ -20,30 +20,35 @@ func pageIn(answer any) (items reflect.Value, next *string, ok bool) {
 	return v.FieldByName("Items"), v.FieldByName("Next").Interface().(*string), true
 }
 
-// writePage writes a page element by element, so that there is never a second copy of all of it.
-func writePage(w http.ResponseWriter, r *http.Request, status int, items reflect.Value, next *string) {
-	out := &answer{w: w, status: status, head: r.Method == http.MethodHead}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
+// writePage writes a page element by element, so that there is never a second copy of all of it, and gives back what each has taken.
+func (c *call) writePage(items reflect.Value, next *string) {
+	out := &answer{w: c.w, status: c.status, head: c.r.Method == http.MethodHead}
+	enc := json.NewEncoder(element{out})
 	enc.SetEscapeHTML(false)
 	write := func(before string, doc any) {
-		text.Reset()
-		text.WriteString(before)
+		out.text(before)
 		if err := enc.Encode(doc); err != nil { // a document of ours that JSON cannot say
 			panic(err)
 		}
-		out.write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 	}
+	left := 0
+	if c.budget != nil {
+		left = c.budget.Used()
+	}
+	margin := min(left, pageMargin)
 	before := `{"items":[`
-	for i := range items.Len() {
+	for i := 0; i < items.Len() && out.failed == nil; i++ {
+		c.share.keep(max(left-out.size, 0) + margin)
+		c.share.client()
 		write(before, items.Index(i).Interface())
+		items.Index(i).SetZero()
 		before = ","
 	}
 	if items.Len() == 0 {
-		out.write([]byte(before))
+		out.text(before)
 	}
 	write(`],"next":`, next)
-	out.write([]byte("}\n"))
+	out.text("}\n")
 	out.end()
 }
 
@@ -55,14 +60,25 @@ type answer struct {
 	size   int
 	held   []byte // until it is known to be large
 	begun  bool
+	failed error
 }
 
 // smallAnswer is how large an answer with a Content-Length is.
 const smallAnswer = 64 << 10
 
+// element is the answer to an encoder, which ends what it writes with a line.
+type element struct{ *answer }
+
+func (e element) Write(text []byte) (int, error) {
+	e.write(bytes.TrimSuffix(text, []byte("\n")))
+	return len(text), nil // the client went away: nobody is left to be told
+}
+
+func (a *answer) text(s string) { a.write([]byte(s)) }
+
 func (a *answer) write(text []byte) {
 	a.size += len(text)
-	if a.head {
+	if a.head || a.failed != nil {
 		return
 	}
 	if !a.begun && a.size <= smallAnswer {
@@ -72,9 +88,12 @@ func (a *answer) write(text []byte) {
 	if !a.begun {
 		a.begun = true
 		begin(a.w, a.status, "application/json")
-		_, _ = a.w.Write(a.held) // the client went away: nobody is left to be told
+		_, a.failed = a.w.Write(a.held)
+		a.held = nil
 	}
-	_, _ = a.w.Write(text)
+	if a.failed == nil {
+		_, a.failed = a.w.Write(text)
+	}
 }
 
 func (a *answer) end() {

@@ -98,6 +98,8 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 				rise()
 				return
 			case news <- next:
+				var none T
+				next.State = none // it is not kept: there may be many watchers, and it may be large
 				last, told, news = next, true, nil
 			case <-w.woken:
 				break waiting

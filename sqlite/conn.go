@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -319,12 +321,36 @@ type row struct {
 func (r row) Applied() bool { return r.applied }
 
 func (r row) Scan(dest ...any) error {
+	into := make([]any, len(dest))
 	for i, d := range dest {
-		if t, ok := d.(*time.Time); ok {
-			dest[i] = (*millis)(t)
+		switch d := d.(type) {
+		case *time.Time:
+			into[i] = (*millis)(d)
+		case *[]byte:
+			into[i] = (*text)(d)
+		default:
+			into[i] = d
 		}
 	}
-	return r.rows.Scan(dest...)
+	return r.rows.Scan(into...)
+}
+
+// text takes what the driver has copied out of SQLite as it is: database/sql would copy it again.
+type text []byte
+
+// Scan implements [sql.Scanner].
+func (t *text) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		*t = nil
+	case string:
+		*t = unsafe.Slice(unsafe.StringData(v), len(v)) // nobody else has it
+	case []byte:
+		*t = bytes.Clone(v)
+	default:
+		return fmt.Errorf("a text is stored as %T", v)
+	}
+	return nil
 }
 
 type millis time.Time

@@ -42,6 +42,27 @@ func TestEveryStatementSearches(t *testing.T) {
 	}
 }
 
+// Verifies that rows which may be large, and are read in pages, come in the order of an index: a sort would read all that are behind
+// the page, too.
+func TestPagesAreReadWithoutASort(t *testing.T) {
+	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range []string{"events.read", "events.readback", "feed.read", "history.tail", "entities.list", "batches.items", "runs.list", "runs.steps"} {
+		sc := s.scripts[name]
+		if sc == nil {
+			t.Fatalf("there is no %s", name)
+		}
+		for _, line := range planOf(t, s, sc.do.text) {
+			if strings.Contains(line, "TEMP B-TREE") || strings.HasPrefix(line, "MATERIALIZE") {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+}
+
 var (
 	scan    = regexp.MustCompile(`^(?:SCAN (\w+)(?: USING .*)?|SEARCH (\w+) USING PRIMARY KEY \(shard=\?\))$`)
 	named   = regexp.MustCompile(`holdfast_(\w+)(?: AS (\w+))?`)

@@ -190,7 +190,7 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 }
 
 // followBytes is about how much is read at once for who follows: there may be many of them.
-const followBytes = store.PageBytes / 64
+const followBytes = store.PageBytes / 256
 
 // passing says whether an error of a read may be gone at the next.
 func passing(err error) bool {

@@ -61,11 +61,29 @@ func Enough(ctx context.Context) bool {
 // Spent says whether nothing is left.
 func (b *Budget) Spent() bool { return b.left <= 0 }
 
+// Used returns how many bytes were read since the budget was made, or made whole again.
+func (b *Budget) Used() int { return b.size - b.left }
+
+// More adds to the budget.
+func (b *Budget) More(bytes int) { b.size, b.left = b.size+bytes, b.left+bytes }
+
 // Spend takes from what is left.
 func (b *Budget) Spend(bytes int) { b.left -= bytes }
 
 // Refill makes the budget whole again.
 func (b *Budget) Refill() { b.left, b.cut = b.size, false }
+
+// Gate decides whether there is room for what was read. Reads in its context are dropped where there is none, and read again when there is.
+type Gate interface {
+	// Pass reads, and says how that went. What was read before is not needed any more. Rows that there is no room for are dropped.
+	Pass(ctx context.Context, read func() (bytes int, err error), drop func()) error
+}
+
+type gateKey struct{}
+
+// Gated returns a context in which a read waits for room for its rows. It is for one goroutine that is done with what it has read
+// when it reads again.
+func Gated(ctx context.Context, g Gate) context.Context { return context.WithValue(ctx, gateKey{}, g) }
 
 // firstRows is how many rows a read asks for while nothing is known of their size.
 const firstRows = 16
@@ -86,6 +104,7 @@ var ErrEnough = errors.New("no further row is wanted")
 // meter counts the bytes of rows for a command.
 type meter struct {
 	budget      *Budget
+	gate        Gate
 	cuts        bool
 	rows, bytes int
 	cut         bool
@@ -95,11 +114,15 @@ func meterOf(ctx context.Context, lane Lane) *meter {
 	if lane != Read {
 		return nil
 	}
+	gate, _ := ctx.Value(gateKey{}).(Gate)
 	switch b := ctx.Value(budgetKey{}).(type) {
 	case *Budget:
-		return &meter{budget: b, cuts: true}
+		return &meter{budget: b, gate: gate, cuts: true}
 	case whole:
-		return &meter{budget: b.Budget}
+		return &meter{budget: b.Budget, gate: gate}
+	}
+	if gate != nil {
+		return &meter{budget: NewBudget(0), gate: gate}
 	}
 	return nil
 }

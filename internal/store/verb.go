@@ -203,7 +203,7 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error)
 			var none R
 			return none, err
 		}
-		if err := d.Do(ctx, c); err != nil {
+		if err := c.do(ctx, d); err != nil {
 			var none R
 			return none, fmt.Errorf("%s: %w", v.decl.Name, err)
 		}
@@ -218,6 +218,17 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error)
 			return none, fault.New(fault.Unavailable, "%s: reactions were registered each time it was tried", v.decl.Name).Repeatable()
 		}
 	}
+}
+
+// do runs the command, through the gate of its context if there is one.
+func (c *command[A, R]) do(ctx context.Context, d Doer) error {
+	if c.meter == nil || c.meter.gate == nil {
+		return d.Do(ctx, c)
+	}
+	return c.meter.gate.Pass(ctx, func() (int, error) {
+		err := d.Do(ctx, c)
+		return c.meter.bytes, err
+	}, c.Reset)
 }
 
 // mostReloads is how often a command is tried whose node's registry is stale

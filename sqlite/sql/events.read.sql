@@ -1,16 +1,16 @@
 -- Reads a stream forward from a version on. A name that begins with '$' is
 -- found in the history, any other among the events; a name is in one of them.
 -- What is below the first version kept is gone, also where it is not yet deleted.
+-- Both tables are read in the order of an index, row by row: a sort would read all rows, with their data, before it has the first.
 -- ?1 shard, ?2 workspace, ?3 stream, ?4 first version, ?5 limit
 -- do
-SELECT a.id, a.version, a.name, a.data, coalesce(a.correlation, ''), coalesce(a.causation, ''), coalesce(a.actor, ''), a.at, coalesce(a.subject, '')
-  FROM (SELECT e.id, e.version, e.name, e.data, e.correlation, e.causation, e.actor, e.at, e.subject
-          FROM holdfast_event AS e
-         WHERE e.shard = ?1 AND e.workspace = ?2 AND e.stream = ?3 AND e.version >= ?4
-           AND e.version >= (SELECT s.first FROM holdfast_stream AS s WHERE s.shard = ?1 AND s.workspace = ?2 AND s.name = ?3)
-        UNION ALL
-        SELECT h.id, h.version, h.name, h.data, h.correlation, h.causation, h.actor, h.at, NULL AS subject
-          FROM holdfast_history AS h
-         WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = ?3 AND h.version >= ?4) AS a
- ORDER BY a.version
+SELECT e.id, e.version, e.name, e.data, coalesce(e.correlation, ''), coalesce(e.causation, ''), coalesce(e.actor, ''), e.at, coalesce(e.subject, '')
+  FROM holdfast_event AS e
+ WHERE e.shard = ?1 AND e.workspace = ?2 AND e.stream = ?3 AND e.version >= ?4
+   AND e.version >= (SELECT s.first FROM holdfast_stream AS s WHERE s.shard = ?1 AND s.workspace = ?2 AND s.name = ?3)
+UNION ALL
+SELECT h.id, h.version, h.name, h.data, coalesce(h.correlation, ''), coalesce(h.causation, ''), coalesce(h.actor, ''), h.at, ''
+  FROM holdfast_history AS h
+ WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = ?3 AND h.version >= ?4
+ ORDER BY 2
  LIMIT +?5

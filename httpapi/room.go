@@ -1,0 +1,217 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// room bounds the memory that large requests and answers take together, over all callers. A small one takes no part of it.
+//
+// A request has one share. It either grows at once or, where there is no room, is given back whole before the request waits:
+// nobody waits with a part in hand, so nobody waits for ever. What was read before the wait is dropped, and read again.
+// Requests wait in order, and workspaces by turns, so that many requests of one delay another's by one of them each.
+//
+// A share is kept while its bytes come in or go out, and a client may be slow. While others wait, a client that has neither sent nor
+// taken anything for a while is cut off.
+type room struct {
+	mu      sync.Mutex
+	left    int
+	turn    int // of who was last let in
+	waiting []*waiter
+	shares  map[*share]bool // those that wait for their clients
+}
+
+// How much there is: the Go heap is up to twice what is in use, and the process has some tens of MiB besides.
+const (
+	roomBytes = 32 << 20
+	// smallBytes is how many bytes a request or an answer has that takes no part of the room.
+	smallBytes = 128 << 10
+	// smallMessage is the same for what a stream of events reads at once: there are many of them.
+	smallMessage = smallBytes / 2
+	// bodyWeight is how much memory a byte of a body takes on its way to the database and in the answer, at the most.
+	bodyWeight = 16
+	// treeWeight is the same for a body that is read as a tree, as configs and definitions are. Small ones have a share, too.
+	treeWeight = 64
+	// answerWeight is the same for a document that is read and written out as one.
+	answerWeight = 4
+	// pageMargin is what a page takes besides its elements, at the most: one of them as JSON.
+	pageMargin = 3 << 20
+
+	longestInLine = 30 * time.Second
+	slowAfter     = 5 * time.Second
+	looksEvery    = time.Second // for slow clients
+)
+
+type waiter struct {
+	share   *share
+	turn, n int
+	ready   chan struct{} // closed when it is let in
+}
+
+func newRoom() *room { return &room{left: roomBytes, shares: make(map[*share]bool)} }
+
+// share is the part of the room that a request has. One goroutine at a time takes and gives back.
+type share struct {
+	room      *room
+	workspace string
+	cut       func() // ends what is read from the client, or written to it
+
+	// REQUIRES: room.mu
+	n     int
+	since time.Time // when the client was last heard of
+}
+
+func (a *API) share(w http.ResponseWriter) *share {
+	return &share{room: a.room, cut: func() {
+		c, now := http.NewResponseController(w), clock.OfMachine()
+		_ = c.SetReadDeadline(now) // a connection without deadlines has none
+		_ = c.SetWriteDeadline(now)
+	}}
+}
+
+// try makes the share one of n at least, if there is room at once.
+func (s *share) try(n int) bool {
+	n = min(n, roomBytes)
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if n <= s.n {
+		return true
+	}
+	if len(s.room.waiting) > 0 || n-s.n > s.room.left {
+		return false
+	}
+	s.room.left -= n - s.n
+	s.n = n
+	return true
+}
+
+// wait gives the share back, and waits for one of n.
+func (s *share) wait(ctx context.Context, n int) error {
+	s.keep(0)
+	n = min(n, roomBytes)
+	w := s.room.enter(s, n)
+	late := time.NewTimer(longestInLine)
+	defer late.Stop()
+	looks := time.NewTicker(looksEvery)
+	defer looks.Stop()
+	for {
+		select {
+		case <-w.ready:
+			return nil
+		case <-looks.C:
+			s.room.cutSlow()
+			continue
+		case <-ctx.Done():
+		case <-late.C:
+		}
+		s.room.leave(w)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fault.New(fault.Unavailable, "there are too many large requests at once: try again, or ask for less").Repeatable().With("retryAfter", 1)
+	}
+}
+
+// keep gives back all but n.
+func (s *share) keep(n int) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if n < s.n {
+		s.room.left += s.n - n
+		s.n = n
+		s.room.admit()
+	}
+}
+
+// wanted says that others wait for what the share has.
+func (s *share) wanted() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.n > 0 && len(s.room.waiting) > 0
+}
+
+// client says that something is wanted of the client from now on, or that it was just heard of.
+func (s *share) client() {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if s.n > 0 {
+		s.since, s.room.shares[s] = clock.Now(), true
+	}
+}
+
+// noClient says that nothing is wanted of the client.
+func (s *share) noClient() {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	delete(s.room.shares, s)
+}
+
+// end gives the share back. Behind it the client is not cut off any more.
+func (s *share) end() {
+	s.noClient()
+	s.keep(0)
+}
+
+// enter puts a waiter in line: behind those of its workspace, and behind one of each other.
+func (r *room) enter(s *share, n int) *waiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := &waiter{s, r.turn + 1, n, make(chan struct{})}
+	for _, other := range r.waiting {
+		if other.share.workspace == s.workspace {
+			w.turn = max(w.turn, other.turn+1)
+		}
+	}
+	at := slices.IndexFunc(r.waiting, func(other *waiter) bool { return other.turn > w.turn })
+	if at < 0 {
+		at = len(r.waiting)
+	}
+	r.waiting = slices.Insert(r.waiting, at, w)
+	r.admit()
+	return w
+}
+
+// leave takes a waiter out of the line, and gives back what it was given meanwhile.
+func (r *room) leave(w *waiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := slices.Index(r.waiting, w); at >= 0 {
+		r.waiting = slices.Delete(r.waiting, at, at+1)
+	} else {
+		r.left += w.n
+		w.share.n = 0
+	}
+	r.admit()
+}
+
+// admit lets in who is first, and who is next, as long as there is room.
+//
+// REQUIRES: mu
+func (r *room) admit() {
+	for len(r.waiting) > 0 && r.waiting[0].n <= r.left {
+		w := r.waiting[0]
+		r.waiting = slices.Delete(r.waiting, 0, 1)
+		r.left -= w.n
+		r.turn, w.share.n = w.turn, w.n
+		close(w.ready)
+	}
+}
+
+// cutSlow cuts off clients that were not heard of for a while. Under the lock: a request that has ended is not in the list, and
+// its connection serves another.
+func (r *room) cutSlow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.shares {
+		if clock.Since(s.since) > slowAfter {
+			s.cut()
+			delete(r.shares, s)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+func shareOf(r *room, workspace string, cut func()) *share {
+	return &share{room: r, workspace: workspace, cut: cut}
+}
+
+// Verifies that no more is taken than there is, that who waits has nothing in hand, and that who gives up leaves nothing behind.
+func TestARoomIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom()
+		a, b, c := shareOf(r, "w", nil), shareOf(r, "w", nil), shareOf(r, "w", nil)
+		if !a.try(roomBytes-10) || !b.try(10) || b.try(11) || c.try(1) {
+			t.Fatal("there is another amount than there should be")
+		}
+		var waited error
+		go func() { waited = b.wait(t.Context(), 100) }()
+		synctest.Wait()
+		if r.left != 10 {
+			t.Errorf("%d are left: who waits has something in hand", r.left)
+		}
+		if c.try(1) {
+			t.Error("somebody came before who waits")
+		}
+		if !a.wanted() || b.wanted() {
+			t.Error("who has something is not told that others wait for it, or who has nothing is")
+		}
+		gone, leave := context.WithCancel(t.Context())
+		var left error
+		go func() { left = c.wait(gone, 2*roomBytes) }()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if !errors.Is(left, context.Canceled) {
+			t.Errorf("who left was told %v", left)
+		}
+		a.keep(50)
+		synctest.Wait()
+		if waited != nil || r.left != roomBytes-150 {
+			t.Errorf("%v, and %d are left", waited, r.left)
+		}
+		a.end()
+		b.end()
+		c.end()
+		if err := c.wait(t.Context(), 2*roomBytes); err != nil || r.left != 0 { // all that there is
+			t.Errorf("%v, and %d are left", err, r.left)
+		}
+		if err := a.wait(t.Context(), 1); fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("who waited for long was told %v", err)
+		}
+		c.end()
+		if r.left != roomBytes || len(r.waiting) > 0 {
+			t.Errorf("%d are left of %d, and %d wait", r.left, roomBytes, len(r.waiting))
+		}
+	})
+}
+
+// Verifies that workspaces come by turns: many who wait of one delay another's by one.
+func TestARoomIsSharedByTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom()
+		all := shareOf(r, "other", nil)
+		all.try(roomBytes)
+		var order string
+		waits := func(workspace string) {
+			go func() {
+				s := shareOf(r, workspace, nil)
+				if err := s.wait(t.Context(), roomBytes); err != nil {
+					t.Error(err)
+				}
+				order += workspace
+				s.end()
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			waits("a")
+		}
+		waits("b")
+		waits("c")
+		waits("b")
+		all.end()
+		synctest.Wait()
+		if order != "abcabaa" {
+			t.Errorf("they came in the order %s", order)
+		}
+	})
+}
+
+// Verifies that a client that takes nothing is cut off while others wait, and not before; and one that is heard of, or of which nothing
+// is wanted any more, is not.
+func TestASlowClientIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom()
+		cut := map[string]bool{}
+		client := func(name string, n int) *share {
+			s := shareOf(r, "w", func() { cut[name] = true })
+			s.try(n)
+			s.client()
+			return s
+		}
+		slow, fast, done := client("slow", roomBytes-20), client("fast", 10), client("done", 10)
+		done.end()
+		time.Sleep(time.Minute)
+		fast.client()
+		r.cutSlow()
+		if len(cut) != 1 || !cut["slow"] {
+			t.Errorf("cut off: %v", cut)
+		}
+		slow.end()
+
+		clear(cut)
+		slow = client("slow", roomBytes-10)
+		time.Sleep(time.Minute)
+		if len(cut) != 0 {
+			t.Errorf("cut off while nobody waits: %v", cut)
+		}
+		slow.cut = func() { go slow.end() } // its handler fails
+		if err := done.wait(t.Context(), 20); err != nil {
+			t.Error(err)
+		}
+		done.end()
+	})
+}
