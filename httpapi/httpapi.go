@@ -107,7 +107,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(),
+	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(engine.Alone),
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
 	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
 	run.Keep(engine)                  // and so does who looks after runs

@@ -15,13 +15,18 @@ import (
 //
 // A request has one share. It either grows at once or, where there is no room, is given back whole before the request waits:
 // nobody waits with a part in hand, so nobody waits for ever. What was read before the wait is dropped, and read again.
-// Requests wait in order, and workspaces by turns, so that many requests of one delay another's by one of them each.
+// Requests wait in order, and workspaces by turns, so that many requests of one delay another's by one of them each. Where there
+// are several workspaces, what one has beside its first request is not more than half of the room: clients of one that are
+// slow leave room for another's.
 //
 // A share is kept while its bytes come in or go out, and a client may be slow. While others wait, a client that has neither sent nor
 // taken anything for a while is cut off.
 type room struct {
+	alone func() bool // there is but one workspace
+
 	mu      sync.Mutex
 	left    int
+	used    map[string]int // by workspace
 	turn    int // of who was last let in
 	waiting []*waiter
 	shares  map[*share]bool // those that wait for their clients
@@ -54,7 +59,24 @@ type waiter struct {
 	ready   chan struct{} // closed when it is let in
 }
 
-func newRoom() *room { return &room{left: roomBytes, shares: make(map[*share]bool)} }
+func newRoom(alone func() bool) *room {
+	return &room{alone: alone, left: roomBytes, used: make(map[string]int), shares: make(map[*share]bool)}
+}
+
+// full says whether a workspace has so much that n more would be more than its part. REQUIRES: mu
+func (r *room) full(workspace string, n int) bool {
+	used := r.used[workspace]
+	return used > 0 && used+n > roomBytes/2 && !r.alone()
+}
+
+// give makes a share one of n. REQUIRES: mu
+func (r *room) give(s *share, n int) {
+	r.left -= n - s.n
+	if r.used[s.workspace] += n - s.n; r.used[s.workspace] == 0 {
+		delete(r.used, s.workspace)
+	}
+	s.n = n
+}
 
 // share is the part of the room that a request has. One goroutine at a time takes and gives back.
 type share struct {
@@ -83,11 +105,10 @@ func (s *share) try(n int) bool {
 	if n <= s.n {
 		return true
 	}
-	if len(s.room.waiting) > 0 || n-s.n > s.room.left {
+	if len(s.room.waiting) > 0 || n-s.n > s.room.left || s.room.full(s.workspace, n-s.n) {
 		return false
 	}
-	s.room.left -= n - s.n
-	s.n = n
+	s.room.give(s, n)
 	return true
 }
 
@@ -123,8 +144,7 @@ func (s *share) keep(n int) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	if n < s.n {
-		s.room.left += s.n - n
-		s.n = n
+		s.room.give(s, n)
 		s.room.admit()
 	}
 }
@@ -184,21 +204,29 @@ func (r *room) leave(w *waiter) {
 	if at := slices.Index(r.waiting, w); at >= 0 {
 		r.waiting = slices.Delete(r.waiting, at, at+1)
 	} else {
-		r.left += w.n
-		w.share.n = 0
+		r.give(w.share, 0)
 	}
 	r.admit()
 }
 
-// admit lets in who is first, and who is next, as long as there is room.
+// admit lets in who is first, and who is next, as long as there is room. Workspaces that have their part are passed over.
 //
 // REQUIRES: mu
 func (r *room) admit() {
-	for len(r.waiting) > 0 && r.waiting[0].n <= r.left {
-		w := r.waiting[0]
-		r.waiting = slices.Delete(r.waiting, 0, 1)
-		r.left -= w.n
-		r.turn, w.share.n = w.turn, w.n
+	passed := make(map[string]bool)
+	for i := 0; i < len(r.waiting); {
+		w := r.waiting[i]
+		of := w.share.workspace
+		if passed[of] = passed[of] || r.full(of, w.n); passed[of] {
+			i++
+			continue
+		}
+		if w.n > r.left { // it is its turn
+			return
+		}
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+		r.turn = max(r.turn, w.turn)
+		r.give(w.share, w.n)
 		close(w.ready)
 	}
 }

@@ -17,7 +17,7 @@ func shareOf(r *room, workspace string, cut func()) *share {
 // Verifies that no more is taken than there is, that who waits has nothing in hand, and that who gives up leaves nothing behind.
 func TestARoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom()
+		r := newRoom(func() bool { return true })
 		a, b, c := shareOf(r, "w", nil), shareOf(r, "w", nil), shareOf(r, "w", nil)
 		if !a.try(roomBytes-10) || !b.try(10) || b.try(11) || c.try(1) {
 			t.Fatal("there is another amount than there should be")
@@ -67,7 +67,7 @@ func TestARoomIsBounded(t *testing.T) {
 // Verifies that workspaces come by turns: many who wait of one delay another's by one.
 func TestARoomIsSharedByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom()
+		r := newRoom(func() bool { return false })
 		all := shareOf(r, "other", nil)
 		all.try(roomBytes)
 		var order string
@@ -96,11 +96,42 @@ func TestARoomIsSharedByTurns(t *testing.T) {
 	})
 }
 
+// Verifies that what a workspace has beside its first request is not more than half of the room, so that there is some for
+// another's; and that a workspace that is passed over for that comes again when something of its own has ended.
+func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(func() bool { return false })
+		first, second, other := shareOf(r, "a", nil), shareOf(r, "a", nil), shareOf(r, "b", nil)
+		if !first.try(roomBytes/2) || second.try(1) {
+			t.Fatal("one has more than half, or less")
+		}
+		var waited, passed error
+		go func() { waited = second.wait(t.Context(), 1) }()
+		synctest.Wait()
+		go func() { passed = other.wait(t.Context(), roomBytes/2) }()
+		synctest.Wait()
+		if other.n != roomBytes/2 || second.n != 0 {
+			t.Errorf("the other has %d, and who has half %d more", other.n, second.n)
+		}
+		first.end()
+		synctest.Wait()
+		if second.n != 1 || waited != nil || passed != nil {
+			t.Errorf("who was passed over has %d: %v, %v", second.n, waited, passed)
+		}
+		second.end()
+		other.end()
+		if !first.try(roomBytes) || len(r.used) != 1 { // one request may have all
+			t.Errorf("what is used is %v", r.used)
+		}
+		first.end()
+	})
+}
+
 // Verifies that a client that takes nothing is cut off while others wait, and not before; and one that is heard of, or of which nothing
 // is wanted any more, is not.
 func TestASlowClientIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom()
+		r := newRoom(func() bool { return false })
 		cut := map[string]bool{}
 		client := func(name string, n int) *share {
 			s := shareOf(r, "w", func() { cut[name] = true })
