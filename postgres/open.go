@@ -50,7 +50,7 @@ const searchPath = "pg_catalog, pg_temp"
 // quick is what the connections for groups run under besides: whoever has to
 // wait for a lock does so elsewhere, and nobody waits long for a group. The server
 // gives up before the client does (callTimeout): what it says is certain.
-var quick = map[string]string{"lock_timeout": "20ms", "statement_timeout": "6s", "search_path": searchPath}
+var quick = map[string]string{"application_name": "holdfast groups", "lock_timeout": "20ms", "statement_timeout": "6s", "search_path": searchPath}
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
 	if o.Log == nil {
