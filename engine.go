@@ -79,9 +79,9 @@ type Engine struct {
 	shards     struct {
 		sync.Mutex
 		known []int16
-		alone bool
 		at    time.Time
 	}
+	alone atomic.Bool // there was but one workspace when the shards were asked for
 }
 
 // Open opens an engine: it checks the database, brings its schema up to date,

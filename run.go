@@ -103,7 +103,8 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	}
 	known, workspaces, err := store.AskShards(ctx, e)
 	if err == nil && len(known) > 0 {
-		e.shards.known, e.shards.alone, e.shards.at = known, workspaces == 1, clock.Now()
+		e.shards.known, e.shards.at = known, clock.Now()
+		e.alone.Store(workspaces == 1)
 	}
 	return known, err
 }
@@ -111,12 +112,7 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 // Alone is for the loops of this module: whether there was but one workspace when they last asked for the shards, and no
 // other was used here since.
 func (e *Engine) Alone() bool {
-	if e.port.Places.Several() {
-		return false
-	}
-	e.shards.Lock()
-	defer e.shards.Unlock()
-	return e.shards.alone
+	return e.alone.Load() && !e.port.Places.Several()
 }
 
 // rememberShards is how long a node does not ask again which shards there are.

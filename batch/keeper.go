@@ -37,7 +37,7 @@ func keeperOf(e *holdfast.Engine) *keeper {
 	return e.Shared(keeperKey{}, func() any {
 		k := &keeper{engine: e, kinds: make(map[string]batches.New), rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
 		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
-		k.room = hold.NewRoom(cleaners, e.Alone, func() { e.Hub().Wake([]string{again}) })
+		k.room = hold.NewRoom(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
 			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping, again}, Log: e.Log(), Look: look, Idle: keepEvery,
 				Needs: func() []wake.Need { return []wake.Need{{Kind: kind}} }}
@@ -99,8 +99,8 @@ func (k *keeper) look(ctx context.Context) (found bool, err error) {
 func (k *keeper) sweeps(ctx context.Context) (found bool, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
-		n, failed := k.clean(ctx, shard)
-		found, err = found || n > 0, errors.Join(err, failed)
+		some, failed := k.clean(ctx, shard)
+		found, err = found || some, errors.Join(err, failed)
 	}
 	return found && err == nil, err
 }
@@ -115,25 +115,25 @@ func (k *keeper) each(ctx context.Context, sweep func(context.Context, store.Doe
 	return freed, err
 }
 
-// clean begins to clean up after items that were given up or cancelled, in each workspace in its turn, and returns of how
-// many.
-func (k *keeper) clean(ctx context.Context, shard int16) (n int, err error) {
+// clean begins to clean up after items that were given up or cancelled, in each workspace in its turn, and says whether
+// there is more to look at.
+func (k *keeper) clean(ctx context.Context, shard int16) (found bool, err error) {
 	if err := k.room.Wait(ctx); err != nil {
-		return 0, err
+		return false, err
 	}
 	if k.rounds[shard] == nil {
 		k.rounds[shard] = new(hold.Round)
 	}
-	turns, err := k.rounds[shard].Next(ctx, k.engine, batches.Turns, shard, []string{""}, k.room.Full())
+	turns, err := k.rounds[shard].Next(ctx, k.engine, batches.Turns, shard, []string{""}, k.room.ShutWorkspaces())
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	hold.InTurn(&k.room.Order, turns, func(t hold.Turn) string { return t.Workspace })
 	for i, t := range turns {
 		some, failed := k.cleanIn(ctx, store.Place{Shard: shard, Workspace: t.Workspace}, len(turns)-i)
-		n, err = n+some, errors.Join(err, failed)
+		found, err = found || some > 0, errors.Join(err, failed)
 	}
-	return n, err
+	return found || !k.rounds[shard].Whole(), err
 }
 
 // cleanIn begins to clean up in a workspace, which shares the room that is left with the others that have their turn.

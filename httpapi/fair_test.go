@@ -21,10 +21,45 @@ import (
 
 // hanging is an endpoint that answers those of big not before it is told to, and notes who called.
 type hanging struct {
+	url     string
 	big     atomic.Int64
 	grew    chan struct{} // of each call of big
 	small   chan string
 	release chan struct{}
+}
+
+// share is what one workspace and handler has of what a node does at once.
+const share = 64
+
+func newHanging(t *testing.T) *hanging {
+	h := &hanging{grew: make(chan struct{}, 1000), small: make(chan string, 10), release: make(chan struct{})}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	t.Cleanup(sync.OnceFunc(func() { close(h.release) }))
+	h.url = srv.URL
+	return h
+}
+
+// fills waits until big has its share.
+func (h *hanging) fills(t *testing.T) {
+	t.Helper()
+	for range share {
+		select {
+		case <-h.grew:
+		case <-time.After(time.Minute):
+			t.Fatalf("of big, %d were called", h.big.Load())
+		}
+	}
+}
+
+// comes waits for a call of small.
+func (h *hanging) comes(t *testing.T) {
+	t.Helper()
+	select {
+	case <-h.small:
+	case <-time.After(time.Minute):
+		t.Fatalf("nothing of small was called while %d calls of big hang", h.big.Load())
+	}
 }
 
 func (h *hanging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +82,7 @@ func (h *hanging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Verifies that a workspace whose URLs all hang, with more to do than a node does at once, holds up no other: what another
 // has is called at once, and none of the first beyond its share.
 func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
-	const units, share = 140, 64 // more than a node does at once, and what one workspace and handler has of it
+	const units = 140 // more than a node does at once
 	work := map[string]struct {
 		prepare func(d *door, in, url string)
 		one     func(d *door, in string, from, n int)
@@ -93,28 +128,15 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
 			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-				far := &hanging{grew: make(chan struct{}, units), small: make(chan string, 10), release: make(chan struct{})}
-				srv := httptest.NewServer(far)
-				t.Cleanup(srv.Close)
-				t.Cleanup(sync.OnceFunc(func() { close(far.release) }))
-				w.prepare(d, "big", srv.URL+"/big")
-				w.prepare(d, "small", srv.URL+"/small")
+				far := newHanging(t)
+				w.prepare(d, "big", far.url+"/big")
+				w.prepare(d, "small", far.url+"/small")
 				d.running()
 				w.one(d, "big", 0, units)
-				for range share {
-					select {
-					case <-far.grew:
-					case <-time.After(time.Minute):
-						t.Fatalf("of big, %d were called", far.big.Load())
-					}
-				}
+				far.fills(t)
 				for n := range 3 {
 					w.one(d, "small", units+n, 1)
-					select {
-					case <-far.small:
-					case <-time.After(time.Minute):
-						t.Fatalf("nothing of small was called while %d calls of big hang", far.big.Load())
-					}
+					far.comes(t)
 				}
 				if n := far.big.Load(); n != share {
 					t.Errorf("%d calls of big at once", n)
@@ -122,6 +144,119 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 			}, httpapi.Handlers(elsewhere))
 		})
 	}
+}
+
+// Verifies that a handler that hangs, with more to do than a node does at once, holds up no other of its workspace, be that
+// the only one or not.
+func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
+	work := map[string]struct {
+		prepare func(d *door, name, url string)
+		one     func(d *door, name string, from, n int)
+	}{
+		"items": {
+			func(d *door, name, url string) {
+				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url}, nil), 201, "")
+			},
+			func(d *door, name string, from, n int) {
+				for i := range (n-1)/5 + 1 { // of more batches than one look has
+					d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", from+i), Wallet: "w", Handler: name, Parallel: 1000, Items: newItems(1, "k1", "k2", "k3", "k4", "k5")}, nil), 201, "")
+				}
+			},
+		},
+		"steps": {
+			func(d *door, name, url string) {
+				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil), 201, "")
+				d.want(d.ask("POST", "workflow-definitions", oneTask("w"+name, name), nil), 201, "")
+			},
+			func(d *door, name string, _, n int) {
+				for range n {
+					d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "w" + name + "@1"}, nil), 201, "")
+				}
+			},
+		},
+		"reactions": {
+			func(d *door, name, url string) {
+				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil), 201, "")
+				d.want(d.ask("PUT", "reactions/r"+name, wire.PutReaction{Events: []string{"e" + name}, Handler: name}, nil), 201, "")
+			},
+			func(d *door, name string, from, n int) {
+				for i := range n {
+					d.want(d.ask("POST", fmt.Sprintf("streams/s%d/events", from+i), `{"events":[{"name":"e`+name+`"}]}`, nil), 201, "")
+				}
+			},
+		},
+	}
+	for what, w := range work {
+		t.Run(what, func(t *testing.T) {
+			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+				far := newHanging(t)
+				w.prepare(d, "h1", far.url+"/big")
+				w.prepare(d, "h2", far.url+"/small")
+				d.running()
+				w.one(d, "h1", 0, 200)
+				far.fills(t)
+				w.one(d, "h2", 1000, 1)
+				far.comes(t)
+			}, httpapi.Handlers(elsewhere))
+		})
+	}
+}
+
+// Verifies that steps of a handler of the same name that wait for workers in many other workspaces are in nobody's way.
+func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		far := newHanging(t)
+		prepare := func(in string, h wire.PutHandler) {
+			d.want(d.ask("PUT", "handlers/h", h, nil, "X-Holdfast-Workspace", in), 201, "")
+			d.want(d.ask("POST", "workflow-definitions", oneTask("w", "h"), nil, "X-Holdfast-Workspace", in), 201, "")
+		}
+		prepare("big", wire.PutHandler{Kind: "http", URL: far.url + "/big", Safety: "idempotent"})
+		prepare("small", wire.PutHandler{Kind: "http", URL: far.url + "/small", Safety: "idempotent"})
+		for i := range 70 { // more than have their turn in one round
+			prepare(fmt.Sprint("v", i), wire.PutHandler{Kind: "worker", Safety: "idempotent"})
+			startRuns(d, fmt.Sprint("v", i), 0, 1)
+		}
+		d.running()
+		startRuns(d, "big", 0, 200)
+		far.fills(t)
+		for range 3 {
+			startRuns(d, "small", 0, 1)
+			far.comes(t)
+		}
+	}, httpapi.Handlers(elsewhere))
+}
+
+// Verifies that of many workspaces with much to do each has one before any has three.
+func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
+	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		const others = 40
+		for i := range others + 1 {
+			in, n := fmt.Sprint("w", i), 4
+			if i == 0 {
+				n = 60
+			}
+			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil, "X-Holdfast-Workspace", in), 201, "")
+			d.want(d.ask("POST", "workflow-definitions", oneTask("w", "h"), nil, "X-Holdfast-Workspace", in), 201, "")
+			startRuns(d, in, 0, n)
+		}
+		var order hold.Order
+		finder := runs.Finder{Order: &order}
+		had := make(map[string]int)
+		for n := 0; len(had) <= others; {
+			all, _, err := finder.Find(t.Context(), d.engine, store.Place{}, []string{"h"}, "worker", 50)
+			if err != nil || len(all) == 0 {
+				t.Fatalf("found %d, %v", len(all), err)
+			}
+			for i := range all { // as if each were handed out, and another came in its place
+				n++
+				order.Served(all[i].Run.Workspace)
+				if had[all[i].Run.Workspace]++; len(had) <= others && n > 2*(others+1) {
+					t.Fatalf("%d of %d had their turn in %d hand-outs", len(had), others+1, n)
+				}
+			}
+		}
+	})
 }
 
 func startRuns(d *door, in string, _, n int) {
@@ -154,8 +289,8 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		finder := runs.Finder{Order: &order}
 		var steps []string
 		for range 4 { // who was served last comes last
-			all, err := finder.Find(t.Context(), d.engine, store.Place{}, []string{"h"}, "worker", 10, nil)
-			if err != nil || len(all) < 11 {
+			all, _, err := finder.Find(t.Context(), d.engine, store.Place{}, []string{"h"}, "worker", 10)
+			if err != nil || len(all) < 6 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
 			if !slices.ContainsFunc(all[:2], func(l runs.Live) bool { return l.Run.Workspace == "small" }) {

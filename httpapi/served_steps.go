@@ -37,8 +37,8 @@ const stepsAgain = "steps/http"
 
 func newStepper(s *servant) *stepper {
 	e := s.engine
-	p := &stepper{servant: s, room: hold.NewRoom(calledAtOnce, e.Alone, func() { e.Hub().Wake([]string{stepsAgain}) }).ByHandler()}
-	p.finder.Order = &p.room.Order
+	p := &stepper{servant: s, room: hold.NewRoom(calledAtOnce, e.Alone, func() { e.Hub().WakeHere(stepsAgain) }).ByHandler()}
+	p.finder.Order, p.finder.Room = &p.room.Order, p.room
 	p.worker = &runs.Worker{Engine: e, Desk: run.Desk(e), Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
 		Handlers: func() map[string]runs.Handled { return nil }, Body: p.step}
 	return p
@@ -73,7 +73,7 @@ func (p *stepper) lookAt(ctx context.Context, shard int16, names []string) (foun
 	if err := p.room.Wait(ctx); err != nil {
 		return false, err
 	}
-	ready, err := p.finder.Find(ctx, p.engine, store.Place{Shard: shard}, names, "http", calledAtOnce, p.room.Full())
+	ready, found, err := p.finder.Find(ctx, p.engine, store.Place{Shard: shard}, names, "http", calledAtOnce)
 	if err != nil {
 		return false, err
 	}

@@ -105,7 +105,7 @@ const resumers = 8
 func (b *board) resume(ctx context.Context) {
 	defer b.log.Flush()
 	again := "operations/" + b.engine.Node()
-	r := &resuming{room: hold.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().Wake([]string{again}) }), rounds: make(map[int16]*hold.Round)}
+	r := &resuming{room: hold.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*hold.Round)}
 	defer r.running.Wait()
 	topics := []string{again}
 	for _, name := range b.names() {
@@ -137,10 +137,11 @@ func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
 		if err := r.room.Wait(ctx); err != nil {
 			return found, nil
 		}
-		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.room.Full())
+		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.room.ShutWorkspaces())
 		if err != nil {
 			return found, err
 		}
+		found = found || !r.rounds[shard].Whole()
 		byWorkspace := make(map[string][]hold.Turn)
 		for _, t := range turns {
 			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)

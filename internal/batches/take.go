@@ -216,7 +216,11 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 func (a Ask) ready(ctx context.Context, d store.Doer, at store.Place, handlers string) ([]Ready, error) {
 	r := readyArgs{handlers, a.Kind, fewBatches, "[]"}
 	if a.Room != nil {
-		except, err := json.Marshal(a.Room.Full())
+		shut := [][2]string{}
+		for _, s := range a.Room.Shut() {
+			shut = append(shut, [2]string{s.Workspace, s.Handler})
+		}
+		except, err := json.Marshal(shut)
 		if err != nil {
 			return nil, err
 		}

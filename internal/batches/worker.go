@@ -64,7 +64,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
 	again := "items/" + w.Name + "/" + w.Kind // wakes it when there is room for one who could have none
-	room := hold.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.Wake([]string{again}) })
+	room := hold.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(again) })
 	if w.ByHandler {
 		room.ByHandler()
 	}

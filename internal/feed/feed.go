@@ -127,7 +127,7 @@ func step(ctx context.Context, d store.Doer, shard int16, b Batch, r *hold.Round
 		some, failed := Sequence(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, b)
 		found, err = found || some, errors.Join(err, failed) // one workspace must not stop the others
 	}
-	return found, err
+	return found || !r.Whole(), err
 }
 
 // Sequencer numbers what is committed, on all shards, while it runs. Any number

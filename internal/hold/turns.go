@@ -18,7 +18,7 @@ type Turn struct{ Name, Workspace string }
 type Turns store.Verb[turnsArgs, []Turn]
 
 type turnsArgs struct {
-	names  [][2]string // with the workspace behind which each goes on
+	names  [][3]string // with the workspace behind which each goes on, and the kind
 	limit  int
 	except []string
 }
@@ -49,13 +49,20 @@ const fewTurns = 64
 
 // Round gives turns: to each name in each workspace in which there may be something to do for it. Where these are many, a
 // name goes on behind the workspace that it came to the last time. Not safe for concurrent use.
-type Round struct{ behind map[string]string }
+type Round struct {
+	Kind   string // what handlers must be declared as, where that matters
+	behind map[string]string
+}
+
+// Whole says whether the turns that were given last were all that there were. Where they were not, and nothing came of
+// them, who looks is to look again at once.
+func (r *Round) Whole() bool { return len(r.behind) == 0 }
 
 // Next returns the turns of some names on a shard, but for some workspaces.
 func (r *Round) Next(ctx context.Context, d store.Doer, ask *Turns, shard int16, names, except []string) (turns []Turn, err error) {
-	a := turnsArgs{names: make([][2]string, len(names)), limit: fewTurns + 2*len(names), except: append([]string{}, except...)}
+	a := turnsArgs{names: make([][3]string, len(names)), limit: fewTurns + 2*len(names), except: append([]string{}, except...)}
 	for i, name := range names {
-		a.names[i] = [2]string{name, r.behind[name]}
+		a.names[i] = [3]string{name, r.behind[name], r.Kind}
 	}
 	all, err := (*store.Verb[turnsArgs, []Turn])(ask).DoAt(ctx, d, store.Place{Shard: shard}, a)
 	if err != nil {
@@ -100,6 +107,9 @@ func (o *Order) Served(workspace string) {
 // InTurn orders things so that each workspace has one before any has another; first comes which was served longest ago.
 // Those of one workspace stay in their order.
 func InTurn[T any](o *Order, all []T, workspace func(T) string) {
+	if len(all) < 2 {
+		return
+	}
 	type place struct {
 		x         T
 		nth, last int64

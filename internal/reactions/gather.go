@@ -2,6 +2,7 @@ package reactions
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -25,9 +26,9 @@ type place struct {
 
 var beginning = place{version: -1}
 
-// gatherLimit is how many marks one statement takes away of what has its turn, and leastGathered of
-// each of these at the least.
-const gatherLimit, leastGathered = 2000, 100
+// gatherLimit is how many marks one statement takes away of what has its turn, and mostGathered of how many turns at
+// the most.
+const gatherLimit, mostGathered = 2000, 100
 
 // mostPages is how many full pages are gathered before it begins again.
 const mostPages = 16
@@ -58,10 +59,9 @@ var gatherVerb = store.NewVerb(store.Decl{Name: "reactions.gather", Lane: store.
 
 // Next gathers some marks of what has its turn, and says whether there were any.
 func (g *Gathering) Next(ctx context.Context, d store.Doer, at store.Place, turns []hold.Turn) (bool, error) {
-	onward := len(g.come) > 0
+	onward := slices.ContainsFunc(turns, func(t hold.Turn) bool { _, ok := g.come[t]; return ok })
 	some, err := g.page(ctx, d, at, turns)
 	if err == nil && onward && !gone(some) { // there may be some before
-		g.come = nil
 		some, err = g.page(ctx, d, at, turns)
 	}
 	return gone(some), err
@@ -74,7 +74,8 @@ func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turn
 	if len(turns) == 0 {
 		return nil, nil
 	}
-	a := gatherArgs{make([][4]any, len(turns)), max(gatherLimit/len(turns), leastGathered)}
+	turns = turns[:min(len(turns), mostGathered)]
+	a := gatherArgs{make([][4]any, len(turns)), gatherLimit / len(turns)}
 	for i, t := range turns {
 		p, ok := g.come[t]
 		if !ok {
@@ -86,13 +87,18 @@ func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turn
 	if err != nil {
 		return nil, err
 	}
-	come, pages := make(map[hold.Turn]place), make(map[hold.Turn]int)
+	if g.come == nil {
+		g.come, g.pages = make(map[hold.Turn]place), make(map[hold.Turn]int)
+	}
+	for _, t := range turns {
+		delete(g.come, t)
+	}
 	for _, p := range some {
-		if n := g.pages[p.Turn] + 1; p.count >= int64(a.limit) && n < mostPages {
-			come[p.Turn], pages[p.Turn] = p.last, n
+		n := g.pages[p.Turn] + 1
+		if delete(g.pages, p.Turn); p.count >= int64(a.limit) && n < mostPages {
+			g.come[p.Turn], g.pages[p.Turn] = p.last, n
 		}
 	}
-	g.come, g.pages = come, pages
 	return some, nil
 }
 

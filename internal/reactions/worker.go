@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"sync"
@@ -263,7 +264,7 @@ func (w *Worker) Run(ctx context.Context) {
 	renewing.Go(func() { w.renew(unheld) })
 	w.batch = w.parallel()
 	w.line = make(map[hold.Share][]*Lease)
-	w.room = hold.NewRoom(w.parallel(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.Wake([]string{w.topic()}) })
+	w.room = hold.NewRoom(w.parallel(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
 	}
@@ -316,9 +317,13 @@ func (w *Worker) lookAt(ctx, serving context.Context, shard int16) (found bool, 
 		return false, nil
 	}
 	at := w.at(shard)
-	turns, err := at.turns.Next(ctx, w.Engine, Turns, shard, names, w.full())
-	if err != nil || len(turns) == 0 {
+	turns, more, err := w.turns(ctx, at, shard, names)
+	if err != nil {
 		return false, err
+	}
+	defer func() { at.busy = found && err == nil }()
+	if turns = w.inTurn(turns); len(turns) == 0 {
+		return more, nil
 	}
 	marks, err := at.gathering.Next(ctx, w.Engine, store.Place{Shard: shard}, turns)
 	if err != nil {
@@ -334,11 +339,11 @@ func (w *Worker) lookAt(ctx, serving context.Context, shard int16) (found bool, 
 	w.mu.Unlock()
 	wanted, workspaces := w.wanted(turns)
 	if len(wanted) == 0 {
-		return marks, nil
+		return marks || more, nil
 	}
 	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Suspects: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
-		return marks, err
+		return marks || more, err
 	}
 	leases, err = w.fill(ctx, w.unwanted(w.leave(w.grip(leases))))
 	defer w.adapt(clock.Now())
@@ -354,6 +359,22 @@ func (w *Worker) waits() bool {
 	w.lining.Lock()
 	defer w.lining.Unlock()
 	return len(w.line) > 0
+}
+
+// turns are who has a turn. Where there is one workspace, and the last look found something, that has, as like as not.
+func (w *Worker) turns(ctx context.Context, at *round, shard int16, names []string) (turns []hold.Turn, more bool, err error) {
+	if at.busy && at.only != "" && store.Alone(w.Engine) {
+		for _, name := range names {
+			turns = append(turns, hold.Turn{Name: name, Workspace: at.only})
+		}
+		return turns, false, nil
+	}
+	turns, err = at.turns.Next(ctx, w.Engine, Turns, shard, names, w.shut())
+	at.only = ""
+	if len(turns) > 0 {
+		at.only = turns[0].Workspace
+	}
+	return turns, !at.turns.Whole(), err
 }
 
 // enter has leases wait for room.
@@ -378,16 +399,42 @@ func (w *Worker) leaveLine() (leases []*Lease) {
 
 func (l *Lease) share() hold.Share { return hold.Share{Workspace: l.Workspace, Handler: l.Reaction} }
 
-// full are the workspaces that nothing is to be taken for now.
-func (w *Worker) full() []string {
-	full := w.room.Full()
+// shut are the workspaces that nothing is to be taken for now.
+func (w *Worker) shut() []string {
+	shut := w.room.ShutWorkspaces()
 	w.lining.Lock()
 	defer w.lining.Unlock()
-	for s := range w.line {
-		full = append(full, s.Workspace)
-	}
 	w.passed = len(w.line) > 0
-	return full
+	for s := range w.line {
+		if !w.ByHandler {
+			shut = append(shut, s.Workspace)
+		}
+	}
+	return shut
+}
+
+// inTurn leaves out who has something in hand that waits, and orders the others: as many workspaces as one take can have,
+// those that were served longest ago.
+func (w *Worker) inTurn(turns []hold.Turn) []hold.Turn {
+	w.lining.Lock()
+	turns = slices.DeleteFunc(turns, func(t hold.Turn) bool {
+		s := hold.Share{Workspace: t.Workspace, Handler: t.Name}
+		return len(w.line[s]) > 0 || w.room.Full(s)
+	})
+	w.lining.Unlock()
+	rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+	hold.InTurn(&w.room.Order, turns, func(t hold.Turn) string { return t.Workspace })
+	few := make(map[string]bool)
+	turns = slices.DeleteFunc(turns, func(t hold.Turn) bool {
+		if len(few) < w.batch {
+			few[t.Workspace] = true
+		}
+		return !few[t.Workspace]
+	})
+	for workspace := range few {
+		w.room.Served(workspace)
+	}
+	return turns
 }
 
 // begins has bodies begin with what waits, as far as there is room.
@@ -405,6 +452,9 @@ func (w *Worker) begins(ctx context.Context) {
 func (w *Worker) next() *Lease {
 	w.lining.Lock()
 	defer w.lining.Unlock()
+	if len(w.line) == 0 || w.room.Left() == 0 { // who gives room back asks again
+		return nil
+	}
 	shares := slices.Collect(maps.Keys(w.line))
 	hold.InTurn(&w.room.Order, shares, func(s hold.Share) string { return s.Workspace })
 	for _, s := range shares {
@@ -417,7 +467,7 @@ func (w *Worker) next() *Lease {
 		}
 		if w.passed && len(w.line) == 0 {
 			w.passed = false
-			w.Hub.Wake([]string{w.topic()})
+			w.Hub.WakeHere(w.topic())
 		}
 		return l
 	}
@@ -440,6 +490,8 @@ func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
 type round struct {
 	turns     hold.Round
 	gathering Gathering
+	busy      bool   // the last look found something
+	only      string // a workspace in which it did
 }
 
 func (w *Worker) at(shard int16) *round {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -104,64 +103,79 @@ func Ready(ctx context.Context, d store.Doer, at store.Place, handlers []string,
 // turns asks for the handlers and workspaces in which steps are due.
 var turns = hold.NewTurns("runs.turns")
 
-// Finder finds steps that are due, on all workspaces of a shard, each of which has its turn. Not safe for concurrent use.
+// Finder finds steps that are due, in all workspaces of a shard, each of which has its turn, and in it each handler. Not
+// safe for concurrent use.
 type Finder struct {
 	Order  *hold.Order
+	Room   *hold.Room // if set, what has no room is left out
 	rounds map[int16]*hold.Round
 }
 
-// fewTurns is in how many workspaces one look looks by itself.
-const fewTurns = 16
+// Where there is more than one look reads, it looks in fewTurns workspaces, for leastOfEach steps in each at the least.
+const fewTurns, leastOfEach = 32, 2
 
-// Find returns up to about limit steps of some handlers: those that have waited longest and, where there are more, some of
-// each workspace but for those that are left out. Each workspace has one before any has another.
-func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int, except []string) ([]Live, error) {
-	all, err := Ready(ctx, d, at, handlers, kind, limit)
+// Find returns steps of some handlers, about limit: those that have waited longest or, where there are more, some of each
+// workspace and handler. Each workspace has one before any has another. more says that it is worth to look again.
+func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int) (all []Live, more bool, err error) {
+	all, err = Ready(ctx, d, at, handlers, kind, limit)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// Many ask for the same at once: each begins elsewhere.
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if at.Workspace == "" && len(all) >= limit && !store.Alone(d) {
-		if all, err = f.others(ctx, d, at.Shard, handlers, kind, limit, except, all); err != nil {
-			return nil, err
-		}
+	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Room != nil && f.Room.Handlers()) {
+		all, more, err = f.each(ctx, d, at.Shard, handlers, kind, limit, all)
 	}
 	hold.InTurn(f.Order, all, func(l Live) string { return l.Run.Workspace })
-	return all, nil
+	return all, more, err
 }
 
-// others adds steps of workspaces that have none among the first.
-func (f *Finder) others(ctx context.Context, d store.Doer, shard int16, handlers []string, kind string, limit int, except []string, all []Live) ([]Live, error) {
+// each looks in each workspace that has its turn; all is what it has found without.
+func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, handlers []string, kind string, limit int, all []Live) (_ []Live, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*hold.Round)
 	}
 	if f.rounds[shard] == nil {
-		f.rounds[shard] = new(hold.Round)
+		f.rounds[shard] = &hold.Round{Kind: kind}
 	}
-	seen := make(map[string]bool)
-	for i := range all {
-		seen[all[i].Run.Workspace] = true
+	var shut []string
+	if f.Room != nil {
+		shut = f.Room.ShutWorkspaces()
 	}
-	due, err := f.rounds[shard].Next(ctx, d, turns, shard, handlers, append(slices.Collect(maps.Keys(seen)), except...))
+	due, err := f.rounds[shard].Next(ctx, d, turns, shard, handlers, shut)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	more = !f.rounds[shard].Whole()
+	if len(due) == 1 && len(shut) == 0 && !more { // all are of one
+		return all, false, nil
+	}
+	due = slices.DeleteFunc(due, func(t hold.Turn) bool {
+		return f.Room != nil && f.Room.Full(hold.Share{Workspace: t.Workspace, Handler: t.Name})
+	})
 	hold.InTurn(f.Order, due, func(t hold.Turn) string { return t.Workspace })
-	n := 0
+	few := make(map[string]bool)
 	for _, t := range due {
-		if seen[t.Workspace] || n == fewTurns {
+		if len(few) < fewTurns {
+			few[t.Workspace] = true
+		}
+	}
+	all = nil
+	for _, t := range due {
+		if !few[t.Workspace] {
+			more = true
 			continue
 		}
-		seen[t.Workspace] = true
-		n++
-		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, handlers, kind, max(limit/fewTurns, 1))
+		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, kind, max(limit/len(due), leastOfEach))
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		if len(some) == 0 { // the next look is for others
+			f.Order.Served(t.Workspace)
 		}
 		all = append(all, some...)
 	}
-	return all, nil
+	return all, more, nil
 }
 
 // TakeDue takes up to a.Limit steps that are due, for somebody elsewhere.

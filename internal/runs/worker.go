@@ -72,8 +72,8 @@ type Worker struct {
 
 func (w *Worker) init() {
 	w.once.Do(func() {
-		w.room = hold.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.Wake([]string{w.again()}) })
-		w.finder.Order, w.ticker.Order = &w.room.Order, new(hold.Order)
+		w.room = hold.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
+		w.finder.Order, w.finder.Room, w.ticker.Order = &w.room.Order, w.room, new(hold.Order)
 	})
 }
 
@@ -142,7 +142,7 @@ const fewSteps = 100
 
 // tick does what is due at the engine's own steps.
 func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err error) {
-	ready, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", fewSteps, nil)
+	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", fewSteps)
 	var failed error
 	for i := range ready {
 		w.ticker.Order.Served(ready[i].Run.Workspace)
@@ -166,7 +166,7 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(hold.Share
 	if err := w.room.Wait(ctx); err != nil {
 		return false, err
 	}
-	ready, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps, w.room.Full())
+	ready, found, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps)
 	if err != nil {
 		return false, err
 	}

@@ -1,16 +1,17 @@
 -- Batches of which something can be taken, or that are to be paused, of one workspace or of all: each workspace has one
--- before any has another, the longest unserved first. One that cannot pay its next item, and has others under
+-- before any has another, and so has each handler in it, the longest unserved first. One that cannot pay its next item, and has others under
 -- way, is none of them: many such would keep the others from being seen.
 -- $1 shard, $2 workspace ('' for all), $3 handlers as a JSON list, $4 limit, $5 the kind that the handlers must be ('' for those of a program),
--- $6 workspaces that are left out, as a JSON list
+-- $6 what is left out, as a JSON list of [workspace, handler ('' for all)]
 SELECT w.workspace, w.id, w.handler
   FROM (
-SELECT d.workspace, d.id, d.handler, d.served_at, pg_catalog.row_number() OVER (PARTITION BY d.workspace ORDER BY d.served_at) AS turn
+SELECT d.workspace, d.id, d.handler, d.served_at, pg_catalog.row_number() OVER (PARTITION BY d.workspace ORDER BY d.nth, d.served_at) AS turn
   FROM pg_catalog.jsonb_array_elements_text($3::text::jsonb) AS h(name)
  CROSS JOIN LATERAL (
        SELECT b.workspace, b.id, b.handler, b.served_at, pg_catalog.row_number() OVER (PARTITION BY b.workspace ORDER BY b.served_at) AS nth
          FROM {schema}.batch b
-        WHERE b.shard + 0 = $1::smallint AND b.handler = h.name AND ($2::text = '' OR b.workspace = $2) AND NOT $6::text::jsonb ? b.workspace
+        WHERE b.shard + 0 = $1::smallint AND b.handler = h.name AND ($2::text = '' OR b.workspace = $2)
+          AND NOT EXISTS (SELECT 1 FROM pg_catalog.jsonb_array_elements($6::text::jsonb) AS x(item) WHERE x.item ->> 0 = b.workspace AND (x.item ->> 1 = '' OR x.item ->> 1 = b.handler))
           AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
           AND b.running < b.parallel
           AND ($5::text = '' OR EXISTS (SELECT 1 FROM {schema}.handler r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = $5))

@@ -15,8 +15,8 @@ WITH due AS MATERIALIZED (
            SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.entity x
             WHERE x.shard + 0 = $1::smallint AND ($2::text = '' OR x.workspace = $2::text) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
-              AND x.workspace = q.item ->> 2 AND x.phase = 'due' AND x.due_at <= (SELECT {now})
-            ORDER BY x.due_at
+              AND x.workspace >= q.item ->> 2 AND x.workspace <= q.item ->> 2 AND x.phase = 'due' AND x.due_at <= (SELECT {now})
+            ORDER BY x.workspace, x.due_at -- by the index that has this order
             LIMIT $5::bigint
               FOR UPDATE SKIP LOCKED) AS d
      WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = $1 -- few, for the planner

@@ -1,12 +1,15 @@
 -- Batches of which something can be taken, or that are to be paused, of one workspace or of all: each workspace has one
--- before any has another, the longest unserved first. One that cannot pay its next item, and has others under
+-- before any has another, and so has each handler in it, the longest unserved first. One that cannot pay its next item, and has others under
 -- way, is none of them: many such would keep the others from being seen.
 -- ?1 shard, ?2 workspace ('' for all), ?3 handlers as a JSON list, ?4 limit, ?5 the kind that the handlers must be ('' for those of a program),
--- ?6 workspaces that are left out, as a JSON list
+-- ?6 what is left out, as a JSON list of [workspace, handler ('' for all)]
 -- do
-SELECT b.workspace, b.id, b.handler
+SELECT d.workspace, d.id, d.handler
+  FROM (
+SELECT b.workspace, b.id, b.handler, b.served_at, row_number() OVER (PARTITION BY b.workspace, b.handler ORDER BY b.served_at) AS nth
   FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
- WHERE b.shard = ?1 AND b.handler IN (SELECT h.value FROM json_each(?3) AS h) AND (?2 = '' OR b.workspace = ?2) AND b.workspace NOT IN (SELECT x.value FROM json_each(?6) AS x)
+ WHERE b.shard = ?1 AND b.handler IN (SELECT h.value FROM json_each(?3) AS h) AND (?2 = '' OR b.workspace = ?2)
+   AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS x WHERE x.value ->> 0 = b.workspace AND (x.value ->> 1 = '' OR x.value ->> 1 = b.handler))
    AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested
    AND b.running < b.parallel
    AND (?5 = '' OR EXISTS (SELECT 1 FROM holdfast_handler AS r WHERE r.shard = b.shard AND r.workspace = b.workspace AND r.name = b.handler AND r.kind = ?5))
@@ -18,5 +21,6 @@ SELECT b.workspace, b.id, b.handler
         OR b.waiting > 0 AND EXISTS (
        SELECT 1 FROM holdfast_item AS i WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id
                                           AND i.state = 'waiting' AND i.due_at <= {now}))
- ORDER BY row_number() OVER (PARTITION BY b.workspace ORDER BY b.served_at), b.served_at
+) AS d
+ ORDER BY row_number() OVER (PARTITION BY d.workspace ORDER BY d.nth, d.served_at), d.served_at
  LIMIT +?4
