@@ -294,18 +294,24 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 // byHand returns a reaction that is claimed by hand: one that no handler and no program serves. A program that has registered it
 // says so there; one that serves it as it finds it registered is known on its own nodes.
 func (c *call) byHand(name string) (reactions.Info, error) {
+	x, err := c.claimed(name)
+	if err == nil && x.Options.Handler != "" {
+		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q, and not claimed by hand: put it without a handler first", name, x.Options.Handler)
+	}
+	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
+		err = fault.New(fault.Conflict, "the reaction %q is served by a Go program, and not claimed by hand: use a reaction of your own or, if the program is no more, put this one with other events and then as it was", name)
+	}
+	return x, err
+}
+
+// claimed returns a reaction of which streams may have been claimed by hand: they are ended by who has the token, also where it is served otherwise by now.
+func (c *call) claimed(name string) (reactions.Info, error) {
 	if err := c.unrestricted(); err != nil {
 		return reactions.Info{}, err
 	}
 	x, err := reactions.Get(c.ctx(), c.doer(), name)
 	if err == nil && reactions.Reserved(name) {
 		err = fault.New(fault.NotFound, "there is no reaction %q", name)
-	}
-	if err == nil && x.Options.Handler != "" {
-		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q, and not claimed by hand: put it without a handler first", name, x.Options.Handler)
-	}
-	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
-		err = fault.New(fault.Conflict, "the reaction %q is served by a Go program, and not claimed by hand: use a reaction of your own or, if the program is no more, delete this one and put it anew", name)
 	}
 	return x, err
 }
@@ -348,7 +354,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	if len(in.Body.Acks) == 0 || len(in.Body.Acks) > 1000 {
 		return wire.Acked{}, fault.New(fault.Validation, "acks are 1 to 1000").With("pointer", "/acks")
 	}
-	if _, err := c.byHand(in.Name); err != nil {
+	if _, err := c.claimed(in.Name); err != nil {
 		return wire.Acked{}, err
 	}
 	at, err := c.doer().Place(c.ctx(), store.Write)
@@ -415,7 +421,7 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	if in.Body.Message == "" { // without one it would be no failure
 		return wire.FailedLease{}, fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
 	}
-	x, err := c.byHand(in.Name)
+	x, err := c.claimed(in.Name)
 	if err == nil {
 		err = c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token)
 	}
@@ -441,7 +447,7 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if err := checkEpoch(in.Body.Epoch); err != nil {
 		return wire.Renewed{}, err
 	}
-	x, err := c.byHand(in.Name)
+	x, err := c.claimed(in.Name)
 	if err != nil {
 		return wire.Renewed{}, err
 	}

@@ -42,6 +42,38 @@ GRANT INSERT, DELETE ON {schema}.feed TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
 
+// guard sees to it that nobody but the owner deletes or changes events and history, or has code of theirs run as the owner who
+// does so by a function: the functions are of the tables' owner, who need not be the one that migrates, and not everybody's; who could delete is given
+// them instead. It is run again with the grants: a restored dump may have lost rights, and an earlier version may have given some.
+const guard = `DO $$
+DECLARE
+    f record;
+    g record;
+BEGIN
+    FOR f IN SELECT c.oid::regclass AS of, c.relowner AS owner, c.relacl AS acl, p.oid::regprocedure AS name, p.proowner AS maker
+               FROM pg_class c LEFT JOIN pg_proc p ON p.pronamespace = c.relnamespace AND p.proname = CASE c.relname WHEN 'event' THEN 'drop_events' WHEN 'history' THEN 'prune_history' END
+              WHERE c.oid IN ('{schema}.event'::regclass, '{schema}.history'::regclass, '{schema}.clock'::regclass) LOOP
+        IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_roles r ON r.oid = p.proowner
+                    WHERE t.tgrelid = f.of AND NOT t.tgisinternal AND p.proowner <> f.owner AND NOT r.rolsuper) THEN
+            RAISE EXCEPTION 'the table % has a trigger whose function is not its owner''s: it would run as the owner; drop the trigger', f.of;
+        END IF;
+        FOR g IN SELECT a.grantee, bool_or(a.privilege_type = 'DELETE') AS deletes FROM aclexplode(f.acl) AS a
+                  WHERE a.grantee <> f.owner AND a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')
+                  GROUP BY a.grantee LOOP
+            EXECUTE format('REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON %s FROM %s CASCADE', f.of, CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END);
+            IF g.deletes AND g.grantee <> 0 AND f.name IS NOT NULL THEN
+                EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f.name, pg_get_userbyid(g.grantee));
+            END IF;
+        END LOOP;
+        IF f.name IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f.name);
+            IF f.maker <> f.owner THEN
+                EXECUTE format('ALTER FUNCTION %s OWNER TO %I', f.name, pg_get_userbyid(f.owner));
+            END IF;
+        END IF;
+    END LOOP;
+END $$;`
+
 // Script returns the SQL that migrating an empty database runs.
 func (d *Database) Script(o store.Options) (string, error) {
 	if err := d.checkSchema(); err != nil {
@@ -59,6 +91,7 @@ func (d *Database) Script(o store.Options) (string, error) {
 	for _, m := range known {
 		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, fill(m.SQL, d.schema, ""), fill(record(m), d.schema, ""))
 	}
+	fmt.Fprintf(&b, "\n%s\n", fill(guard, d.schema, ""))
 	if o.RuntimeRole != "" {
 		fmt.Fprintf(&b, "\n%s\n", fill(grants, d.schema, o.RuntimeRole))
 	}
@@ -156,6 +189,9 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []s
 		}
 	}
 	if err := s.applyAll(ctx, tx, len(have) == 0, pending); err != nil {
+		return done, err
+	}
+	if err := s.exec(ctx, tx, fill(guard, s.schema, "")); err != nil {
 		return done, err
 	}
 	if o.RuntimeRole != "" {

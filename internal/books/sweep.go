@@ -107,7 +107,11 @@ func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted
 		for err == nil && l.from < l.to && deleted < limit {
 			part := l
 			part.to = min(l.to, l.from+page)
-			err = prune(ctx, d, store.Place{Shard: shard, Workspace: l.workspace}, part)
+			var noted bool
+			noted, err = prune(ctx, d, store.Place{Shard: shard, Workspace: l.workspace}, part)
+			if !noted { // some of its events stay for now
+				break
+			}
 			deleted += part.to - part.from
 			l.from = part.to
 		}
@@ -115,15 +119,15 @@ func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted
 	return deleted, err
 }
 
-func prune(ctx context.Context, d store.Doer, at store.Place, l leftover) error {
+func prune(ctx context.Context, d store.Doer, at store.Place, l leftover) (noted bool, err error) {
 	for _, verb := range []*store.Verb[leftover, []int64]{dropFeedVerb, dropEventsVerb} {
 		if _, err := verb.DoAt(ctx, d, at, l); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if _, err := dropSnapshotsVerb.DoAt(ctx, d, at, l.stream); err != nil {
-		return err
+		return false, err
 	}
-	_, err := prunedVerb.DoAt(ctx, d, at, l)
-	return err
+	to, err := prunedVerb.DoAt(ctx, d, at, l)
+	return len(to) > 0, err
 }

@@ -24,7 +24,7 @@ type Signer []byte
 // one node hands out is known to the others. It is read once.
 type Keyring struct{ signer atomic.Pointer[Signer] }
 
-var secretVerb = store.NewVerb(store.Decl{Name: "tokens.secret", Lane: store.Read}, nil,
+var secretVerb = store.NewVerb(store.Decl{Name: "tokens.secret", Lane: store.Vital}, nil,
 	func(struct{}, *store.Args) {},
 	func(text *string, row store.Row) error { return row.Scan(text) })
 
@@ -33,7 +33,7 @@ func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {
 	if s := k.signer.Load(); s != nil {
 		return *s, nil
 	}
-	text, err := secretVerb.Do(ctx, d, struct{}{})
+	text, err := secretVerb.DoAt(ctx, d, store.Place{}, struct{}{})
 	if err != nil {
 		return nil, err
 	}

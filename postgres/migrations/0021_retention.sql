@@ -1,5 +1,5 @@
 -- Events and history are deleted by functions of the owner's, which delete what retention permits: the runtime role needs
--- no right to delete them. Their parameters are those of the statements that call them (books.dropevents, history.prune).
+-- no right to delete them; who may call them, and whose they are, is seen to behind the migrations. Their parameters are those of the statements that call them (books.dropevents, history.prune).
 -- min_reader: 19
 
 -- Deletes events of a stream that a truncate or a close has dropped: below the first one kept, never the last, and none that is younger
@@ -57,28 +57,3 @@ DELETE FROM {schema}.history h
                             WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = t.stream))
 RETURNING 1
 $$;
-
-REVOKE ALL ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) FROM PUBLIC;
-
--- The functions are of the tables' owner, who need not be the one that migrates. A role that could delete is given the function instead.
-DO $$
-DECLARE
-    f record;
-    g record;
-BEGIN
-    FOR f IN SELECT c.oid::regclass AS of, c.relowner AS owner, c.relacl AS acl, p.oid::regprocedure AS name, p.proowner AS maker
-               FROM pg_class c JOIN pg_proc p ON p.pronamespace = c.relnamespace AND p.proname = CASE c.relname WHEN 'event' THEN 'drop_events' ELSE 'prune_history' END
-              WHERE c.oid IN ('{schema}.event'::regclass, '{schema}.history'::regclass) LOOP
-        IF f.maker <> f.owner THEN
-            EXECUTE format('ALTER FUNCTION %s OWNER TO %I', f.name, pg_get_userbyid(f.owner));
-        END IF;
-        FOR g IN SELECT DISTINCT a.grantee FROM aclexplode(f.acl) AS a WHERE a.privilege_type = 'DELETE' AND a.grantee <> f.owner LOOP
-            IF g.grantee = 0 THEN
-                EXECUTE format('REVOKE DELETE ON %s FROM PUBLIC', f.of);
-            ELSE
-                EXECUTE format('REVOKE DELETE ON %s FROM %I', f.of, pg_get_userbyid(g.grantee));
-                EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f.name, pg_get_userbyid(g.grantee));
-            END IF;
-        END LOOP;
-    END LOOP;
-END $$;

@@ -1,5 +1,5 @@
 -- What is due is found for each workspace by itself, so that they are served in turn.
--- min_reader: 19
+-- min_reader: 22
 DROP INDEX {schema}.follow_ready;
 CREATE INDEX follow_ready ON {schema}.follow (shard, reaction, workspace, crash_group DESC, rank)
     WHERE holder IS NULL AND NOT blocked AND due > watermark;

@@ -14,7 +14,9 @@ WITH m AS (
       FROM m
      ORDER BY m.shard, m.workspace, m.name
     ON CONFLICT (shard, workspace, name) DO UPDATE
-       SET source = excluded.source, events = excluded.events, streams = excluded.streams, options = excluded.options,
+       SET source = excluded.source, events = excluded.events, streams = excluded.streams,
+           options = CASE WHEN r.state <> 'removed' AND r.options ->> 'program'::text = 'true'::text AND r.source = excluded.source AND r.events = excluded.events AND r.streams = excluded.streams
+                          THEN excluded.options || '{"program":true}'::jsonb ELSE excluded.options END, -- one that a program serves stays so
            max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'waiting', waits = NULL,
            created_at = CASE WHEN r.state = 'removed' THEN excluded.created_at ELSE r.created_at END, updated_at = excluded.updated_at
     RETURNING r.shard, r.workspace, r.name

@@ -1,5 +1,5 @@
 -- What is due is found for each workspace by itself, so that they are served in turn.
--- min_reader: 18
+-- min_reader: 19
 DROP INDEX holdfast_follow_ready;
 CREATE INDEX holdfast_follow_ready ON holdfast_follow (shard, reaction, workspace, crash_group, rank)
     WHERE holder IS NULL AND blocked = 0 AND due > watermark;
