@@ -209,7 +209,7 @@ func (c *call) bytes(r io.Reader) ([]byte, error) {
 	defer c.share.noClient()
 	body := bytes.NewBuffer(make([]byte, 0, int(size)+bytes.MinRead))
 	body.Write(begun)
-	_, err = body.ReadFrom(r)
+	_, err = body.ReadFrom(heardReader{r, c.share})
 	return body.Bytes(), err
 }
 

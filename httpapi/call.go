@@ -89,8 +89,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		c.writePage(items, next)
 		return
 	}
-	c.share.client()
-	writeJSON(w, c.r, c.status, "application/json", answer)
+	writeJSON(heardWriter{w, c.share}, c.r, c.status, "application/json", answer)
 }
 
 // answer finds out who asks for what, and does it.
@@ -138,6 +137,9 @@ func (c *call) read() (any, error) {
 		c.r = r.WithContext(store.Whole(read.In(r.Context())))
 		answer, err := c.route.serve(c)
 		c.r = r
+		if c.done { // it is written
+			return answer, err
+		}
 		if used := read.Used(); err == nil && used > smallBytes {
 			err = c.needs(answerWeight * used)
 		}

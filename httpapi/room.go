@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -27,7 +28,7 @@ type room struct {
 	mu      sync.Mutex
 	left    int
 	used    map[string]int // by workspace
-	turn    int // of who was last let in
+	turn    int            // of who was last let in
 	waiting []*waiter
 	shares  map[*share]bool // those that wait for their clients
 }
@@ -163,6 +164,35 @@ func (s *share) client() {
 	if s.n > 0 {
 		s.since, s.room.shares[s] = clock.Now(), true
 	}
+}
+
+// heardReader reads from a client, which is heard of with each piece.
+type heardReader struct {
+	io.Reader
+	share *share
+}
+
+func (r heardReader) Read(p []byte) (n int, err error) {
+	if n, err = r.Reader.Read(p); n > 0 {
+		r.share.client()
+	}
+	return n, err
+}
+
+// heardWriter writes to a client, in pieces: it is heard of with each.
+type heardWriter struct {
+	http.ResponseWriter
+	share *share
+}
+
+func (w heardWriter) Write(p []byte) (n int, err error) {
+	for first := true; err == nil && (len(p) > 0 || first); first = false {
+		w.share.client()
+		var some int
+		some, err = w.ResponseWriter.Write(p[:min(len(p), smallMessage)])
+		n, p = n+some, p[some:]
+	}
+	return n, err
 }
 
 // noClient says that nothing is wanted of the client.

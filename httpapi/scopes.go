@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
@@ -277,12 +279,15 @@ func (c *call) watchScope(in *scopeIn) error {
 			if change.Err == nil && told && change.Version == last {
 				continue
 			}
-			now, err := s.Get(ctx) // when there is room for it
-			if err = cmp.Or(change.Err, err); err != nil {
-				if ctx.Err() == nil {
-					c.api.log.Warn("a scope that is watched cannot be read", "error", err)
+			now, err := s.Get(ctx)                                               // when there is room for it
+			for err = cmp.Or(change.Err, err); err != nil && ctx.Err() == nil; { // what is told last is how it is
+				c.api.log.Warn("a scope that is watched cannot be read", "error", err)
+				if clock.Wait(ctx, time.Second) == nil {
+					now, err = s.Get(ctx)
 				}
-				continue
+			}
+			if err != nil {
+				break
 			}
 			told, last = true, now.Version
 			if give(toldScope(now)) != nil {

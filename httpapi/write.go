@@ -22,7 +22,7 @@ func pageIn(answer any) (items reflect.Value, next *string, ok bool) {
 
 // writePage writes a page element by element, so that there is never a second copy of all of it, and gives back what each has taken.
 func (c *call) writePage(items reflect.Value, next *string) {
-	out := &answer{w: c.w, status: c.status, head: c.r.Method == http.MethodHead}
+	out := &answer{w: heardWriter{c.w, c.share}, status: c.status, head: c.r.Method == http.MethodHead}
 	enc := json.NewEncoder(element{out})
 	enc.SetEscapeHTML(false)
 	write := func(before string, doc any) {
@@ -38,8 +38,9 @@ func (c *call) writePage(items reflect.Value, next *string) {
 	margin := min(left, pageMargin)
 	before := `{"items":[`
 	for i := 0; i < items.Len() && out.failed == nil; i++ {
-		c.share.keep(max(left-out.size, 0) + margin)
-		c.share.client()
+		if left > 0 {
+			c.share.keep(max(left-out.size, 0) + margin)
+		}
 		write(before, items.Index(i).Interface())
 		items.Index(i).SetZero()
 		before = ","

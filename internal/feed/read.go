@@ -65,11 +65,11 @@ var (
 )
 
 // scanItem scans a row: each tells where the feed stands, and one without a
-// position nothing else.
+// version nothing else.
 func scanItem(f *found, row store.Row) error {
 	var i Item
 	err := row.Scan(&f.head, &i.Position, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Correlation, &i.Causation, &i.Actor, &i.At, &i.Subject)
-	if err != nil || i.Position == 0 {
+	if err != nil || i.Version < 0 {
 		return err
 	}
 	i.At = i.At.UTC()
@@ -86,6 +86,7 @@ func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, erro
 		limit = events.MaxRead
 	}
 	f, err := readVerb.Do(ctx, d, readArgs{after, limit})
+	f.items = f.items[:min(len(f.items), limit)]
 	switch {
 	case err != nil:
 		return Page{}, err

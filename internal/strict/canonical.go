@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Canonical writes a JSON document with its members in one order, without space and with as few escapes as can be,
+// Canonical writes a JSON document with its members in one order, without space and with the same escapes,
 // so that two who mean the same write the same; numbers stay as they are written. It
 // says no of a document that [Check] refuses. It makes no values of the document: those would take fifty times its memory.
 func Canonical(doc []byte) ([]byte, bool) {
@@ -79,15 +79,27 @@ func (s *scanner) canonicalObject(out []byte) []byte {
 	return append(out, '}')
 }
 
-// appendText adds a string, with the escapes that it must have.
+// appendText adds a string as encoding/json writes it: what was stored under an earlier version is known again.
 func appendText(out, text []byte) []byte {
 	out = append(out, '"')
-	for _, c := range text {
+	for i, c := range text {
 		switch {
 		case c == '"' || c == '\\':
 			out = append(out, '\\', c)
-		case c < ' ':
+		case c == '\b':
+			out = append(out, '\\', 'b')
+		case c == '\f':
+			out = append(out, '\\', 'f')
+		case c == '\n':
+			out = append(out, '\\', 'n')
+		case c == '\r':
+			out = append(out, '\\', 'r')
+		case c == '\t':
+			out = append(out, '\\', 't')
+		case c < ' ' || c == '<' || c == '>' || c == '&':
 			out = fmt.Appendf(out, `\u%04x`, c)
+		case (c == 0xa8 || c == 0xa9) && i > 1 && text[i-2] == 0xe2 && text[i-1] == 0x80: // U+2028 and U+2029
+			out = fmt.Appendf(out[:len(out)-2], `\u20%02x`, c-0x80)
 		default:
 			out = append(out, c)
 		}

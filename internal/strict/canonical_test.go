@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"runtime"
@@ -12,9 +13,9 @@ import (
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	for want, all := range map[string][]string{
-		`{"a":1,"b":[1.0,{"x":"<é\"\\\u000a","y":null}],"c":true}`: {
-			` { "c" : true , "b" : [ 1.0 , { "y" : null , "x" : "<é\"\\\n" } ] , "a" : 1 } `,
-			`{"b":[1.0,{"x":"\u003c\u00e9\u0022\u005c\u000A","y":null}],"\u0063":true,"a":1}`,
+		`{"a":1,"b":[1.0,{"x":"\u003cé\"\\\n\u2028\u0001","y":null}],"c":true}`: {
+			` { "c" : true , "b" : [ 1.0 , { "y" : null , "x" : "<é\"\\\n\u2028\u0001" } ] , "a" : 1 } `,
+			`{"b":[1.0,{"x":"\u003c\u00e9\u0022\u005c\u000A\u2028\u0001","y":null}],"\u0063":true,"a":1}`,
 		},
 		`[]`: {"[ ]"}, `{}`: {" { } "}, `"/"`: {`"\/"`}, `[[],{},[[]]]`: {"[ [ ] , { } , [ [ ] ] ]"}, `-1e5`: {" -1e5"}, `{"a":2,"ab":1,"b":3}`: {`{"b":3,"ab":1,"a":2}`},
 	} {
@@ -22,6 +23,9 @@ func TestCanonical(t *testing.T) {
 			got, ok := Canonical([]byte(doc))
 			if !ok || string(got) != want {
 				t.Errorf("%s: %s, %v; wanted %s", doc, got, ok, want)
+			}
+			if in, err := asNumbers(doc); err != nil || !bytes.Equal(in, got) { // as it was stored before
+				t.Errorf("%s: encoding/json writes %s, %v, not %s", doc, in, err, got)
 			}
 			var before, after any
 			if json.Unmarshal([]byte(doc), &before) != nil || json.Unmarshal(got, &after) != nil || !reflect.DeepEqual(before, after) {
@@ -32,6 +36,16 @@ func TestCanonical(t *testing.T) {
 	if _, ok := Canonical([]byte(`{"a":1,"a":1}`)); ok {
 		t.Error("a document that is refused has a canonical form")
 	}
+}
+
+func asNumbers(doc string) ([]byte, error) {
+	d := json.NewDecoder(strings.NewReader(doc))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
 }
 
 // Verifies that a document of many values takes a few times its own memory, and not that of the values.
