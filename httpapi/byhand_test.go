@@ -127,9 +127,13 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 					d.want(d.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil), 409, fault.Conflict)
 					for place := range int64(16) { // a stream's epochs begin with its place
 						epoch, token := place<<32+1, "lse_AAAAAAAAAAAAAAAAAAAAAA"
-						d.want(d.ask("POST", "reactions/prog/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Token: token}}}, nil), 409, fault.Conflict)
-						d.want(d.ask("POST", "reactions/prog/fail", wire.FailLease{Stream: "s", Epoch: epoch, Token: token, Message: "no"}, nil), 409, fault.Conflict)
-						d.want(d.ask("POST", "reactions/prog/renew", wire.RenewLease{Stream: "s", Epoch: epoch, Token: token}, nil), 409, fault.Conflict)
+						var acked wire.Acked
+						d.want(d.ask("POST", "reactions/prog/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Token: token}}}, &acked), 200, "")
+						if acked.Results[0].Status != string(fault.LeaseLost) {
+							t.Errorf("acknowledged: %+v", acked)
+						}
+						d.want(d.ask("POST", "reactions/prog/fail", wire.FailLease{Stream: "s", Epoch: epoch, Token: token, Message: "no"}, nil), 409, fault.LeaseLost)
+						d.want(d.ask("POST", "reactions/prog/renew", wire.RenewLease{Stream: "s", Epoch: epoch, Token: token}, nil), 409, fault.LeaseLost)
 					}
 				}
 			}
