@@ -3,11 +3,16 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 func shareOf(r *room, workspace string, cut func()) *share {
@@ -161,4 +166,71 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		}
 		done.end()
 	})
+}
+
+// slowWriter is a client that takes a while for each piece.
+type slowWriter struct{ http.ResponseWriter }
+
+func (w slowWriter) Write(p []byte) (int, error) {
+	time.Sleep(slowAfter - time.Second)
+	return len(p), nil
+}
+
+// slowReader is a client that sends a byte at a time.
+type slowReader struct{}
+
+func (slowReader) Read(p []byte) (int, error) {
+	time.Sleep(slowAfter - time.Second)
+	return min(len(p), 1), nil
+}
+
+// Verifies that a client that goes on sending, or taking what it is sent, is not cut off while others wait, however long
+// it takes for all.
+func TestASteadyClientIsNotCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(func() bool { return false })
+		cut := false
+		s := shareOf(r, "w", func() { cut = true })
+		s.try(roomBytes)
+		s.client()
+		go func() { // it asks again and again
+			for range 3 {
+				_ = shareOf(r, "other", nil).wait(t.Context(), 1)
+			}
+		}()
+		if n, err := (heardWriter{slowWriter{}, s}).Write(make([]byte, 10*smallMessage)); n != 10*smallMessage || err != nil {
+			t.Errorf("%d bytes were written: %v", n, err)
+		}
+		s.client()
+		if _, err := io.ReadFull(heardReader{slowReader{}, s}, make([]byte, 5)); err != nil || cut {
+			t.Errorf("it was cut off: %t, %v", cut, err)
+		}
+		s.end()
+		synctest.Wait()
+	})
+}
+
+// Verifies that an answer that is written already waits for no room.
+func TestAnAnswerThatIsWrittenWaitsForNoRoom(t *testing.T) {
+	api, _, _ := newAPI(t)
+	put := httptest.NewRequest("PATCH", "http://127.0.0.1/api/v1/scopes/k/s", strings.NewReader(`{"text":"`+strings.Repeat("x", 2*smallBytes)+`"}`))
+	put.Header.Set("Content-Type", mergePatch)
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, put)
+	etag := w.Header().Get("ETag")
+	if w.Code >= 300 {
+		t.Fatalf("put: %d %s", w.Code, w.Body)
+	}
+	if etag == "" {
+		etag = ask(api, "GET", "/api/v1/scopes/k/s").Header().Get("ETag")
+	}
+	all := shareOf(api.room, "other", func() {})
+	if !all.try(roomBytes) {
+		t.Fatal("there is less room than there should be")
+	}
+	defer all.end()
+	begun := clock.Now()
+	if got := ask(api, "GET", "/api/v1/scopes/k/s", "If-None-Match", etag); got.Code != http.StatusNotModified || clock.Since(begun) >= longestInLine {
+		t.Errorf("answered %d after %s", got.Code, clock.Since(begun))
+	}
 }
