@@ -168,26 +168,20 @@ func TestASlowClientIsCutOff(t *testing.T) {
 	})
 }
 
-// slowWriter is a client that takes a while for each piece.
-type slowWriter struct{ http.ResponseWriter }
-
-func (w slowWriter) Write(p []byte) (int, error) {
-	time.Sleep(slowAfter - time.Second)
-	return len(p), nil
+// slowClient takes a while for each piece that it is sent, and sends a byte at a time.
+type slowClient struct {
+	http.ResponseWriter
+	takes func()
 }
 
-// slowReader is a client that sends a byte at a time.
-type slowReader struct{}
-
-func (slowReader) Read(p []byte) (int, error) {
-	time.Sleep(slowAfter - time.Second)
-	return min(len(p), 1), nil
-}
+func (c slowClient) Write(p []byte) (int, error) { c.takes(); return len(p), nil }
+func (c slowClient) Read(p []byte) (int, error)  { c.takes(); return min(len(p), 1), nil }
 
 // Verifies that a client that goes on sending, or taking what it is sent, is not cut off while others wait, however long
 // it takes for all.
 func TestASteadyClientIsNotCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		slow := slowClient{takes: func() { time.Sleep(slowAfter - time.Second) }}
 		r := newRoom(func() bool { return false })
 		cut := false
 		s := shareOf(r, "w", func() { cut = true })
@@ -198,11 +192,11 @@ func TestASteadyClientIsNotCutOff(t *testing.T) {
 				_ = shareOf(r, "other", nil).wait(t.Context(), 1)
 			}
 		}()
-		if n, err := (heardWriter{slowWriter{}, s}).Write(make([]byte, 10*smallMessage)); n != 10*smallMessage || err != nil {
+		if n, err := (heardWriter{slow, s}).Write(make([]byte, 10*smallMessage)); n != 10*smallMessage || err != nil {
 			t.Errorf("%d bytes were written: %v", n, err)
 		}
 		s.client()
-		if _, err := io.ReadFull(heardReader{slowReader{}, s}, make([]byte, 5)); err != nil || cut {
+		if _, err := io.ReadFull(heardReader{slow, s}, make([]byte, 5)); err != nil || cut {
 			t.Errorf("it was cut off: %t, %v", cut, err)
 		}
 		s.end()
