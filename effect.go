@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -40,34 +41,34 @@ func Effect[R any](ctx context.Context, name string, call func(ctx context.Conte
 			}
 			return json.Unmarshal(data, &r)
 		}}
-	for _, set := range o {
-		set(&c)
+	for _, option := range o {
+		option.set(&c)
 	}
 	err := j.Do(ctx, c)
 	return r, err
 }
 
 // EffectOption changes how an effect is done.
-type EffectOption func(*effects.Call)
+type EffectOption struct{ set func(*effects.Call) }
 
 // OnUnknownRetry has an effect of unknown outcome tried again, with the same key:
 // for another side that honours it.
 func OnUnknownRetry() EffectOption {
-	return func(c *effects.Call) { c.Policy = effects.Retry }
+	return EffectOption{func(c *effects.Call) { c.Policy = effects.Retry }}
 }
 
 // OnUnknownProbe has the other side asked whether an effect of unknown outcome
 // happened, and with which result. If it did not, it is tried again.
 func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happened bool, err error)) EffectOption {
-	return func(c *effects.Call) {
+	return EffectOption{func(c *effects.Call) {
 		c.Policy = effects.Probe
 		c.Probe = func(ctx context.Context, key string) (any, bool, error) { return ask(ctx, key) }
-	}
+	}}
 }
 
 // RecordNow has the result written at once, rather than with the next write of the
 // operation: one round trip more, and less that a crash can leave unknown.
-func RecordNow() EffectOption { return func(c *effects.Call) { c.Now = true } }
+func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
 // NotDone says of an effect's error that the effect did not happen, and is known
 // not to have: a card that was declined.
@@ -109,11 +110,11 @@ func (e *Engine) ContradictionsOf(ctx context.Context, operation string) ([]Cont
 }
 
 func (e *Engine) contradictions(ctx context.Context, operation, after string, limit int) ([]Contradiction, error) {
-	at, err := e.Place(ctx, store.Read)
+	at, err := engine.Of(e).Place(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	found, err := effects.Contradictions(ctx, e, at, operation, after, limit)
+	found, err := effects.Contradictions(ctx, engine.Of(e), at, operation, after, limit)
 	all := make([]Contradiction, len(found))
 	for i, c := range found {
 		all[i] = Contradiction{ID: c.ID, Operation: c.Operation, Subject: c.Subject, Effect: c.Name, Ordinal: c.Ordinal, Key: effects.Key(c.Operation, c.Name, c.Ordinal),
@@ -129,9 +130,9 @@ func (e *Engine) contradictions(ctx context.Context, operation, after string, li
 // listed any more. Acknowledging again changes nothing; an id that the operation does not have is
 // [ErrNotFound].
 func (e *Engine) Acknowledge(ctx context.Context, operation, by string, ids ...string) error {
-	at, err := e.Place(ctx, store.Write)
+	at, err := engine.Of(e).Place(ctx, store.Write)
 	if err != nil {
 		return err
 	}
-	return effects.Acknowledge(ctx, e, at, operation, by, ids)
+	return effects.Acknowledge(ctx, engine.Of(e), at, operation, by, ids)
 }

@@ -1,33 +1,33 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/history"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// What the public types embed: their methods are known to the packages of this module alone.
+type (
+	publicDatabase = store.PublicDatabase
+	publicDoer     = store.PublicDoer
+	publicTx       = store.PublicTx
+	handle         = engine.Handle
 )
 
 // Database is where an engine keeps everything; packages sqlite and postgres
 // make them.
-type Database = store.Database
+type Database interface{ publicDatabase }
 
 // Doer is what a verb runs on: an [*Engine] or a [Tx]. Nothing else is one.
-type Doer = store.Doer
-
-// Command is one call of a verb. The capabilities make them.
-type Command = store.Command
+type Doer interface{ publicDoer }
 
 // Tx is one open transaction. It must not be used after the transaction has
 // ended, nor by two goroutines at once.
-type Tx = *store.Tx
+type Tx interface{ publicTx }
 
 // Config says how an engine works. The zero value is ready to use.
 type Config struct {
@@ -67,48 +67,17 @@ type Part interface {
 }
 
 // Engine runs commands on a database. It is safe for concurrent use.
-type Engine struct {
-	log        *slog.Logger
-	port       *store.Port
-	hub        *wake.Hub
-	janitor    *hold.Janitor
-	follow     *reactions.Worker
-	stuckAfter time.Duration
-	loops      []func(context.Context)
-	running    atomic.Bool
-	shards     struct {
-		sync.Mutex
-		known []int16
-		at    time.Time
-	}
-	alone atomic.Bool // there was but one workspace when the shards were asked for
-}
+type Engine struct{ handle }
 
 // Open opens an engine: it checks the database, brings its schema up to date,
 // and starts the parts. An error says what is wrong and what to do; the
 // database is then as it was before.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Shards < 0 || c.Shards > maxShards {
-		return nil, fault.New(fault.Validation, "Config.Shards is %d: it is 1 to %d", c.Shards, maxShards)
-	}
-	if c.KeepHistory != 0 && c.KeepHistory < history.Shortest {
-		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.KeepHistory, history.Shortest)
-	}
-	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
+	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
-	e.janitor = e.newJanitor(c.SweepEvery, c.KeepHistory)
-	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}
-	e.port.Wake = func(topics []string) {
-		if topics = e.follow.Notice(topics); len(topics) > 0 {
-			e.hub.Wake(topics)
-		}
-	}
+	e := &Engine{engine.HandleOf(inner)}
 	for _, p := range parts {
 		if err := p.Start(ctx, e); err != nil {
 			_ = e.Close()
@@ -118,21 +87,18 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	return e, nil
 }
 
-const maxShards = 1024
-
 // Close waits for what is under way and frees the database's connections.
-func (e *Engine) Close() error { return e.port.Close() }
+func (e *Engine) Close() error { return engine.Of(e).Close() }
 
-// Do runs one command and commits it. A context that ends while the command
-// waits its turn stops it. Once the database has it the answer is awaited, and
-// an answer that is lost is asked for; only where that fails too is the error
-// [ErrOutcomeUnknown].
-func (e *Engine) Do(ctx context.Context, c Command) error {
-	if err := e.outside(ctx); err != nil {
-		return err
-	}
-	return e.port.Do(ctx, c)
-}
+// Run does what goes on in the background: it frees what crashes left held, and
+// passes wake-ups to other nodes and from them. It returns when ctx ends, after
+// everything has come to rest. Any number of nodes may run at once. A program
+// that only calls verbs need not run it, as long as some node does.
+func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
+
+// Background adds a loop that Run runs until its context ends, and waits for.
+// Parts call it when they are started.
+func (e *Engine) Background(f func(context.Context)) { engine.Of(e).Background(f) }
 
 // Update runs f in one transaction: all of what it does is committed, or
 // nothing. The context that f is given carries the transaction, so that a use of
@@ -141,61 +107,50 @@ func (e *Engine) Do(ctx context.Context, c Command) error {
 // cannot be undone by a rollback, and no waiting of its own. A panic in f rolls
 // back and goes on.
 func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) error {
-	if err := e.outside(ctx); err != nil {
-		return err
-	}
-	inner := context.WithValue(ctx, insideKey{e}, true)
-	return e.port.Update(inner, func(ctx context.Context, conn store.Conn) error {
-		return f(ctx, store.NewTx(conn, e.port.Places))
-	})
+	return engine.Update(ctx, engine.Of(e), f)
 }
-
-// insideKey marks the context of a transaction of one engine.
-type insideKey struct{ e *Engine }
-
-// Outside says that the context is of one of the engine's own transactions, inside which
-// the engine may not be used. It is for the packages of this module.
-func (e *Engine) Outside(ctx context.Context) error { return e.outside(ctx) }
-
-func (e *Engine) outside(ctx context.Context) error {
-	if ctx.Value(insideKey{e}) == nil {
-		return nil
-	}
-	return fault.New(fault.Reentrant, "the engine is used inside one of its own transactions: use the transaction that the function was given")
-}
-
-// Place is for the verbs, and of no use outside this module.
-func (e *Engine) Place(ctx context.Context, lane store.Lane) (store.Place, error) {
-	return e.port.Places.Resolve(ctx, e, lane)
-}
-
-// Registry is for the verbs, and of no use outside this module.
-func (e *Engine) Registry(ctx context.Context, at store.Place, fresh bool) (*store.Registry, error) {
-	return e.port.Places.Registry(ctx, e, at, fresh)
-}
-
-// Port is for the adapters' Join, and of no use outside this module.
-func (e *Engine) Port() *store.Port { return e.port }
 
 // Status is what the database says of itself.
 type Status struct {
-	Database string // "SQLite 3.53.4", "PostgreSQL 15.18"
-	store.Status
+	Database string    // "SQLite 3.53.4", "PostgreSQL 15.18"
+	Schema   int       // the number of the newest migration applied
+	Now      time.Time // the database's time
 }
 
 // Status asks the database whether it lives, and a running engine whether its
 // janitor still comes round. On PostgreSQL the question has a
 // connection of its own, so that it is answered also when all others are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
-	s, err := store.Ask.DoAt(ctx, e, store.Place{}, struct{}{})
-	if err == nil {
-		err = e.stalled()
-	}
-	return Status{Database: e.port.Version(), Status: s}, err
+	s, err := engine.Of(e).Status(ctx)
+	return Status{Database: engine.Of(e).Port().Version(), Schema: s.Schema, Now: s.Now}, err
 }
 
 // InWorkspace returns a context whose commands run in a workspace, which is
 // made when it is first written to. A context that names none is in "default".
 func InWorkspace(ctx context.Context, workspace string) context.Context {
 	return store.InWorkspace(ctx, workspace)
+}
+
+// Migration says how a schema is migrated.
+type Migration struct {
+	// Log takes what is done; the default is [slog.Default].
+	Log *slog.Logger
+	// RuntimeRole is granted what a node needs, and no more (PostgreSQL).
+	RuntimeRole string
+}
+
+func (m Migration) options() store.Options {
+	return store.Options{Log: cmp.Or(m.Log, slog.Default()), RuntimeRole: m.RuntimeRole}
+}
+
+// Migrate brings a database's schema up to date, does nothing else, and returns
+// the numbers of the newest migration before and after.
+func Migrate(ctx context.Context, db Database, m Migration) (from, to int, err error) {
+	done, err := store.DatabaseOf(db).Migrate(ctx, m.options())
+	return done.From, done.To, err
+}
+
+// MigrationScript returns the SQL that [Migrate] would run on an empty database.
+func MigrationScript(db Database, m Migration) (string, error) {
+	return store.DatabaseOf(db).Script(m.options())
 }

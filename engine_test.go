@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -92,7 +93,7 @@ type slowSweep chan struct{}
 
 func (s slowSweep) Start(_ context.Context, e *holdfast.Engine) error {
 	begun := sync.OnceFunc(func() { close(s) })
-	e.Sweep("slow", func(ctx context.Context) (int, error) {
+	engine.Of(e).Sweep("slow", func(ctx context.Context) (int, error) {
 		begun()
 		<-ctx.Done()
 		return 0, nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Status is where a batch is.
@@ -78,7 +79,7 @@ type State struct {
 
 // Get returns a batch, or [holdfast.ErrNotFound].
 func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, err := batches.Get(ctx, d, id)
+	b, err := batches.Get(ctx, store.DoerOf(d), id)
 	return told(b), err
 }
 
@@ -86,14 +87,14 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 // all ("").
 func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
 	return pages(func(after batches.Batch, limit int) ([]batches.Batch, error) {
-		return batches.List(ctx, d, after.ID, string(status), limit)
+		return batches.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
 	}, told)
 }
 
 // Items gives the items of a batch in their order: those in a state, or all ("").
 func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[State, error] {
 	return pages(func(after batches.Item, limit int) ([]batches.Item, error) {
-		return batches.Items(ctx, d, id, after.N, state, limit)
+		return batches.Items(ctx, store.DoerOf(d), id, after.N, state, limit)
 	}, func(i batches.Item) State {
 		return State{Key: i.Key, State: i.State, Decision: i.Decision, Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
 	})
@@ -128,7 +129,7 @@ func pages[A, B any](read func(after A, limit int) ([]A, error), tell func(A) B)
 // cleaned up, and then it is CANCELLED. Cancelling again changes nothing. A batch that is
 // COMPLETED is [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted bool, err error) {
-	x, accepted, err := batches.Cancel(ctx, d, id)
+	x, accepted, err := batches.Cancel(ctx, store.DoerOf(d), id)
 	return told(x), accepted, err
 }
 
@@ -136,13 +137,13 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted 
 // or all if none is given (of an empty slice that is not nil, none). What is accepted is not refunded any more. None is, once a cancel is requested
 // or the batch is at its end.
 func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
-	n, err := batches.Finalize(ctx, d, id, keys)
+	n, err := batches.Finalize(ctx, store.DoerOf(d), id, keys)
 	return int(n), err
 }
 
 // Seal says that a batch that was made open has all its items.
 func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, err := batches.Seal(ctx, d, id)
+	b, err := batches.Seal(ctx, store.DoerOf(d), id)
 	return told(b), err
 }
 

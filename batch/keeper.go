@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -21,7 +22,7 @@ import (
 // up after it, ends what is done, frees what the dead held, and resumes what was paused.
 // Every node has one; two at once do no harm, since each step is conditional, or held.
 type keeper struct {
-	engine    *holdfast.Engine
+	engine    *engine.Engine
 	kinds     map[string]batches.New // what a batch of each is made with
 	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
 	artifacts Store
@@ -34,12 +35,12 @@ type keeperKey struct{}
 
 // keeperOf returns the keeper of an engine; the first who asks starts it.
 func keeperOf(e *holdfast.Engine) *keeper {
-	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, kinds: make(map[string]batches.New), rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
-		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
-		k.room = hold.NewRoom(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
+	return engine.Of(e).Shared(keeperKey{}, func() any {
+		k := &keeper{engine: engine.Of(e), kinds: make(map[string]batches.New), rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		again := "cleanups/" + engine.Of(e).Node() // wakes it when there is room for one who could have none
+		k.room = hold.NewRoom(cleaners, engine.Of(e).Alone, func() { engine.Of(e).Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
-			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping, again}, Log: e.Log(), Look: look, Idle: keepEvery,
+			p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{batches.Keeping, again}, Log: engine.Of(e).Log(), Look: look, Idle: keepEvery,
 				Needs: func() []wake.Need { return []wake.Need{{Kind: kind}} }}
 			return p.Run
 		}
@@ -48,8 +49,8 @@ func keeperOf(e *holdfast.Engine) *keeper {
 			defer k.cleaning.Wait()
 			poll(wake.Cleaning, k.sweeps)(ctx)
 		})
-		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batches.Expire) }, wake.Need{Kind: wake.HeldItem})
-		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batches.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
+		engine.Of(e).Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batches.Expire) }, wake.Need{Kind: wake.HeldItem})
+		engine.Of(e).Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batches.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
 		return k
 	}).(*keeper)
 }

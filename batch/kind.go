@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -86,7 +87,7 @@ type Item[I any] struct {
 // Commit adds what is written when the item is settled, in that transaction: all of it is
 // committed with the item's end, or nothing. f may be run again.
 func (i *Item[I]) Commit(f func(context.Context, holdfast.Tx) error) {
-	i.commits = append(i.commits, f)
+	i.commits = append(i.commits, store.TxFunc(f))
 }
 
 // Undone is an item that is to be undone.
@@ -106,7 +107,7 @@ type Undone[I, O any] struct {
 // Commit adds what is written when the undoing is noted, in that transaction: once. f may
 // be run again.
 func (u *Undone[I, O]) Commit(f func(context.Context, holdfast.Tx) error) {
-	u.commits = append(u.commits, f)
+	u.commits = append(u.commits, store.TxFunc(f))
 }
 
 // Work is an item to be.
@@ -150,7 +151,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 		return Batch{}, err
 	}
 	n.Items, n.Open = first, open || more
-	b, err := batches.Create(ctx, d, n)
+	b, err := batches.Create(ctx, store.DoerOf(d), n)
 	if given && fault.CodeOf(err) == fault.Conflict {
 		return k.again(ctx, d, n, first, more, next, open)
 	}
@@ -163,9 +164,9 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 		total += int64(len(some))
 	}
 	if err == nil && n.Open && !open {
-		b, err = batches.Seal(ctx, d, n.ID)
+		b, err = batches.Seal(ctx, store.DoerOf(d), n.ID)
 	} else if err == nil && n.Open {
-		b, err = batches.Get(ctx, d, n.ID)
+		b, err = batches.Get(ctx, store.DoerOf(d), n.ID)
 	}
 	return told(b), err
 }
@@ -173,7 +174,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 // again makes a batch that is there already: what it lacks is added, and what it has must
 // be just so.
 func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, some []batches.Work, more bool, next func() (Work[I], bool), open bool) (Batch, error) {
-	b, err := batches.Get(ctx, d, n.ID)
+	b, err := batches.Get(ctx, store.DoerOf(d), n.ID)
 	if err != nil {
 		return Batch{}, err
 	}
@@ -206,14 +207,14 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 			return told(b), err
 		}
 	}
-	if b, err = batches.Get(ctx, d, n.ID); err != nil {
+	if b, err = batches.Get(ctx, store.DoerOf(d), n.ID); err != nil {
 		return told(b), err
 	}
 	switch {
 	case !open && b.Items != total:
 		return other("more items")
 	case !open && !b.Sealed && !b.CancelRequested && !b.Over():
-		b, err = batches.Seal(ctx, d, n.ID)
+		b, err = batches.Seal(ctx, store.DoerOf(d), n.ID)
 	}
 	return told(b), err
 }
@@ -221,7 +222,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 // add adds what is not there yet of a page. Another who makes the same batch may have added it
 // meanwhile, and sealed the batch: then it is there.
 func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work, there int) error {
-	_, err := batches.Add(ctx, d, id, some[there:])
+	_, err := batches.Add(ctx, store.DoerOf(d), id, some[there:])
 	if fault.CodeOf(err) != fault.InvalidTransition {
 		return err
 	}
@@ -237,7 +238,7 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	if len(some) == 0 {
 		return 0, nil
 	}
-	has, err := batches.Items(ctx, d, id, after, "", len(some))
+	has, err := batches.Items(ctx, store.DoerOf(d), id, after, "", len(some))
 	if err != nil {
 		return 0, err
 	}
@@ -260,7 +261,7 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 		if err != nil {
 			return total, err
 		}
-		n, err := batches.Add(ctx, d, id, some)
+		n, err := batches.Add(ctx, store.DoerOf(d), id, some)
 		if total += int(n); err != nil {
 			return total, err
 		}
@@ -317,7 +318,7 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 	if bodies == 0 {
 		bodies = 16
 	}
-	w := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: func() []string { return []string{k.name} },
+	w := &batches.Worker{Engine: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: func() []string { return []string{k.name} },
 		Topics: []string{batches.Topic(k.name)}, Parallel: bodies, Lease: k.o.Lease, Body: k.do}
 	if k.o.Backoff != nil {
 		w.Backoff = func(n int64) time.Duration { return k.o.Backoff(int(n)) }

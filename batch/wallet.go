@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
@@ -33,16 +34,16 @@ type Entry struct {
 // PutWallet makes a wallet, or changes whether its balance may be below zero. One that is
 // below zero already can then only rise.
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bool) (Wallet, error) {
-	w, err := wallets.Put(ctx, d, id, allowNegative)
+	w, err := wallets.Put(ctx, store.DoerOf(d), id, allowNegative)
 	if err == nil && allowNegative {
-		err = batches.Resume(ctx, d, id)
+		err = batches.Resume(ctx, store.DoerOf(d), id)
 	}
 	return public(w), err
 }
 
 // GetWallet returns a wallet, or [holdfast.ErrNotFound].
 func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) {
-	w, err := wallets.Get(ctx, d, id)
+	w, err := wallets.Get(ctx, store.DoerOf(d), id)
 	return public(w), err
 }
 
@@ -54,9 +55,9 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 	if points <= 0 {
 		return Wallet{}, fault.New(fault.Validation, "points are more than 0: %d", points).With("field", "points")
 	}
-	w, err := wallets.Post(ctx, d, wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
+	w, err := wallets.Post(ctx, store.DoerOf(d), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
 	if err == nil {
-		err = batches.Resume(ctx, d, wallet)
+		err = batches.Resume(ctx, store.DoerOf(d), wallet)
 	}
 	return public(w), err
 }
@@ -66,7 +67,7 @@ func Ledger(ctx context.Context, d holdfast.Doer, wallet string, after int64) it
 	const page = 1000
 	return func(yield func(Entry, error) bool) {
 		for {
-			all, err := wallets.Ledger(ctx, d, wallet, after, page)
+			all, err := wallets.Ledger(ctx, store.DoerOf(d), wallet, after, page)
 			if err != nil {
 				yield(Entry{}, err)
 				return
@@ -102,7 +103,7 @@ type Wrong struct {
 // AuditWallets adds up the ledger of a wallet, or of all in the workspace (""), and holds
 // every row and the wallet's balance to the sum.
 func AuditWallets(ctx context.Context, d holdfast.Doer, wallet string) (Audit, error) {
-	found, err := wallets.Audit(ctx, d, wallet)
+	found, err := wallets.Audit(ctx, store.DoerOf(d), wallet)
 	a := Audit{Wallets: found.Wallets, Entries: found.Entries}
 	for _, w := range found.Wrong {
 		a.Wrong = append(a.Wrong, Wrong(w))

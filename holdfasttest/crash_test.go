@@ -14,9 +14,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -38,12 +40,12 @@ func TestCrash(t *testing.T) {
 // closeInvoice makes an invoice and closes it: its status, the event that says
 // so and the count of closed ones are one transaction.
 func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"})
+	_, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"})
 	if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err
 	}
 	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := entities.Transition(ctx, tx, entities.TransitionArgs{
+		_, err := entities.Transition(ctx, store.DoerOf(tx), entities.TransitionArgs{
 			Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Want: new(int64), Event: "closed"})
 		if err != nil {
 			return err
@@ -51,13 +53,13 @@ func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
 		if _, err = stream.Append(ctx, tx, "closings", stream.None, stream.Event{Name: "closed"}); err != nil {
 			return err
 		}
-		_, err = scopes.Add(ctx, tx, scopes.IncArgs{Kind: "org", ID: "o", Field: "closed", By: 1})
+		_, err = scopes.Add(ctx, store.DoerOf(tx), scopes.IncArgs{Kind: "org", ID: "o", Field: "closed", By: 1})
 		return err
 	})
 }
 
 func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	e, err := entities.Get(ctx, hf, "invoice", "i")
+	e, err := entities.Get(ctx, engine.Of(hf), "invoice", "i")
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	s, err := scopes.Get(ctx, hf, "org", "o")
+	s, err := scopes.Get(ctx, engine.Of(hf), "org", "o")
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ var planted = map[string]struct {
 // payMarkedApart commits the marker and what it marks one after the other: who
 // dies between them has paid on paper only.
 func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "order", ID: "o", Want: new(events.None), State: []byte(`{"paid":true}`)})
+	_, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "order", ID: "o", Want: new(events.None), State: []byte(`{"paid":true}`)})
 	if errors.Is(err, holdfast.ErrConcurrency) {
 		return nil
 	}
@@ -126,7 +128,7 @@ func paidOnce(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func countBlindly(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "org", ID: "o", Field: "n", By: 1})
+	_, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "org", ID: "o", Field: "n", By: 1})
 	return err
 }
 

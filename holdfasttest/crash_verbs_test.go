@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
@@ -89,7 +90,7 @@ func appendOne(ctx context.Context, hf *holdfast.Engine, want stream.Version, by
 }
 
 func create(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	e, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "thing", ID: "t", Status: "created", Data: []byte(`{"n":1}`), Meta: by})
+	e, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: "t", Status: "created", Data: []byte(`{"n":1}`), Meta: by})
 	return e.Version, errors.Join(err, whole(err, e.Status == "created" && len(e.Data) > 0 && !e.CreatedAt.IsZero(), e))
 }
 
@@ -99,18 +100,18 @@ func createFirst(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func transition(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
-	e, err := entities.Transition(ctx, hf, entities.TransitionArgs{Lifecycle: "thing", ID: "t",
+	e, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: "t",
 		From: []string{"created", "moved"}, To: "moved", Want: want, Event: "moved", Meta: by})
 	return e.Version, errors.Join(err, whole(err, e.Status == "moved" && strings.Contains(string(e.Data), "n") && !e.CreatedAt.IsZero(), e))
 }
 
 func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
-	s, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "user", ID: "u", Want: want, State: []byte(`{"n":0}`), Meta: by})
+	s, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "user", ID: "u", Want: want, State: []byte(`{"n":0}`), Meta: by})
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
 }
 
 func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	s, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
+	s, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
 	if err == nil && s.Value != s.Version+1 {
 		return s.Version, fmt.Errorf("the sum is told as %d at version %d", s.Value, s.Version)
 	}
@@ -120,7 +121,7 @@ func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error
 // edit edits the scope. It is one that changes something each time, so that nil says that it
 // was applied.
 func edit(ctx context.Context, hf *holdfast.Engine, op scopes.Op, by events.Meta) (int64, error) {
-	e, err := scopes.Edit(ctx, hf, scopes.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
+	e, err := scopes.Edit(ctx, engine.Of(hf), scopes.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
 	if err == nil && !e.Changed {
 		return e.Version, holdfast.ErrConflict // it is done already
 	}
@@ -160,7 +161,7 @@ func unset(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, err
 }
 
 func remove(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	s, err := scopes.Delete(ctx, hf, scopes.DeleteArgs{Kind: "user", ID: "u", Meta: by})
+	s, err := scopes.Delete(ctx, engine.Of(hf), scopes.DeleteArgs{Kind: "user", ID: "u", Meta: by})
 	return s.Version, err
 }
 
@@ -175,7 +176,7 @@ func whole(err error, ok bool, answer any) error {
 }
 
 func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
-	e, err := entities.Get(ctx, hf, "thing", "t")
+	e, err := entities.Get(ctx, engine.Of(hf), "thing", "t")
 	if last := names[len(names)-1]; err == nil && e.Status != last {
 		err = fmt.Errorf("it is %s, and its last event says %s", e.Status, last)
 	}
@@ -184,7 +185,7 @@ func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 
 // scopeIs adds up what the events say.
 func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
-	s, err := scopes.Get(ctx, hf, "user", "u")
+	s, err := scopes.Get(ctx, engine.Of(hf), "user", "u")
 	if names[len(names)-1] == "deleted" {
 		if errors.Is(err, holdfast.ErrNotFound) {
 			return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
@@ -30,7 +31,7 @@ type crashWorker struct {
 var crashCases atomic.Int64
 
 func newCrashWorker(s Scenario, db holdfast.Database, log *slog.Logger) *crashWorker {
-	return &crashWorker{s: s, db: crash.Keep(db), log: log, keep: testlevel.Current() < testlevel.Crash}
+	return &crashWorker{s: s, db: crash.Keep(store.DatabaseOf(db)), log: log, keep: testlevel.Current() < testlevel.Crash}
 }
 
 // close frees everything. A dead engine may be closed too.
@@ -40,7 +41,7 @@ func (w *crashWorker) close() error { return errors.Join(w.shut(), w.db.Close())
 func (w *crashWorker) move(db holdfast.Database) error {
 	w.plan.Disarm()
 	err := w.close()
-	w.db = crash.Keep(db)
+	w.db = crash.Keep(store.DatabaseOf(db))
 	return err
 }
 
@@ -158,7 +159,7 @@ func (w *crashWorker) alive(ctx context.Context) error {
 	if w.s.Parts != nil {
 		parts = w.s.Parts()
 	}
-	hf, err := holdfast.Open(ctx, crash.Wrap(w.db, &w.plan), holdfast.Config{Log: w.log}, parts...)
+	hf, err := holdfast.Open(ctx, store.HandleDatabase(crash.Wrap(w.db, &w.plan)), holdfast.Config{Log: w.log}, parts...)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}

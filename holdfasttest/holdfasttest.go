@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -148,13 +149,13 @@ func PostgreSQL(t testing.TB) string {
 // template is named after the text of the schema, so that a server that is
 // kept between runs never hands out an old one.
 var template = sync.OnceValues(func() (string, error) {
-	script, err := postgres.URL("").Script(store.Options{})
+	script, err := store.DatabaseOf(postgres.URL("")).Script(store.Options{})
 	sum := sha256.Sum256([]byte(script))
 	return "hf_template_" + hex.EncodeToString(sum[:8]), err
 })
 
 func migrate(ctx context.Context, url string) error {
-	if _, err := postgres.URL(url).Migrate(ctx, store.Options{Log: slog.Default()}); err != nil {
+	if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(ctx, store.Options{Log: slog.Default()}); err != nil {
 		return err
 	}
 	return pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`) // for Advance
@@ -185,11 +186,14 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 	return won, lost
 }
 
+// Round has the engine's janitor go round once, now: a test need not wait for it.
+func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) }
+
 // Advance moves the time of the engine's database, for everyone who uses it:
 // holds run out and timers fall due without anybody waiting.
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
-	if err := store.Shift(context.Background(), hf, by); err != nil {
+	if err := store.Shift(context.Background(), engine.Of(hf), by); err != nil {
 		t.Fatalf("advance: %v", err)
 	}
 }

@@ -38,9 +38,9 @@ func reused(t testing.TB, o pgtest.Options) string {
 func At(where string) holdfast.Database {
 	db := at(where)
 	if s, ok := lent.Load(where); ok {
-		return lending{db, s.(*shelf)}
+		db = lending{db, s.(*shelf)}
 	}
-	return db
+	return store.HandleDatabase(db)
 }
 
 // lending is a database of which every Open gives what the test has not opened yet.
@@ -55,9 +55,9 @@ func (l lending) Open(ctx context.Context, o store.Options) (store.Store, error)
 
 func at(where string) store.Database {
 	if strings.Contains(where, "://") {
-		return postgres.URL(where)
+		return store.DatabaseOf(postgres.URL(where))
 	}
-	return sqlite.File(where)
+	return store.DatabaseOf(sqlite.File(where))
 }
 
 // lent are the shelves of the databases that tests have now, by their URLs and paths.

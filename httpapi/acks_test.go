@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -138,7 +139,7 @@ func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
 		wantTold(t, "beside repairs", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 100}), "s "+notDelivered+" 99")
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		wantTold(t, "it has run out", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 119}), "s LEASE_LOST")
-		d.engine.Round(context.Background())
+		engine.Of(d.engine).Round(context.Background())
 		second := d.wantShown("r", "s", 0, 99)
 		wantTold(t, "another has it", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 99}), "s LEASE_LOST")
 		wantTold(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Token: second.Token, Version: 99}), "s acked")
@@ -220,14 +221,14 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 func TestAnOldDefinitionTakesNothing(t *testing.T) {
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"a"}}, nil), 201, "")
-		old, err := reactions.Get(t.Context(), d.engine, "r")
+		old, err := reactions.Get(t.Context(), engine.Of(d.engine), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"a", "b"}}, nil), 200, "")
 		d.want(d.ask("POST", "streams/s/events", map[string]any{"events": []any{map[string]any{"name": "b", "data": map[string]any{}}}}, nil), 201, "")
 		ask := reactions.Ask{Reactions: []reactions.Info{old}, Holder: "me", Limit: 10, Lease: time.Minute, Events: 100}
-		if taken, err := reactions.TakeAsked(t.Context(), d.engine, ask); err != nil || len(taken) != 0 {
+		if taken, err := reactions.TakeAsked(t.Context(), engine.Of(d.engine), ask); err != nil || len(taken) != 0 {
 			t.Errorf("took %+v, %v", taken, err)
 		}
 		var got wire.Leases

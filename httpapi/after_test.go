@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -31,7 +32,7 @@ func (d *door) told(ids ...string) {
 func (d *door) later(by time.Duration) {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, by)
-	d.engine.Hub().Wake([]string{store.MarkTopic(tells)})
+	engine.Of(d.engine).Hub().Wake([]string{store.MarkTopic(tells)})
 }
 
 // teller waits until the after-effect of a note stands so.
@@ -220,7 +221,7 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 			}
 			d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
 			d.later(2 * time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		p := d.teller("a", "is blocked", func(p wire.Position) bool { return p.Blocked })
 		if p.Deaths != 5 || p.Watermark != p.Head-1 {

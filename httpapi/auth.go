@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // workspaceHeader picks the workspace where no keys are asked for.
@@ -119,6 +120,6 @@ func (l *limits) take(k keys.Key) time.Duration {
 const mostLimiters = 10_000
 
 // inTx returns a context whose call runs in a transaction.
-func inTransaction(ctx context.Context, tx holdfast.Tx) context.Context {
+func inTransaction(ctx context.Context, tx *store.Tx) context.Context {
 	return context.WithValue(ctx, txKey{}, tx)
 }

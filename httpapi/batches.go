@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
@@ -54,7 +53,7 @@ type createBatchIn struct{ Body wire.NewBatch }
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
-	n, ours := batch.Template(c.api.engine, b.Handler)
+	n, ours := batch.Template(c.api.hf, b.Handler)
 	if !ours {
 		h, err := c.doesItems(b.Handler)
 		if err != nil {
@@ -91,10 +90,10 @@ func (c *call) doesItems(name string) (handlers.Handler, error) {
 
 // declareOne declares a handler as one of workers, in the call's own transaction if it has one.
 func (c *call) declareOne(name string) (h handlers.Handler, err error) {
-	if tx, ok := c.doer().(holdfast.Tx); ok {
+	if tx, ok := c.doer().(*store.Tx); ok {
 		return c.undeclared(c.ctx(), tx, name)
 	}
-	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
+	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) error {
 		h, err = c.undeclared(ctx, tx, name)
 		return err
 	})

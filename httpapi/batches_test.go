@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
@@ -322,7 +323,7 @@ func TestABatchOfAProgramsKind(t *testing.T) {
 				t.Fatalf("it stays %+v", d.batch("b"))
 			}
 		}
-		b, err := batches.Get(t.Context(), d.engine, "b")
+		b, err := batches.Get(t.Context(), engine.Of(d.engine), "b")
 		if err != nil || b.Parallel != 3 {
 			t.Errorf("%+v, %v", b, err)
 		}

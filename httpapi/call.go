@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -166,8 +165,8 @@ func (c *call) needs(n int) error {
 var errNoRoom = errors.New("there is no room for the answer")
 
 // doer is what a verb runs on.
-func (c *call) doer() holdfast.Doer {
-	if tx, ok := c.ctx().Value(txKey{}).(holdfast.Tx); ok {
+func (c *call) doer() store.Doer {
+	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
 		return tx
 	}
 	return c.api.engine

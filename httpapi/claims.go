@@ -62,7 +62,7 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 	if begun != nil {
 		o = append(o, lifecycle.Beginning(begun))
 	}
-	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o...)
+	claim, err := l.Claim(c.ctx(), c.api.hf, in.ID, b.StepKey, b.Requester, o...)
 	if again, ok := c.second(l, in.ID, err, claimedAs); ok {
 		claimed, _ := again.answer.(wire.Claimed)
 		return claimed, again.err
@@ -89,14 +89,14 @@ func (c *call) token(l *named, claim *lifecycle.Claim[raw]) (wire.Claimed, error
 // claimedAs answers who claims again under the same key: with another token of the
 // same claim, while it is held. The first is not kept.
 func claimedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, error) {
-	e, err := l.Get(c.ctx(), c.api.engine, id)
+	e, err := l.Get(c.ctx(), c.api.hf, id)
 	if err != nil {
 		return nil, err
 	}
 	if !f.Running || e.Claimed == nil || e.Claimed.ID != operation {
 		return nil, fault.New(fault.Conflict, "the claim that was taken under this key has ended: %s", f.Outcome).With("outcome", f.Outcome)
 	}
-	claim, err := l.Held(c.ctx(), c.api.engine, id, operation, e.Claimed.Epoch)
+	claim, err := l.Held(c.ctx(), c.api.hf, id, operation, e.Claimed.Epoch)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *call) held(token string) (*named, *lifecycle.Claim[raw], error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	claim, err := l.Held(c.ctx(), c.api.engine, t.Entity, t.Operation, t.Epoch)
+	claim, err := l.Held(c.ctx(), c.api.hf, t.Entity, t.Operation, t.Epoch)
 	return l, claim, err
 }
 
@@ -205,7 +205,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if failed != nil {
 		return wire.Settled{}, err
 	}
-	e, failed := l.Get(c.ctx(), c.api.engine, t.Entity)
+	e, failed := l.Get(c.ctx(), c.api.hf, t.Entity)
 	if failed != nil {
 		return wire.Settled{}, err
 	}
@@ -307,7 +307,7 @@ func (c *call) operations(state string, limit *int, cursor string) (found []life
 		return nil, "", err
 	}
 	return readPage(c, p, func(ctx context.Context, after string, limit int) ([]lifecycle.Pending, error) {
-		return lifecycle.Operations(ctx, c.api.engine, state, after, limit)
+		return lifecycle.Operations(ctx, c.api.hf, state, after, limit)
 	}, func(x lifecycle.Pending) string { return x.ID })
 }
 
@@ -356,7 +356,7 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	for i, x := range in.Body.Effects {
 		known[i] = lifecycle.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
-	if _, err := lifecycle.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycle.Outcome(in.Body.Outcome), c.actor()); err != nil {
+	if _, err := lifecycle.Resolve(c.ctx(), c.api.hf, in.ID, known, lifecycle.Outcome(in.Body.Outcome), c.actor()); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)
@@ -371,7 +371,7 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	if _, ok := runs.OperationOf(in.ID); ok {
 		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run", in.ID)
 	}
-	if _, err := lifecycle.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
+	if _, err := lifecycle.Withdraw(c.ctx(), c.api.hf, in.ID, in.Body.Reason, c.actor()); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)
@@ -379,7 +379,7 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 
 // resolved is an operation that a person has ended, or has not.
 func resolved(c *call, id string) (wire.Resolved, error) {
-	now, err := lifecycle.Find(c.ctx(), c.api.engine, id)
+	now, err := lifecycle.Find(c.ctx(), c.api.hf, id)
 	if fault.CodeOf(err) == fault.NotFound { // it is at its end
 		return wire.Resolved{}, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -91,7 +92,7 @@ func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
 		d.append("s", 3)
-		if _, mine, err := requests.Take(t.Context(), d.engine, requests.TakeArgs{Key: "closeStream k", Fingerprint: fingerprint("POST", "streams/s/close", body), Holder: "dead", Lease: time.Minute}); err != nil || !mine {
+		if _, mine, err := requests.Take(t.Context(), engine.Of(d.engine), requests.TakeArgs{Key: "closeStream k", Fingerprint: fingerprint("POST", "streams/s/close", body), Holder: "dead", Lease: time.Minute}); err != nil || !mine {
 			t.Fatal(mine, err)
 		}
 		d.want(d.ask("POST", "streams/s/close", body, nil), 200, "") // what the dead one did
@@ -144,7 +145,7 @@ func restartUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	} {
 		code, text := send(step[0], step[1], step[2])
 		if code == http.StatusConflict && strings.Contains(text, string(fault.KeyInFlight)) { // it waits, as it is told
-			return errors.Join(errors.New("under way"), store.Shift(ctx, hf, time.Minute))
+			return errors.Join(errors.New("under way"), store.Shift(ctx, engine.Of(hf), time.Minute))
 		}
 		if code > http.StatusCreated || step[0] == "close" && !strings.Contains(text, `"lastVersion":3`) {
 			return fmt.Errorf("%s answered %d %s", step, code, text)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -268,7 +269,7 @@ func (m *mill) claim(alone bool) {
 			continue
 		}
 		if m.r.IntN(3) == 0 {
-			l, err := lifecycle.Named(m.t.Context(), m.engine, "thing")
+			l, err := lifecycle.Named(m.t.Context(), engine.Of(m.engine), "thing")
 			if err == nil {
 				_, err = l.Claim(m.t.Context(), m.engine, e.ID, "claim-"+c.Into, "admin", lifecycle.Lease(millLease))
 			}
@@ -369,7 +370,7 @@ func (m *mill) work(alone bool) {
 func (m *mill) pass(d time.Duration) {
 	m.offset += d
 	holdfasttest.Advance(m.t, m.engine, d)
-	m.engine.Round(m.t.Context())
+	engine.Of(m.engine).Round(m.t.Context())
 }
 
 // person withdraws an operation that is due, or resolves one that is uncertain.
@@ -422,7 +423,7 @@ func (m *mill) drain() {
 		}
 	}
 	var promised []string
-	l, err := lifecycle.Named(m.t.Context(), m.engine, "thing")
+	l, err := lifecycle.Named(m.t.Context(), engine.Of(m.engine), "thing")
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func badDefinition(all []definitions.Violation) error {
 // workers; with dry, it is only taken for one.
 func (c *call) handlersOf(def *definitions.Definition, dry bool) (known map[string]definitions.Handler, undeclared []string, err error) {
 	known = make(map[string]definitions.Handler)
-	own := run.Handled(c.api.engine)
+	own := run.Handled(c.api.hf)
 	for _, name := range def.Handlers() {
 		if h, ok := own[name]; ok {
 			known[name] = definitions.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}

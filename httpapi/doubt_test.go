@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -112,7 +113,7 @@ func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 				again := func(want string) wire.Task {
 					t.Helper()
 					holdfasttest.Advance(t, d.engine, 10*time.Minute)
-					d.engine.Round(t.Context())
+					engine.Of(d.engine).Round(t.Context())
 					x := d.one("Do")
 					if x.Kind != want {
 						t.Fatalf("took %+v", x)
@@ -198,7 +199,7 @@ func TestAWorkersEventEnds(t *testing.T) {
 		}
 		holdfasttest.Advance(t, d.engine, 15*time.Second)
 		d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch, LeaseMs: 60_000}, nil), 409, fault.LeaseLost)
-		d.engine.Round(t.Context())
+		engine.Of(d.engine).Round(t.Context())
 		x = d.one("Mail")
 		for range 2 {
 			var ended wire.EndedTask

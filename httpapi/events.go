@@ -29,7 +29,7 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if err := stream.OpenFeed(c.ctx(), c.api.engine); err != nil {
+	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
 		return none, err
 	}
 	if c.wantsStream() {
@@ -94,7 +94,7 @@ func (c *call) follow(after string) error {
 		return err
 	}
 	return c.send(func(ctx context.Context, give func(message) error) error {
-		return stream.Follow(ctx, c.api.engine, stream.Cursor(after), func(e stream.FeedEvent) error {
+		return stream.Follow(ctx, c.api.hf, stream.Cursor(after), func(e stream.FeedEvent) error {
 			at := string(e.Position)
 			return give(message{at, e.Name, eventOf(e.Event, &at)})
 		})

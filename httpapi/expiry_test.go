@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -84,7 +85,7 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 		}
 		is := func(id, status string) {
 			t.Helper()
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 			var e wire.Entity
 			d.want(d.ask("GET", "lifecycles/job/entities/"+id, nil, &e), 200, "")
 			if e.Status != status {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -244,7 +245,7 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 		finder := runs.Finder{Order: &order}
 		had := make(map[string]int)
 		for n := 0; len(had) <= others; {
-			all, _, err := finder.Find(t.Context(), d.engine, store.Place{}, []string{"h"}, "worker", 50)
+			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Place{}, []string{"h"}, "worker", 50)
 			if err != nil || len(all) == 0 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
@@ -289,7 +290,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		finder := runs.Finder{Order: &order}
 		var steps []string
 		for range 4 { // who was served last comes last
-			all, _, err := finder.Find(t.Context(), d.engine, store.Place{}, []string{"h"}, "worker", 10)
+			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Place{}, []string{"h"}, "worker", 10)
 			if err != nil || len(all) < 6 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
@@ -302,7 +303,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		if slices.Sort(steps); !slices.Equal(steps, []string{"big", "big", "small", "small"}) {
 			t.Errorf("first came %q", steps)
 		}
-		taken, err := batches.Take(t.Context(), d.engine, batches.Ask{Handlers: []string{"h"}, Kind: "worker", Holder: "me", Limit: 1000, All: true,
+		taken, err := batches.Take(t.Context(), engine.Of(d.engine), batches.Ask{Handlers: []string{"h"}, Kind: "worker", Holder: "me", Limit: 1000, All: true,
 			Room: hold.NewRoom(4, func() bool { return false }, nil)})
 		if err != nil {
 			t.Fatal(err)

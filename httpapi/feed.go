@@ -62,7 +62,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if err := stream.OpenFeed(c.ctx(), c.api.engine); err != nil {
+	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
 		return none, err
 	}
 	from := spot{id: history.First}
@@ -193,14 +193,14 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 			}
 			return ctx.Err() == nil
 		}
-		if err := stream.OpenFeed(ctx, w.api.engine); err != nil { // the workspace may be one of later
+		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may be one of later
 			return false, err
 		}
 		if err := w.histories(ctx, func(t history.Told) bool { return tell(toldEvent(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()
-		page, err := stream.ReadFeed(w.read.In(ctx), w.api.engine, stream.Cursor(w.from.position), w.read.Rows(watchPage))
+		page, err := stream.ReadFeed(w.read.In(ctx), w.api.hf, stream.Cursor(w.from.position), w.read.Rows(watchPage))
 		for _, e := range page.Events {
 			at := string(e.Position)
 			w.from.position = at

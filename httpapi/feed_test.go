@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -299,7 +300,7 @@ func TestAReactionByHand(t *testing.T) {
 		}
 		// The first holder is late: another has the stream, and he changes nothing.
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
-		d.engine.Round(context.Background())
+		engine.Of(d.engine).Round(context.Background())
 		second := d.lease("r", 1)
 		if len(second) != 1 || second[0].Epoch <= first.Epoch || second[0].Attempt != 2 {
 			t.Fatalf("claimed %+v", second)
@@ -395,7 +396,7 @@ func TestAClaimKeepsItsLimit(t *testing.T) {
 			t.Fatalf("claimed %+v", got)
 		}
 		holdfasttest.Advance(t, d.engine, 5*time.Minute)
-		d.engine.Round(context.Background())
+		engine.Of(d.engine).Round(context.Background())
 		for i := range 4 {
 			d.append(fmt.Sprint("s", i), 1)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -38,7 +39,8 @@ func Handlers(o Options) holdfast.Part { return &handlersPart{o} }
 type handlersPart struct{ o Options }
 
 // Start is called by [holdfast.Open].
-func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
+func (p *handlersPart) Start(ctx context.Context, hf *holdfast.Engine) error {
+	e := engine.Of(hf)
 	c := &caller{engine: e, client: egress.Policy{Allow: p.o.AllowPrivate}.Client()}
 	if len(p.o.SecretKeys) > 0 {
 		var err error
@@ -51,14 +53,14 @@ func (p *handlersPart) Start(ctx context.Context, e *holdfast.Engine) error {
 	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
-	e.Background(newStepper(s).run)
-	if err := run.Door(calls.With(egress.Policy{Allow: p.o.AllowPrivate}.Guarded())).Start(ctx, e); err != nil {
+	e.Background(newStepper(hf, s).run)
+	if err := run.Door(calls.With(egress.Policy{Allow: p.o.AllowPrivate}.Guarded())).Start(ctx, hf); err != nil {
 		return err
 	}
-	if err := batch.Keep().Start(ctx, e); err != nil {
+	if err := batch.Keep().Start(ctx, hf); err != nil {
 		return err
 	}
-	return lifecycle.Door(c.call).Start(ctx, e)
+	return lifecycle.Door(c.call).Start(ctx, hf)
 }
 
 // noBox is the error of who wants a secret to be kept where there is no key for it.
@@ -68,7 +70,7 @@ func noBox() error {
 
 // caller calls handlers.
 type caller struct {
-	engine  *holdfast.Engine
+	engine  *engine.Engine
 	client  *http.Client
 	box     *seal.Box
 	signers tokens.Keyring
@@ -252,7 +254,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 		h.Secret = c.api.box.Seal(b.Secret, "handler", c.key.Workspace, in.Name)
 	}
 	var created bool
-	err = c.update(func(ctx context.Context, tx holdfast.Tx) (err error) {
+	err = c.update(func(ctx context.Context, tx *store.Tx) (err error) {
 		if h.Kind != "worker" {
 			if err := unwaited(ctx, tx, in.Name); err != nil {
 				return err
@@ -275,7 +277,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 }
 
 // unused refuses to take a handler away that reactions or lifecycles name.
-func unused(ctx context.Context, tx holdfast.Tx, name string) error {
+func unused(ctx context.Context, tx *store.Tx, name string) error {
 	all, err := reactions.List(ctx, tx, "")
 	if err != nil {
 		return err
@@ -299,7 +301,7 @@ func unused(ctx context.Context, tx holdfast.Tx, name string) error {
 
 // unwaited refuses to take workers away that operations wait for: nobody would take
 // them up.
-func unwaited(ctx context.Context, tx holdfast.Tx, name string) error {
+func unwaited(ctx context.Context, tx *store.Tx, name string) error {
 	n, err := entities.Waiting(ctx, tx, entities.Workers(store.WorkspaceOf(ctx), name))
 	if err == nil && n > 0 {
 		err = fault.New(fault.Conflict, "%d operations are in the hands of the workers of %q, or wait for them: let them end, or withdraw them, first", n, name).With("operations", n)
@@ -308,8 +310,8 @@ func unwaited(ctx context.Context, tx holdfast.Tx, name string) error {
 }
 
 // update runs f in the request's transaction, or in one of its own.
-func (c *call) update(f func(context.Context, holdfast.Tx) error) error {
-	if tx, ok := c.ctx().Value(txKey{}).(holdfast.Tx); ok {
+func (c *call) update(f func(context.Context, *store.Tx) error) error {
+	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
 		return f(c.ctx(), tx)
 	}
 	return c.api.engine.Update(c.ctx(), f)
@@ -325,7 +327,7 @@ func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
 }
 
 func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
-	return nil, c.update(func(ctx context.Context, tx holdfast.Tx) error {
+	return nil, c.update(func(ctx context.Context, tx *store.Tx) error {
 		if err := unwaited(ctx, tx, in.Name); err != nil {
 			return err
 		}
@@ -360,7 +362,7 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 			unknown = append(unknown, name)
 			continue
 		}
-		err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) error {
+		err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := c.undeclared(ctx, tx, name)
 			return err
 		})
@@ -373,7 +375,7 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 }
 
 // undeclared declares a handler that nobody has declared as one of workers, and tells.
-func (c *call) undeclared(ctx context.Context, tx holdfast.Tx, name string) (handlers.Handler, error) {
+func (c *call) undeclared(ctx context.Context, tx *store.Tx, name string) (handlers.Handler, error) {
 	h := handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
 	_, err := handlers.Put(ctx, tx, h)
 	if err == nil {

@@ -34,7 +34,7 @@ type readiness struct {
 
 // ready asks the engine, and whether what is handed out can be signed: that is read once, and best before somebody claims.
 func (a *API) ready(ctx context.Context) (holdfast.Status, error) {
-	s, err := a.engine.Status(ctx)
+	s, err := a.hf.Status(ctx)
 	if err == nil {
 		_, err = a.signers.Signer(ctx, a.engine)
 	}

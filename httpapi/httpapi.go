@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -71,7 +72,8 @@ type Options struct {
 
 // API answers requests with an engine. It is safe for concurrent use.
 type API struct {
-	engine   *holdfast.Engine
+	hf       *holdfast.Engine
+	engine   *engine.Engine // of hf
 	log      *slog.Logger
 	version  string
 	routes   map[string]http.HandlerFunc
@@ -103,14 +105,15 @@ var _ http.Handler = (*API)(nil)
 
 // New makes an API, before the engine runs: what the routes need done in the background is
 // added to it. The engine stays the caller's, who closes it after the last request.
-func New(engine *holdfast.Engine, o Options) *API {
+func New(hf *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &API{engine: engine, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(engine), limits: limits{rate: o.Rate}, room: newRoom(engine.Alone),
+	e := engine.Of(hf)
+	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: newRoom(e.Alone),
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
-	_, _ = batch.Template(engine, "") // whoever looks after batches begins before the engine runs
-	run.Keep(engine)                  // and so does who looks after runs
+	_, _ = batch.Template(hf, "") // whoever looks after batches begins before the engine runs
+	run.Keep(hf)                  // and so does who looks after runs
 	a.metrics = newMetrics(a)
 	a.metrics.also(a, o.Metrics, o.Log)
 	a.serveWebhooks(o)
@@ -137,7 +140,7 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.runRoutes()
 	a.approvalRoutes()
 	a.openapi = sync.OnceValue(a.document31)
-	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) }, wake.Need{Kind: wake.OldToken})
+	e.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
 }

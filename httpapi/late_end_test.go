@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -29,7 +30,7 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 		}
 		for range 2 {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		for _, handler := range []string{"Do", "Pay"} { // the next attempt asks a person
 			x := d.one(handler)
@@ -64,7 +65,7 @@ func TestALateBodyIsListed(t *testing.T) {
 			late := []wire.Task{d.one("Do"), d.one("Pay")}
 			for range 2 {
 				holdfasttest.Advance(t, d.engine, 10*time.Minute)
-				d.engine.Round(t.Context())
+				engine.Of(d.engine).Round(t.Context())
 			}
 			for _, x := range late {
 				probe := d.one(x.Handler)
@@ -95,7 +96,7 @@ func TestALateClaimIsListed(t *testing.T) {
 		claim(&late)
 		d.want(d.ask("POST", "claims/"+late.Claim.Token+"/effects", wire.EffectCall{Name: "card"}, nil), 200, "")
 		holdfasttest.Advance(t, d.engine, time.Hour)
-		d.engine.Round(t.Context())
+		engine.Of(d.engine).Round(t.Context())
 		o := d.allUncertain(1)[0]
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}, {Name: "$body"}}, Outcome: "failure"}, nil), 200, "")
 		var next wire.Claimed

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -56,7 +57,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 		d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card"}, nil), 200, "")
 		for range 2 {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		next := d.one("Pay")
 		d.want(d.ask("POST", "tasks/"+next.ID+"/effects", wire.EffectCall{Epoch: next.Epoch, Name: "card"}, nil), 409, fault.Conflict)
@@ -136,7 +137,7 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 			effect(wire.EffectCall{}, 200, "")
 			for range 2 {
 				holdfasttest.Advance(t, d.engine, 10*time.Minute)
-				d.engine.Round(t.Context())
+				engine.Of(d.engine).Round(t.Context())
 			}
 			x = d.one(handler)
 			effect(wire.EffectCall{}, 200, "")
@@ -173,7 +174,7 @@ func TestALateHandClaimIsReported(t *testing.T) {
 		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/effects", wire.EffectCall{Name: "card"}, nil), 200, "")
 		for range 2 {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		for _, o := range d.allUncertain(1) {
 			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}}, Outcome: "failure"}, nil), 200, "")
@@ -216,7 +217,7 @@ func TestAContradictedStepIsListed(t *testing.T) {
 		d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card"}, nil), 200, "")
 		for range 2 {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		d.one("Pay") // held by another now
 		d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
@@ -241,7 +242,7 @@ func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
 		step := d.one("Pay")
 		for range 2 {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		for _, o := range d.allUncertain(2) {
 			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}, Outcome: "success"}, nil), 200, "")
@@ -262,7 +263,7 @@ func TestAProbeCountsWhateverThePolicyWas(t *testing.T) {
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 200, "")
 		for range 2 {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 		}
 		x := d.one("Do")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, Output: []byte(`{"happened":false}`)}, nil), 200, "")

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/requests"
@@ -210,7 +209,7 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 		return none, err
 	}
 	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
-		return l.List(ctx, c.api.engine, in.Status, after, limit)
+		return l.List(ctx, c.api.hf, in.Status, after, limit)
 	}, func(e rawEntity) wire.Entity { return entityOf(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 
@@ -224,7 +223,7 @@ func getEntity(c *call, in *entityIn) (wire.Entity, error) {
 	if err != nil {
 		return wire.Entity{}, err
 	}
-	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
+	e, err := l.Get(c.ctx(), c.api.hf, in.ID)
 	return entityOf(in.Name, e), err
 }
 
@@ -242,7 +241,7 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 		return none, err
 	}
 	if in.Cursor == "" {
-		if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
+		if _, err := l.Get(c.ctx(), c.api.hf, in.ID); err != nil {
 			return none, err
 		}
 	}
@@ -263,10 +262,10 @@ func getAttempts(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
 	if err != nil {
 		return none, err
 	}
-	if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
+	if _, err := l.Get(c.ctx(), c.api.hf, in.ID); err != nil {
 		return none, err
 	}
-	found, err := l.Attempts(c.ctx(), c.api.engine, in.ID)
+	found, err := l.Attempts(c.ctx(), c.api.hf, in.ID)
 	if err != nil {
 		return none, err
 	}
@@ -302,7 +301,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	}
 	o := c.asks(in.Body.Input, in.Body.ExpectedVersion, 0)
 	if begun != nil {
-		acts, err := l.ActsUnclaimed(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester)
+		acts, err := l.ActsUnclaimed(c.ctx(), c.api.hf, in.ID, in.StepKey, in.Body.Requester)
 		if err != nil {
 			return wire.Fired{}, err
 		}
@@ -321,7 +320,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		o = append(o, lifecycle.Beginning(begun))
 	}
 	var output raw
-	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycle.OutputTo(&output))...)
+	e, err := l.Fire(c.ctx(), c.api.hf, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycle.OutputTo(&output))...)
 	if again, ok := c.second(l, in.ID, err, firedAs); ok {
 		fired, _ := again.answer.(wire.Fired)
 		return fired, again.err
@@ -346,7 +345,7 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	var f lifecycle.Fate
 	err := c.await(wait, nil, func() (bool, error) {
 		var err error
-		f, err = l.FateOf(c.ctx(), c.api.engine, in.ID, fired.Operation)
+		f, err = l.FateOf(c.ctx(), c.api.hf, in.ID, fired.Operation)
 		return f.Outcome != "pending", err
 	})
 	if err != nil || f.Outcome == "pending" {
@@ -358,7 +357,7 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	case f.Outcome == "failed" || f.Outcome == "released":
 		return wire.Fired{}, fault.New(fault.ActionFailed, "%s", f.Message).With("operation", fired.Operation).With("outcome", f.Outcome)
 	}
-	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
+	e, err := l.Get(c.ctx(), c.api.hf, in.ID)
 	if err != nil {
 		return fired, nil
 	}
@@ -411,7 +410,7 @@ func firedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, er
 		c.replayed(0)
 		return nil, fault.New(fault.ActionFailed, "%s", f.Message).With("operation", operation).With("outcome", "failed")
 	}
-	e, err := l.Get(c.ctx(), c.api.engine, id)
+	e, err := l.Get(c.ctx(), c.api.hf, id)
 	if err != nil {
 		return nil, err
 	}
@@ -425,7 +424,7 @@ func firedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, er
 // holdKey holds the request's key while its step is worked on, and returns what is to be
 // written in the transaction that begins, and ends, the operation. Where nothing was
 // written, the key is freed in the end.
-func (c *call) holdKey(name, id string) (begun func(context.Context, holdfast.Tx, string) error, end func(), err error) {
+func (c *call) holdKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
 	q, mine, err := requests.Take(c.ctx(), c.api.engine, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
 	if err == nil && !mine {
 		err = errSecond
@@ -440,7 +439,7 @@ func (c *call) holdKey(name, id string) (begun func(context.Context, holdfast.Tx
 	ctx, stop := context.WithCancel(r.Context())
 	left := context.AfterFunc(k.Start(r.Context()), stop)
 	c.r = r.WithContext(ctx)
-	return func(ctx context.Context, tx holdfast.Tx, operation string) error {
+	return func(ctx context.Context, tx *store.Tx, operation string) error {
 			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subjectOf(name, id))
 		}, func() {
 			left()
@@ -457,7 +456,7 @@ var errSecond = fault.New(fault.KeyInFlight, "the request with this key is being
 // begin looks whether a request was made before. It was: the answer is returned. It
 // was not, or its operation was put back without effect: begun is to be written in
 // the transaction that begins the operation.
-func (c *call) begin(l *named, id string, as shown) (begun func(context.Context, holdfast.Tx, string) error, answer any, err error) {
+func (c *call) begin(l *named, id string, as shown) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
 	if c.idempotency == "" {
 		return nil, nil, nil
 	}
@@ -465,7 +464,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 	q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency)
 	abandoned := err == nil && q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.fingerprint()
 	if fault.CodeOf(err) == fault.NotFound || abandoned {
-		return func(ctx context.Context, tx holdfast.Tx, operation string) error {
+		return func(ctx context.Context, tx *store.Tx, operation string) error {
 			q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: operation, Lease: keyLease})
 			if err == nil && !mine {
 				err = errSecond
@@ -483,13 +482,13 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 		answer, err = c.replay(q)
 		return nil, answer, err
 	}
-	f, err := l.FateOf(c.ctx(), c.api.engine, id, q.Operation)
+	f, err := l.FateOf(c.ctx(), c.api.hf, id, q.Operation)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case f.Outcome == "released":
 		c.repoints = true
-		return func(ctx context.Context, tx holdfast.Tx, operation string) error {
+		return func(ctx context.Context, tx *store.Tx, operation string) error {
 			mine, err := requests.Repoint(ctx, tx, c.idempotency, c.fingerprint(), q.Operation, operation, subject)
 			if err == nil && !mine {
 				err = errSecond

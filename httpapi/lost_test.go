@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -64,7 +65,7 @@ func (d *door) claimFour(want int) map[string]wire.Task {
 func (d *door) lapse() {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, time.Minute)
-	d.engine.Round(d.t.Context())
+	engine.Of(d.engine).Round(d.t.Context())
 	holdfasttest.Advance(d.t, d.engine, 5*time.Minute)
 }
 
@@ -93,7 +94,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		kinds := []string{"action", "batchItem", "reaction", "runStep"}
 		first := d.claimFour(4)
 		holdfasttest.Advance(t, d.engine, time.Minute)
-		d.engine.Round(t.Context())
+		engine.Of(d.engine).Round(t.Context())
 		d.claimFour(4) // the first pause is none
 		const times = hold.MaxDeaths + 2
 		for range times - 1 {
@@ -114,7 +115,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 			t.Errorf("the step is %+v, the item %+v, the stream %+v", s, items.Items[0], p)
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute)
-		d.engine.Round(t.Context())
+		engine.Of(d.engine).Round(t.Context())
 		d.claimFour(0) // the eighth is more than two minutes
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		last := d.claimFour(4)
@@ -380,9 +381,9 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 			d.want(d.ask("POST", "tasks/"+held[1].ID+"/renew", wire.Renew{Epoch: held[1].Epoch}, nil), 409, fault.LeaseLost)
 		}
 		told()
-		at, err := d.engine.Place(t.Context(), store.Read)
+		at, err := engine.Of(d.engine).Place(t.Context(), store.Read)
 		if err == nil {
-			_, err = batches.Look(t.Context(), d.engine, at) // the batch is torn down
+			_, err = batches.Look(t.Context(), engine.Of(d.engine), at) // the batch is torn down
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -510,7 +511,7 @@ func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
 				}
 			}
 			holdfasttest.Advance(t, d.engine, time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 			if n < 3 {
 				holdfasttest.Advance(t, d.engine, time.Minute)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/wire"
@@ -129,7 +130,7 @@ func ofNobody(r httpapi.Route) func(string) string {
 // newKey makes a key, past the door.
 func (d *door) newKey(space string, role keys.Role, lifetime time.Duration) (keys.Key, string) {
 	d.t.Helper()
-	k, text, err := keys.Create(holdfast.InWorkspace(context.Background(), space), d.engine,
+	k, text, err := keys.Create(holdfast.InWorkspace(context.Background(), space), engine.Of(d.engine),
 		keys.CreateArgs{Name: string(role), Role: role, Requesters: []string{"*"}, By: "test", Lifetime: lifetime})
 	if err != nil {
 		d.t.Fatal(err)
@@ -315,7 +316,7 @@ func TestATokenIsOfItsRequester(t *testing.T) {
 	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
 		_, text := d.newKey("default", keys.Operate, 0)
 		us := d.as(text)
-		_, quiet, err := keys.Create(context.Background(), d.engine, keys.CreateArgs{Name: "q", Role: keys.Operate, Requesters: []string{"system"}, By: "test"})
+		_, quiet, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "q", Role: keys.Operate, Requesters: []string{"system"}, By: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -55,7 +56,7 @@ func (m *metrics) own(a *API) []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.refusals, m.replays,
 		&condition{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
 			Help: "Tries of steps that this node refused, because another was in progress or had come first."},
-			func() float64 { return float64(lifecycle.Refused(a.engine)) })}
+			func() float64 { return float64(lifecycle.Refused(engine.Of(a.hf))) })}
 }
 
 // also registers the metrics with the program's own, too. A program that has two APIs

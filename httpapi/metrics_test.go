@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
@@ -159,7 +160,7 @@ func TestMetricsAskForAKey(t *testing.T) {
 	d := newWatchedDoor(t, Options{Rate: 1})
 	d.do(401, "GET", "/metrics", "")
 	for _, role := range []keys.Role{keys.Read, keys.Worker, keys.Operate, keys.Admin} {
-		_, secret, err := keys.Create(t.Context(), d.engine, keys.CreateArgs{Name: "k", Role: role, By: "test"})
+		_, secret, err := keys.Create(t.Context(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, By: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestMetricsAskForAKey(t *testing.T) {
 			d.wantLines(page, `holdfast_http_requests_total{code="401",method="GET",route="/metrics"} 1`, `holdfast_http_refusals_total{code="AUTH_ERROR"} 1`)
 		}
 	}
-	k, secret, err := keys.Create(t.Context(), d.engine, keys.CreateArgs{Name: "fast", Role: keys.Read, By: "test"})
+	k, secret, err := keys.Create(t.Context(), engine.Of(d.engine), keys.CreateArgs{Name: "fast", Role: keys.Read, By: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (c *call) kept() (any, error) {
 }
 
 // update runs f in a transaction.
-type update func(c *call, f func(context.Context, holdfast.Tx) error) error
+type update func(c *call, f func(context.Context, *store.Tx) error) error
 
 func (c *call) keptInTx() (answer any, err error) {
 	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.path, "lifecycles/") { // it is looked up outside of the transaction
@@ -130,11 +130,11 @@ func (c *call) keptInTx() (answer any, err error) {
 	defer func() { c.r = r }()
 	run := c.route.update
 	if run == nil {
-		run = func(c *call, f func(context.Context, holdfast.Tx) error) error {
+		run = func(c *call, f func(context.Context, *store.Tx) error) error {
 			return c.api.engine.Update(c.ctx(), f)
 		}
 	}
-	err = run(c, func(ctx context.Context, tx holdfast.Tx) error {
+	err = run(c, func(ctx context.Context, tx *store.Tx) error {
 		answer, c.status, c.keep, c.etag = nil, c.route.status, nil, "" // it may run again
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
@@ -224,7 +224,7 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 	}
 	var until time.Time
 	if c.idempotency == "" {
-		answer, until, err = take(c.api.engine, due)
+		answer, until, err = take(c.api.hf, due)
 		return answer, !until.IsZero(), err
 	}
 	if err := c.api.claiming.One(c.ctx()); err != nil {
@@ -232,7 +232,7 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 	}
 	defer c.api.claiming.Free(1)
 	var before *requests.Request
-	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) (err error) {
 		before = nil
 		if answer, until, err = take(tx, due); err != nil || until.IsZero() {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -329,7 +330,7 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		for name, c := range cases {
-			_, mine, err := requests.Take(context.Background(), d.engine, requests.TakeArgs{Key: c[3] + " " + name, Fingerprint: fingerprint(c[0], c[1], c[2]), Holder: "dead " + name, Lease: time.Minute})
+			_, mine, err := requests.Take(context.Background(), engine.Of(d.engine), requests.TakeArgs{Key: c[3] + " " + name, Fingerprint: fingerprint(c[0], c[1], c[2]), Holder: "dead " + name, Lease: time.Minute})
 			if err != nil || !mine {
 				t.Fatal(mine, err)
 			}

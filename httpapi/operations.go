@@ -88,7 +88,7 @@ func part[T any](l *operationList, after string, read func(ctx context.Context, 
 
 func (l *operationList) entities(state, after string) error {
 	err := part(l, after, func(ctx context.Context, after string, limit int) ([]lifecycle.Pending, error) {
-		return lifecycle.Operations(ctx, l.api.engine, state, after, limit)
+		return lifecycle.Operations(ctx, l.api.hf, state, after, limit)
 	}, func(x lifecycle.Pending) string { return x.ID }, func(ctx context.Context, x lifecycle.Pending) (wire.Operation, error) {
 		return l.contradict(ctx, operationOf(l.call, x.Operation, x.Effects))
 	})
@@ -120,7 +120,7 @@ func (l *operationList) steps(state, after string) error {
 // contradicted adds operations with contradictions; ended says that only those that the other parts do not list.
 func (l *operationList) contradicted(after string, ended bool) error {
 	return part(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
-		found, err := l.api.engine.Contradictions(store.Whole(ctx), strings.TrimPrefix(after, contradicted+":"), limit)
+		found, err := l.api.hf.Contradictions(store.Whole(ctx), strings.TrimPrefix(after, contradicted+":"), limit)
 		return slices.CompactFunc(found, func(a, b holdfast.Contradiction) bool { return a.Operation == b.Operation }), err
 	}, func(x holdfast.Contradiction) string { return contradicted + ":" + x.Operation }, func(ctx context.Context, x holdfast.Contradiction) (wire.Operation, error) {
 		w, err := l.operation(ctx, x)
@@ -171,7 +171,7 @@ func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction)
 			return w, err
 		}
 	} else {
-		p, err := lifecycle.Find(ctx, l.api.engine, x.Operation)
+		p, err := lifecycle.Find(ctx, l.api.hf, x.Operation)
 		if err == nil {
 			return operationOf(l.call, p.Operation, p.Effects), nil
 		}
@@ -210,7 +210,7 @@ func phaseOf(s runs.Step) string {
 // contradict adds the contradictions of an operation. Mostly there are none at all, and one question says so.
 func (l *operationList) contradict(ctx context.Context, w wire.Operation) (wire.Operation, error) {
 	if l.any == nil {
-		some, err := l.api.engine.Contradictions(l.ctx(), "", 1)
+		some, err := l.api.hf.Contradictions(l.ctx(), "", 1)
 		if err != nil {
 			return w, err
 		}
@@ -228,7 +228,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 	if operation, ok := runs.OperationOf(id); ok {
 		id = operation
 	}
-	found, err := c.api.engine.ContradictionsOf(ctx, id)
+	found, err := c.api.hf.ContradictionsOf(ctx, id)
 	var all []wire.Contradiction
 	for _, x := range found {
 		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: wire.At(x.At)}
@@ -259,7 +259,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	if operation, ok := runs.OperationOf(id); ok {
 		id = operation
 	}
-	if err := c.api.engine.Acknowledge(c.ctx(), id, c.actor(), in.Body.Contradictions...); err != nil {
+	if err := c.api.hf.Acknowledge(c.ctx(), id, c.actor(), in.Body.Contradictions...); err != nil {
 		return wire.Acknowledged{}, err
 	}
 	left, err := c.contradictionsOf(c.ctx(), id)

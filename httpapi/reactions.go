@@ -271,7 +271,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 				limit := min(b.Limit-n, handOutStep)
 				n += limit
 				var taken []*reactions.Lease
-				taken, err = reactions.TakeAsked(c.ctx(), d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
+				taken, err = reactions.TakeAsked(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
 				for _, l := range taken {
 					until = firstEnd(until, wire.At(l.Until))
 					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: wire.At(l.Until), Attempt: l.Attempt()}
@@ -499,7 +499,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 			return wire.Repaired{}, fault.New(fault.Validation, "source is event or history").With("pointer", "/filter/source")
 		}
 	}
-	done, err := map[string]func(context.Context, store.Doer, stream.Filter) (stream.Repaired, error){
+	done, err := map[string]func(context.Context, holdfast.Doer, stream.Filter) (stream.Repaired, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
 	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held), Pending: streamsOf(done.Pending)}, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -260,10 +261,10 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
 	_, expired := m.newKey(workspace, role, time.Second)
 	gone, revoked := m.newKey(workspace, role, 0)
 	old, rotated := m.newKey(workspace, role, 0)
-	if _, err := keys.Revoke(ctx, m.engine, gone.ID, "test"); err != nil {
+	if _, err := keys.Revoke(ctx, engine.Of(m.engine), gone.ID, "test"); err != nil {
 		m.t.Fatal(err)
 	}
-	if _, _, err := keys.Rotate(ctx, m.engine, old.ID, 0, "test"); err != nil {
+	if _, _, err := keys.Rotate(ctx, engine.Of(m.engine), old.ID, 0, "test"); err != nil {
 		m.t.Fatal(err)
 	}
 	add := func(what, query string, headers ...string) {

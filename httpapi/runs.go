@@ -86,7 +86,7 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 			return wire.StartedRun{}, within(err, "/idempotencyKey")
 		}
 	}
-	l, created, err := run.StartOn(c.ctx(), c.doer(), run.Desk(c.api.engine), s)
+	l, created, err := run.StartOn(c.ctx(), c.doer(), run.Desk(c.api.hf), s)
 	if err != nil {
 		return wire.StartedRun{}, err
 	}
@@ -154,7 +154,7 @@ type commandIn struct {
 // commanded does one of the commands.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
-		r, err := run.Desk(c.api.engine).Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		r, err := run.Desk(c.api.hf).Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
 		if err == nil { // its times are the database's
 			r, err = runs.Get(c.ctx(), c.doer(), in.ID)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -352,7 +353,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
 		background(t, d.engine)
 		key := func(role keys.Role, requesters ...string) (*door, string) {
-			k, text, err := keys.Create(context.Background(), d.engine, keys.CreateArgs{Name: "k", Role: role, Requesters: requesters, By: "test"})
+			k, text, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, Requesters: requesters, By: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -579,7 +580,7 @@ func TestAStepsEffects(t *testing.T) {
 		effect(x, wire.EffectCall{Name: "mail"}, 200, "")
 		// The worker dies, and the next finds what it left.
 		holdfasttest.Advance(t, d.engine, 10*time.Minute)
-		d.engine.Round(t.Context())
+		engine.Of(d.engine).Round(t.Context())
 		effect(x, wire.EffectCall{Name: "card"}, 409, fault.LeaseLost)
 		holdfasttest.Advance(t, d.engine, 10*time.Minute)
 		x = d.one("Pay")
@@ -633,7 +634,7 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 		dies := func() {
 			t.Helper()
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
-			d.engine.Round(t.Context())
+			engine.Of(d.engine).Round(t.Context())
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
 		}
 		if x := d.one("Act"); x.Kind != "runStep" {
@@ -726,7 +727,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 			d.one("Act")
 		}
 		holdfasttest.Advance(t, d.engine, 10*time.Minute)
-		d.engine.Round(t.Context())
+		engine.Of(d.engine).Round(t.Context())
 		for limit := 1; limit <= 7; limit++ {
 			var seen []string
 			kinds := ""

@@ -37,8 +37,8 @@ func (a *API) scopeRoutes() {
 
 // inTurn has the transaction of a request with a key stand in the scope's line, within its
 // budget, as a change without a key does.
-func inTurn(c *call, f func(context.Context, holdfast.Tx) error) error {
-	return scope.Update(c.ctx(), c.api.engine, c.values["kind"], c.values["id"], f)
+func inTurn(c *call, f func(context.Context, *store.Tx) error) error {
+	return scope.Update(c.ctx(), c.api.hf, c.values["kind"], c.values["id"], func(ctx context.Context, tx holdfast.Tx) error { return f(ctx, store.TxOf(tx)) })
 }
 
 // snapshot is a scope whose state is handed on as it is.
@@ -266,12 +266,12 @@ func (c *call) watchScope(in *scopeIn) error {
 	if err != nil {
 		return err
 	}
-	s := scope.In[json.RawMessage](c.api.engine, in.Kind, in.ID)
+	s := scope.In[json.RawMessage](c.api.hf, in.Kind, in.ID)
 	if _, err := s.Get(c.ctx()); err != nil { // it is refused while there is still a status to do it with
 		return err
 	}
 	return c.send(func(ctx context.Context, give func(message) error) error {
-		changes, err := scope.In[unread](c.api.engine, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
+		changes, err := scope.In[unread](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -186,12 +187,12 @@ func (h handled) named(names []string) map[string]runs.Handled {
 // declared is what the call's workspace has declared. It is read again when its registry has
 // changed.
 func (c *call) declared() (handled, error) {
-	e := c.api.engine
-	at, err := e.Place(c.ctx(), store.Read)
+	e := c.api.hf
+	at, err := engine.Of(e).Place(c.ctx(), store.Read)
 	if err != nil {
 		return handled{}, err
 	}
-	g, err := e.Registry(c.ctx(), at, true)
+	g, err := engine.Of(e).Registry(c.ctx(), at, true)
 	if err != nil {
 		return handled{}, err
 	}
@@ -200,7 +201,7 @@ func (c *call) declared() (handled, error) {
 		return now, nil
 	}
 	now := handled{revision: g.Revision, workers: make(map[string]runs.Handled)}
-	all, err := reactions.List(c.ctx(), e, "")
+	all, err := reactions.List(c.ctx(), engine.Of(e), "")
 	if err != nil {
 		return now, err
 	}
@@ -220,7 +221,7 @@ func (c *call) declared() (handled, error) {
 func (n handled) readWorkers(ctx context.Context, d holdfast.Doer) error {
 	const page = 500
 	for behind := ""; ; {
-		all, err := handlers.List(ctx, d, behind, page)
+		all, err := handlers.List(ctx, store.DoerOf(d), behind, page)
 		if err != nil {
 			return err
 		}

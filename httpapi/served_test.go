@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -88,7 +89,7 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 		}
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
 		d.want(d.ask("POST", "tasks/"+again.ID+"/complete", wire.CompleteTask{Epoch: again.Epoch}, nil), 409, fault.LeaseLost)
-		d.engine.Round(t.Context()) // the janitor frees it
+		engine.Of(d.engine).Round(t.Context()) // the janitor frees it
 
 		last := d.one("Mail")
 		for range 2 {

@@ -314,7 +314,7 @@ func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	var late error
 	// The feed is a moment behind what was appended a moment ago: it is waited for.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
-		done, err = stream.Close(c.ctx(), c.api.engine, in.Stream,
+		done, err = stream.Close(c.ctx(), c.api.hf, in.Stream,
 			stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Want: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
 		if onlyFeed(err) {
 			late = err

@@ -146,7 +146,7 @@ func (c *call) takeTasks(d holdfast.Doer, kinds []taskKind, due map[wake.Need]bo
 	out.Tasks = []wire.Task{}
 	// Each kind is first in its turn, so that none starves behind the others.
 	first := int(c.api.turns.Add(1) % int64(len(kinds)))
-	_, whole := d.(holdfast.Tx)
+	_, whole := d.(*store.Tx)
 	for i := range kinds {
 		k := kinds[(first+i)%len(kinds)]
 		if err == nil && len(out.Tasks) < a.Limit && !(whole && len(out.Tasks) > 0) && slices.ContainsFunc(k.due, func(n wake.Need) bool { return due[n] }) {
@@ -221,7 +221,7 @@ func bytesOf(all []wire.Task) (n int) {
 
 // takeOperations takes steps that the handlers do.
 func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, a claim) error {
-	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, d, a.Worker, a.Handlers, a.Limit-len(out.Tasks), a.lease)
+	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, store.DoerOf(d), a.Worker, a.Handlers, a.Limit-len(out.Tasks), a.lease)
 	for _, t := range taken {
 		out.Tasks = append(out.Tasks, taskOf(t))
 	}
@@ -235,7 +235,7 @@ func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, a claim) error {
 	for _, x := range served {
 		names[x.Name] = x
 	}
-	taken, err := reactions.TakeTasks(c.ctx(), d, reactions.Ask{Reactions: served, Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease,
+	taken, err := reactions.TakeTasks(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: served, Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease,
 		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
 			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
 				return lifecycle.WantsAfter(x.Options.Handler, e)
@@ -259,7 +259,7 @@ func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, a claim) error {
 
 // takeItems takes items of batches that the handlers do.
 func (c *call) takeItems(d holdfast.Doer, out *wire.Tasks, a claim) error {
-	taken, err := batches.Take(c.ctx(), d, batches.Ask{Handlers: a.Handlers, Kind: "worker", Holder: a.Worker, Elsewhere: true, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
+	taken, err := batches.Take(c.ctx(), store.DoerOf(d), batches.Ask{Handlers: a.Handlers, Kind: "worker", Holder: a.Worker, Elsewhere: true, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
 	for _, t := range taken {
 		x := wire.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: wire.At(t.Until),
 			IdempotencyKey: t.Operation(), Context: wire.TaskContext{Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)}}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/idem"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -200,7 +201,7 @@ func (c *crashing) do(ctx context.Context, hf *holdfast.Engine) error {
 	if w.Code == http.StatusConflict { // it waits, as it is told
 		after, err := strconv.Atoi(w.Header().Get("Retry-After"))
 		if err == nil {
-			err = store.Shift(ctx, hf, time.Duration(after)*time.Second)
+			err = store.Shift(ctx, engine.Of(hf), time.Duration(after)*time.Second)
 		}
 		return errors.Join(err, errors.New("under way"))
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // flight is a request while its handler runs. One without a key has its engine
@@ -15,7 +17,7 @@ import (
 type flight struct {
 	*requests.Flight // nil without a key
 
-	engine    *holdfast.Engine
+	engine    *engine.Engine
 	lease     time.Duration
 	workspace string
 	holder    string
@@ -38,7 +40,7 @@ func within(ctx context.Context, f *flight) context.Context {
 
 // fence refuses to begin an operation for a request that another may have by now. In
 // another engine's transaction there is nothing to ask.
-func (q *flight) fence(ctx context.Context, tx holdfast.Tx) error {
+func (q *flight) fence(ctx context.Context, tx *store.Tx) error {
 	if q.committed() { // a retry would be told that all is done, and not run the handler
 		return fault.New(fault.Conflict, "the step is fired behind idem.Commit, which marks the request as done, so that no retry would do the step if the process died now: fire it before")
 	}
@@ -78,7 +80,7 @@ func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) err
 		return fault.New(fault.Internal, "idem.Commit is used outside of a handler of idem.Middleware")
 	}
 	if q.Flight == nil {
-		return q.engine.Update(ctx, f)
+		return engine.Update(ctx, q.engine, f)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +90,7 @@ func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) err
 	done := q.committed()
 	q.set(true, done)
 	defer func() { q.set(false, done) }()
-	err := q.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err := q.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := q.Flight.Commit(holdfast.InWorkspace(ctx, q.workspace), tx, q.epoch); err != nil {
 			return err
 		}
@@ -115,7 +117,7 @@ func (q *flight) committed() bool {
 // renewal that waited for the transaction finds no hold afterwards.
 func (q *flight) renew(ctx context.Context) error { return q.extend(ctx, q.engine) }
 
-func (q *flight) extend(ctx context.Context, d holdfast.Doer) error {
+func (q *flight) extend(ctx context.Context, d store.Doer) error {
 	if q.committed() {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 )
 
@@ -16,11 +17,11 @@ import (
 func TestRenew(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		q, mine, err := requests.Take(ctx, hf, requests.TakeArgs{Key: "k", Fingerprint: "f", Holder: "h", Lease: time.Minute})
+		q, mine, err := requests.Take(ctx, engine.Of(hf), requests.TakeArgs{Key: "k", Fingerprint: "f", Holder: "h", Lease: time.Minute})
 		if err != nil || !mine {
 			t.Fatal(err)
 		}
-		f := &flight{engine: hf, lease: time.Minute, workspace: "default", Flight: &requests.Flight{Key: "k"}, epoch: q.Epoch}
+		f := &flight{engine: engine.Of(hf), lease: time.Minute, workspace: "default", Flight: &requests.Flight{Key: "k"}, epoch: q.Epoch}
 		for range 3 {
 			holdfasttest.Advance(t, hf, 40*time.Second)
 			if err := f.renew(ctx); err != nil {
@@ -41,7 +42,7 @@ func TestRenew(t *testing.T) {
 		if err := f.renew(ctx); err != nil {
 			t.Errorf("after the commit: %v", err)
 		}
-		lost := &flight{engine: hf, lease: time.Minute, workspace: "default", Flight: f.Flight, epoch: q.Epoch + 1}
+		lost := &flight{engine: engine.Of(hf), lease: time.Minute, workspace: "default", Flight: f.Flight, epoch: q.Epoch + 1}
 		if err := lost.renew(ctx); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("another's: %v", err)
 		}

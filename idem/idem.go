@@ -66,6 +66,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -145,12 +146,12 @@ func (o Options) orDefaults() Options {
 // a mistake in wiring.
 func Middleware(e *holdfast.Engine, o Options) func(http.Handler) http.Handler {
 	o = o.orDefaults()
-	return func(next http.Handler) http.Handler { return &guard{e, o, next} }
+	return func(next http.Handler) http.Handler { return &guard{engine.Of(e), o, next} }
 }
 
 // guard is a handler with its keys.
 type guard struct {
-	engine *holdfast.Engine
+	engine *engine.Engine
 	Options
 	next http.Handler
 }

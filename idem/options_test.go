@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/idem"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 )
 
@@ -72,12 +73,12 @@ func TestStoredBefore(t *testing.T) {
 			"idem/d324e9442c80819d1c85c51c5c90a5623d3cb5fd576dd2e8f46b9241584f5c0d": {SharedKeys: true},
 			"idem/6448a8c621642ec1980d746a03161452691ab99e33df42ea3743cfe4783ec8f7": {Scope: user},
 		} {
-			q, mine, err := requests.Take(ctx, hf, requests.TakeArgs{Key: key, Fingerprint: print, Holder: "h", Lease: time.Minute})
+			q, mine, err := requests.Take(ctx, engine.Of(hf), requests.TakeArgs{Key: key, Fingerprint: print, Holder: "h", Lease: time.Minute})
 			if err != nil || !mine {
 				t.Fatal(err)
 			}
 			kept := `{"header":{"Content-Type":"text/plain","Location":"/orders/7","ETag":"\"1\""},"body":"c2V2ZW4="}`
-			if err := requests.Finish(ctx, hf, key, q.Epoch, 201, []byte(kept)); err != nil {
+			if err := requests.Finish(ctx, engine.Of(hf), key, q.Epoch, 201, []byte(kept)); err != nil {
 				t.Fatal(err)
 			}
 			c := &counted{}
@@ -111,12 +112,12 @@ func TestTTL(t *testing.T) {
 				key := fmt.Sprint(name, ttl)
 				call{key: key}.to(h)
 				holdfasttest.Advance(t, hf, ttl-10*time.Second)
-				hf.Round(context.Background())
+				engine.Of(hf).Round(context.Background())
 				call{key: key}.to(h)
 				wantRuns(t, c, 1)
 				holdfasttest.Advance(t, hf, 20*time.Second)
-				hf.Round(context.Background())
-				if n, err := requests.PruneAll(context.Background(), hf); err != nil || n != 0 {
+				engine.Of(hf).Round(context.Background())
+				if n, err := requests.PruneAll(context.Background(), engine.Of(hf)); err != nil || n != 0 {
 					t.Errorf("the janitor left %d requests whose time is over; %v", n, err)
 				}
 				wantStatus(t, call{key: key, body: "other"}.to(h), 200)

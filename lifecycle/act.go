@@ -51,7 +51,7 @@ type work struct {
 // it is committed with the new status, or nothing. f may be run again. In an
 // after-effect, it is the transaction of the acknowledgement.
 func (a *Act[E]) Commit(f func(context.Context, holdfast.Tx) error) {
-	a.w.commits = append(a.w.commits, f)
+	a.w.commits = append(a.w.commits, store.TxFunc(f))
 }
 
 // Set replaces the entity's data when the step is settled. The rows of a table of

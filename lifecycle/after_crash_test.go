@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -37,11 +38,11 @@ func mailed() []holdfast.Part {
 // closeAndMail closes an entity, unless that was asked for before, and delivers what
 // follows.
 func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
-	s := boardOf(hf).site("mailed")
+	s := boardOf(engine.Of(hf)).site("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
-	e, err := entities.Get(ctx, hf, "mailed", "x")
+	e, err := entities.Get(ctx, engine.Of(hf), "mailed", "x")
 	if fault.CodeOf(err) == fault.NotFound {
-		e, err = entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "mailed", ID: "x", Status: "open", Data: []byte(`{}`)})
+		e, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "mailed", ID: "x", Status: "open", Data: []byte(`{}`)})
 	}
 	if err == nil && e.Version == 0 {
 		_, err = s.fire(ctx, "x", "close", "admin", nil)
@@ -55,19 +56,19 @@ func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
 // deliver is one round of the worker that serves the after-effect.
 func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
 	const name = "$after:mailed:Mail"
-	at, err := hf.Place(ctx, store.Read)
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, hf, at, []string{name}); err != nil {
+	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{name}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: name, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: name, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
 	l := leases[0]
-	if err := reactions.Fill(ctx, hf, store.HistoryMarks, leases, func(*reactions.Lease) []string { return []string{settled("close")} }, 10); err != nil {
+	if err := reactions.Fill(ctx, engine.Of(hf), store.HistoryMarks, leases, func(*reactions.Lease) []string { return []string{settled("close")} }, 10); err != nil {
 		return err
 	}
 	for i, e := range l.Events {
@@ -77,10 +78,10 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
 		}
 		end := reactions.End{Lease: l, Done: e.Version, Keep: i < len(l.Events)-1, Now: true}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			if err := d.Apply(ctx, tx); err != nil {
+			if err := d.Apply(ctx, store.TxOf(tx)); err != nil {
 				return err
 			}
-			_, err := reactions.RecordOne(ctx, tx, end)
+			_, err := reactions.RecordOne(ctx, store.DoerOf(tx), end)
 			return err
 		})
 		if err != nil {
@@ -92,10 +93,10 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
 
 // comeRound is what the loops of a running program do, when all holds have run out.
 func comeRound(ctx context.Context, hf *holdfast.Engine) error {
-	b := boardOf(hf)
+	b := boardOf(engine.Of(hf))
 	s := b.site("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
-	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
 	}
 	if err := swept(ctx, hf, s); err != nil {
@@ -116,7 +117,7 @@ func swept(ctx context.Context, hf *holdfast.Engine, s *site) error {
 	if _, err := s.board.expire(ctx, true); err != nil {
 		return err
 	}
-	_, err := reactions.SweepAll(ctx, hf, func([]string) {})
+	_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 	return err
 }
 
@@ -124,13 +125,13 @@ func swept(ctx context.Context, hf *holdfast.Engine, s *site) error {
 // once, by its own operation, and one that went back by nothing.
 func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	// A janitor goes round in all workspaces: what this case leaves, the next would meet.
-	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
 	}
-	if err := swept(ctx, hf, boardOf(hf).site("mailed")); err != nil {
+	if err := swept(ctx, hf, boardOf(engine.Of(hf)).site("mailed")); err != nil {
 		return err
 	}
-	e, err := entities.Get(ctx, hf, "mailed", "x")
+	e, err := entities.Get(ctx, engine.Of(hf), "mailed", "x")
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -80,14 +81,14 @@ func mend(how string) func(context.Context, *holdfast.Engine) error {
 			if err := mailRound(down, hf); err != nil {
 				return err
 			}
-			at, err := reactions.Stands(ctx, hf, mendedMail, entities.Stream("mended", "x"))
+			at, err := reactions.Stands(ctx, engine.Of(hf), mendedMail, entities.Stream("mended", "x"))
 			if err != nil {
 				return err
 			}
 			if how == "reset" && at.Watermark < at.Due || how != "reset" && !at.Blocked {
 				return fmt.Errorf("it stands at %+v", at)
 			}
-			touched, _, err := reactions.Repair(ctx, hf, how, reactions.Filter{Reaction: mendedMail})
+			touched, _, err := reactions.Repair(ctx, engine.Of(hf), how, reactions.Filter{Reaction: mendedMail})
 			if err != nil {
 				return err
 			}
@@ -100,11 +101,11 @@ func mend(how string) func(context.Context, *holdfast.Engine) error {
 }
 
 func takeSteps(ctx context.Context, hf *holdfast.Engine) error {
-	s := boardOf(hf).site("mended")
+	s := boardOf(engine.Of(hf)).site("mended")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
-	e, err := entities.Get(ctx, hf, "mended", "x")
+	e, err := entities.Get(ctx, engine.Of(hf), "mended", "x")
 	if fault.CodeOf(err) == fault.NotFound {
-		e, err = entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "mended", ID: "x", Status: "open", Data: []byte(`{}`)})
+		e, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "mended", ID: "x", Status: "open", Data: []byte(`{}`)})
 	}
 	for _, step := range []string{"close", "archive"} {
 		if err == nil && (e.Status == "open" || e.Status == "closed" && step == "archive") {
@@ -116,9 +117,9 @@ func takeSteps(ctx context.Context, hf *holdfast.Engine) error {
 
 // passTime is a round of the janitor, when all holds have run out.
 func passTime(ctx context.Context, hf *holdfast.Engine) error {
-	err := store.Shift(ctx, hf, time.Hour)
+	err := store.Shift(ctx, engine.Of(hf), time.Hour)
 	if err == nil {
-		_, err = reactions.SweepAll(ctx, hf, func([]string) {})
+		_, err = reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 	}
 	return err
 }
@@ -139,20 +140,20 @@ func isMended(ctx context.Context, hf *holdfast.Engine) (bool, error) {
 
 // mailRound is one round of a worker.
 func mailRound(ctx context.Context, hf *holdfast.Engine) error {
-	s := boardOf(hf).site("mended")
-	at, err := hf.Place(ctx, store.Read)
+	s := boardOf(engine.Of(hf)).site("mended")
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, hf, at, []string{mendedMail}); err != nil {
+	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{mendedMail}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: mendedMail, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: mendedMail, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
 	l := leases[0]
-	if err := reactions.Fill(ctx, hf, store.HistoryMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
+	if err := reactions.Fill(ctx, engine.Of(hf), store.HistoryMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
 		return err
 	}
 	done := l.Watermark
@@ -162,14 +163,14 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 			if !fault.IsFinal(failed) { // of the database
 				return failed
 			}
-			return reactions.Stop(ctx, hf, l, done, e.Version, failed.Error(), 1, true)
+			return reactions.Stop(ctx, engine.Of(hf), l, done, e.Version, failed.Error(), 1, true)
 		}
 		end := reactions.End{Lease: l, Done: e.Version, Keep: i < len(l.Events)-1, Now: true}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			if err := d.Apply(ctx, tx); err != nil {
+			if err := d.Apply(ctx, store.TxOf(tx)); err != nil {
 				return err
 			}
-			_, err := reactions.RecordOne(ctx, tx, end)
+			_, err := reactions.RecordOne(ctx, store.DoerOf(tx), end)
 			return err
 		})
 		if err != nil {
@@ -231,7 +232,7 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 		if got, err := mendings(ctx, hf); err != nil || !slices.Equal(got, names) {
 			return fmt.Errorf("its history is %q, %w", got, err)
 		}
-		at, err := reactions.Stands(ctx, hf, mendedMail, entities.Stream("mended", "x"))
+		at, err := reactions.Stands(ctx, engine.Of(hf), mendedMail, entities.Stream("mended", "x"))
 		if err != nil || at.Blocked || at.Holder != "" || at.Watermark != at.Due {
 			return fmt.Errorf("it stands at %+v, %w", at, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -105,7 +106,7 @@ func TestAMailServiceThatIsDownForTwoHours(t *testing.T) {
 // take, with every pause cut in half by jitter, is longer than a day.
 func TestTheDefaultPolicySurvivesADay(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
-		x, err := reactions.Get(p.Context(), p.e, mailOfPost)
+		x, err := reactions.Get(p.Context(), engine.Of(p.e), mailOfPost)
 		if err != nil {
 			p.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestARetryPolicy(t *testing.T) {
 				p.until("it has failed", func(at stream.Position) bool { return at.Failures == 1 && !at.Blocked })
 				holdfasttest.Advance(p, p.e, time.Minute)
 				p.until("it is blocked", func(at stream.Position) bool { return at.Failures == 2 && at.Blocked })
-				x, err := reactions.Get(p.Context(), p.e, mailOfPost)
+				x, err := reactions.Get(p.Context(), engine.Of(p.e), mailOfPost)
 				if b := x.Options.Backoff; err != nil || b.Base != time.Minute || b.Max != time.Hour || b.Kind != "exponential" {
 					p.Errorf("the backoff is %+v, %v", b, err)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
@@ -156,7 +157,7 @@ func (p *fxPost) failed(id string, times int) {
 	p.running(func() {
 		p.Helper()
 		fxWait(p, fmt.Sprintf("it has failed %d times", times), func() bool {
-			all, _, err := reactions.Query(context.Background(), p.e, reactions.Filter{}, reactions.Position{}, 100)
+			all, _, err := reactions.Query(context.Background(), engine.Of(p.e), reactions.Filter{}, reactions.Position{}, 100)
 			return err == nil && slices.ContainsFunc(all, func(at reactions.Position) bool {
 				return strings.HasSuffix(at.Stream, "/"+id) && at.Failures >= times && at.Holder == ""
 			})

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -171,7 +171,7 @@ func (t *attempt) reportLate(ctx context.Context, calls []effects.LateCall) {
 	reportLate(ctx, t.engine, t.at, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch, calls)
 }
 
-func reportLate(ctx context.Context, e *holdfast.Engine, at store.Place, lifecycle, id, operation string, epoch int64, calls []effects.LateCall) {
+func reportLate(ctx context.Context, e *engine.Engine, at store.Place, lifecycle, id, operation string, epoch int64, calls []effects.LateCall) {
 	effects.Late(ctx, e, at, effects.Holder{Operation: operation, Subject: lifecycle + "/" + id, Epoch: epoch, Node: e.Node()}, calls, e.Log())
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/runs"
@@ -25,7 +26,7 @@ import (
 // board is all lifecycles of an engine: one poll resumes the operations of all, and
 // one janitor frees what crashes left of all.
 type board struct {
-	engine  *holdfast.Engine
+	engine  *engine.Engine
 	log     *attempts.Log
 	refusal atomic.Int64
 
@@ -40,7 +41,7 @@ type board struct {
 
 type boardKey struct{}
 
-func boardOf(e *holdfast.Engine) *board {
+func boardOf(e *engine.Engine) *board {
 	return e.Shared(boardKey{}, func() any {
 		return &board{engine: e, log: attempts.NewLog(e), sites: make(map[string]*site), behind: make(map[int16][3]string), swept: make(map[string]time.Time)}
 	}).(*board)
@@ -96,7 +97,7 @@ func (b *board) refused(at store.Place, a attempts.Attempt) {
 
 // Refused is how many tries this engine has refused, because another was in
 // progress or had come first.
-func Refused(e *holdfast.Engine) int64 { return boardOf(e).refusal.Load() }
+func Refused(e *engine.Engine) int64 { return boardOf(e).refusal.Load() }
 
 // resumers is how many operations a node resumes at once.
 const resumers = 8
@@ -376,7 +377,7 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 
 // adoptOne holds an entity that is in a claim status by mistake, unless the config in force has it for
 // another: this node may be of before, and who stands there is where it should be.
-func (s *site) adoptOne(ctx context.Context, d holdfast.Doer, at store.Place, id, status string) error {
+func (s *site) adoptOne(ctx context.Context, d store.Doer, at store.Place, id, status string) error {
 	for _, c := range s.config.Claims() {
 		if c.Into != status {
 			continue

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -40,7 +41,7 @@ const (
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in
 // [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
 func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
-	s, err := l.at(e)
+	s, err := l.at(engine.Of(e))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(contex
 		w.data = raw
 	}
 	if f != nil {
-		w.commits = append(w.commits, f)
+		w.commits = append(w.commits, store.TxFunc(f))
 	}
 	e, err := c.t.settle(ctx, w, nil)
 	if c.t.lost || fault.CodeOf(err) == fault.LeaseLost {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -51,14 +52,14 @@ func eachDepot(t *testing.T, f func(*depot)) {
 }
 
 func (d *depot) put(config string) error {
-	_, err := lifecycle.PutConfig(d.ctx, d.e, "shipment", []byte(config), false)
+	_, err := lifecycle.PutConfig(d.ctx, engine.Of(d.e), "shipment", []byte(config), false)
 	return err
 }
 
 // now is the lifecycle as it is in force.
 func (d *depot) now() *lifecycle.Lifecycle[json.RawMessage] {
 	d.t.Helper()
-	l, err := lifecycle.Named(d.ctx, d.e, "shipment")
+	l, err := lifecycle.Named(d.ctx, engine.Of(d.e), "shipment")
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 		}
 		late := d.held("late")
 		holdfasttest.Advance(d.t, d.e, 2*time.Minute)
-		d.e.Round(d.ctx)
+		engine.Of(d.e).Round(d.ctx)
 		for id, status := range map[string]string{"success": "there", "failure": "lost", "invalid": "here", "expired": "here", "late": "here"} {
 			d.at(id, status)
 		}
@@ -165,7 +166,7 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			return x
 		}
 		charge := func(x lifecycle.Task, result string) {
-			if _, err := lifecycle.TaskEffect(d.ctx, d.e, x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
+			if _, err := lifecycle.TaskEffect(d.ctx, engine.Of(d.e), x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
 				d.t.Fatal(err)
 			}
 		}
@@ -182,22 +183,22 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			d.t.Fatal(err)
 		}
 		charge(held, `"c2"`)
-		if _, err := lifecycle.RenewTask(d.ctx, d.e, held.ID, held.Epoch, time.Minute); err != nil {
+		if _, err := lifecycle.RenewTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, time.Minute); err != nil {
 			d.t.Errorf("renew: %v", err)
 		}
-		if _, err := lifecycle.CompleteTask(d.ctx, d.e, held.ID, held.Epoch, nil, nil); err != nil {
+		if _, err := lifecycle.CompleteTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, nil, nil); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("held", "there")
 		waiting := take("waiting")
-		if _, err := lifecycle.CompleteTask(d.ctx, d.e, waiting.ID, waiting.Epoch, nil, nil); err != nil {
+		if _, err := lifecycle.CompleteTask(d.ctx, engine.Of(d.e), waiting.ID, waiting.Epoch, nil, nil); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("waiting", "there")
 
-		d.e.Round(d.ctx) // it is due, and taken by a worker that fails for good
+		engine.Of(d.e).Round(d.ctx) // it is due, and taken by a worker that fails for good
 		died = take("died")
-		if _, err := lifecycle.FailTask(d.ctx, d.e, died.ID, died.Epoch, "no", false, false); err != nil {
+		if _, err := lifecycle.FailTask(d.ctx, engine.Of(d.e), died.ID, died.Epoch, "no", false, false); err != nil {
 			d.t.Fatal(err)
 		}
 		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
@@ -280,7 +281,7 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		round := func() { e.Round(t.Context()) }
+		round := func() { engine.Of(e).Round(t.Context()) }
 		round()
 		acme := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		if got, err := acme.now().Get(acme.ctx, e, "a"); err != nil || got.Claimed == nil {
@@ -422,7 +423,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		at("running", "sent")
 		at("charged", "packing due")
 		holdfasttest.Advance(t, two, 2*time.Minute)
-		two.Round(ctx)
+		engine.Of(two).Round(ctx)
 		at("claimed", "open")
 		stop := w.run(two)
 		comesAbout(t, "it is parked", func() bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -63,7 +64,7 @@ func (c *core) add(kind, name string, b body, o []HandlerOption) {
 // site is a lifecycle on an engine.
 type site struct {
 	*core
-	engine *holdfast.Engine
+	engine *engine.Engine
 	board  *board
 	ground ground
 	afters []reactions.Definition
@@ -112,7 +113,7 @@ func (s *site) enlist(ctx context.Context, replace bool) error {
 }
 
 // at returns the lifecycle on an engine that it was started on.
-func (c *core) at(e *holdfast.Engine) (*site, error) {
+func (c *core) at(e *engine.Engine) (*site, error) {
 	if c.bound != nil && c.bound.engine == e {
 		return c.bound, nil
 	}
@@ -123,7 +124,7 @@ func (c *core) at(e *holdfast.Engine) (*site, error) {
 }
 
 // start checks the lifecycle and makes it known to the engine.
-func (c *core) start(ctx context.Context, e *holdfast.Engine) error {
+func (c *core) start(ctx context.Context, e *engine.Engine) error {
 	known := make(map[string]lifecycles.Handler, len(c.handlers))
 	for name, h := range c.handlers {
 		known[name] = h.Handler

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -97,11 +98,11 @@ func (c *fxCrash) parts() []holdfast.Part {
 // do fires the step, unless it was fired before: a client that got no answer looks
 // first. So one operation is asked for, unless one was released.
 func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
-	s := boardOf(hf).site("crash")
+	s := boardOf(engine.Of(hf)).site("crash")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
-	e, err := entities.Get(ctx, hf, "crash", "x")
+	e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
 	if fault.CodeOf(err) == fault.NotFound {
-		e, err = entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)})
+		e, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)})
 	}
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ var errFxCrash = errors.New("by plan")
 // recover is what the loops of a running program do, when everything has run out
 // and fallen due, and what a person does who is asked.
 func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
-	boardOf(hf).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	boardOf(engine.Of(hf)).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	if err := c.comeRound(ctx, hf); err != nil || !c.person {
 		return err
 	}
@@ -149,16 +150,16 @@ func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 // comeRound goes on until it is at an end, or waits for a person: rounds of the janitor,
 // and of the resumer.
 func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
-	b := boardOf(hf)
+	b := boardOf(engine.Of(hf))
 	for range 4 {
-		e, err := entities.Get(ctx, hf, "crash", "x")
+		e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
 		if fault.CodeOf(err) == fault.NotFound {
 			return nil
 		}
 		if err != nil || e.Claim.Phase != entities.Held && e.Claim.Phase != entities.Due {
 			return err
 		}
-		if err := store.Shift(ctx, hf, time.Hour); err != nil {
+		if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 			return err
 		}
 		if e.Claim.Phase == entities.Due {
@@ -226,7 +227,7 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	if err := c.nothingAnnounced(ctx, hf); err != nil {
 		return err
 	}
-	e, err := entities.Get(ctx, hf, "crash", "x")
+	e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
 	if err != nil {
 		return err
 	}
@@ -266,21 +267,21 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 // taken back by who comes after a while. It also keeps cases apart: an engine that
 // is opened would go on with it.
 func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) error {
-	at, err := hf.Place(ctx, store.Read)
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	now, err := readConfigVerb.DoAt(ctx, hf, at, "crash")
+	now, err := readConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash")
 	if err != nil || now.wanted == "" {
 		return err
 	}
-	if err := store.Shift(ctx, hf, time.Hour); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
 	}
-	if err := boardOf(hf).site("crash").register(ctx, false); err != nil {
+	if err := boardOf(engine.Of(hf)).site("crash").register(ctx, false); err != nil {
 		return err
 	}
-	if now, err = readConfigVerb.DoAt(ctx, hf, at, "crash"); err == nil && now.wanted != "" {
+	if now, err = readConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash"); err == nil && now.wanted != "" {
 		err = fmt.Errorf("a change of the config is left announced: %+v", now)
 	}
 	return err

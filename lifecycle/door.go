@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -69,7 +70,8 @@ func Door(r Remote) holdfast.Part { return &doorPart{r} }
 type doorPart struct{ remote Remote }
 
 // Start is called by [holdfast.Open].
-func (p *doorPart) Start(_ context.Context, e *holdfast.Engine) error {
+func (p *doorPart) Start(_ context.Context, hf *holdfast.Engine) error {
+	e := engine.Of(hf)
 	b := boardOf(e)
 	if b.door != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
@@ -496,7 +498,7 @@ func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err err
 }
 
 // RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.
-func RevisionOf(ctx context.Context, e *holdfast.Engine, name string) (int64, error) {
+func RevisionOf(ctx context.Context, e *engine.Engine, name string) (int64, error) {
 	at, err := e.Place(ctx, store.Read)
 	if err != nil {
 		return 0, err
@@ -514,7 +516,7 @@ type Put struct {
 
 // PutConfig puts a config into the context's workspace, or, with dryRun, only judges
 // it. The error tells every violation.
-func PutConfig(ctx context.Context, e *holdfast.Engine, name string, config []byte, dryRun bool) (Put, error) {
+func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte, dryRun bool) (Put, error) {
 	b := boardOf(e)
 	if b.door == nil {
 		return Put{}, fault.New(fault.Conflict, "this program takes no lifecycles through the API")
@@ -572,7 +574,7 @@ func unclaimedWork(s *site, nth int) (all []Violation) {
 
 // PutNames returns the lifecycles that were put into the context's workspace, and the
 // handlers that each of them names.
-func PutNames(ctx context.Context, d holdfast.Doer) (map[string][]string, error) {
+func PutNames(ctx context.Context, d store.Doer) (map[string][]string, error) {
 	at, err := d.Place(ctx, store.Read)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -74,7 +76,7 @@ func declare(t *testing.T, ctx context.Context, e *holdfast.Engine, safety strin
 	t.Helper()
 	for _, name := range names {
 		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "http", URL: "https://example.com/" + name, Safety: safety, OnUnknown: "hold"})
+			_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: name, Kind: "http", URL: "https://example.com/" + name, Safety: safety, OnUnknown: "hold"})
 			return err
 		})
 		if err != nil {
@@ -96,7 +98,7 @@ func eachDoor(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *far, o
 
 func put(t *testing.T, ctx context.Context, e *holdfast.Engine, config string) lifecycle.Put {
 	t.Helper()
-	p, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(config), false)
+	p, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(config), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,7 @@ func put(t *testing.T, ctx context.Context, e *holdfast.Engine, config string) l
 
 func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle.Lifecycle[json.RawMessage] {
 	t.Helper()
-	l, err := lifecycle.Named(ctx, e, "parcel")
+	l, err := lifecycle.Named(ctx, engine.Of(e), "parcel")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,10 +172,10 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 		a, b := holdfast.InWorkspace(t.Context(), "a"), holdfast.InWorkspace(t.Context(), "b")
 		declare(t, a, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, a, e, parcels)
-		if _, err := lifecycle.Named(b, e, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycle.Named(b, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("in another workspace: %v", err)
 		}
-		_, err := lifecycle.PutConfig(b, e, "parcel", []byte(parcels), false)
+		_, err := lifecycle.PutConfig(b, engine.Of(e), "parcel", []byte(parcels), false)
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Code != fault.Validation || len(f.Violations) == 0 {
 			t.Errorf("handlers of another workspace count: %v", err)
@@ -186,7 +188,7 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 		if got := parcelsOf(t, a, e).Statuses(); got[1] != "sending" {
 			t.Errorf("a has %v", got)
 		}
-		if names, err := lifecycle.Names(b, e); err != nil || len(names) != 1 {
+		if names, err := lifecycle.Names(b, engine.Of(e)); err != nil || len(names) != 1 {
 			t.Errorf("b's names are %v, %v", names, err)
 		}
 	})
@@ -198,7 +200,7 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 	eachDoor(t, func(t *testing.T, e *holdfast.Engine, _ *far, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		bad := strings.NewReplacer(`"janitor": {"stuck_after": "5m"},`, ``, `"workflow": "parcel"`, `"workflow": "other"`).Replace(parcels)
-		_, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(bad), false)
+		_, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(bad), false)
 		var f *fault.Error
 		if !errors.As(err, &f) {
 			t.Fatal(err)
@@ -216,13 +218,13 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 			t.Errorf("the violations are %+v", f.Violations)
 		}
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
-		if _, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(parcels), true); err != nil {
+		if _, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(parcels), true); err != nil {
 			t.Errorf("judged: %v", err)
 		}
-		if _, err := lifecycle.Named(ctx, e, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycle.Named(ctx, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("it is there: %v", err)
 		}
-		if _, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
+		if _, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("half a document: %v", err)
 		}
 	})
@@ -256,7 +258,7 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 		if far.count("Better") == 0 {
 			t.Error("the other node goes on by the old config")
 		}
-		_, err := lifecycle.PutConfig(ctx, e, "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
+		_, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
 			`{"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}`, `{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "gone"}`).Replace(parcels)), false)
 		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "strand") {
 			t.Errorf("a config that strands: %v", err)
@@ -311,18 +313,18 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call))
 		for _, e := range []*holdfast.Engine{program, server} {
 			declare(t, t.Context(), e, "transactional", "Send", "MaySend", "Tell")
-			_, err := lifecycle.PutConfig(t.Context(), e, "parcel", []byte(parcels), false)
+			_, err := lifecycle.PutConfig(t.Context(), engine.Of(e), "parcel", []byte(parcels), false)
 			wantCode(t, err, fault.Conflict)
 		}
-		if _, err := lifecycle.Named(t.Context(), server, "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycle.Named(t.Context(), engine.Of(server), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("the server serves the program's: %v", err)
 		}
 		ctx := holdfast.InWorkspace(t.Context(), "acme") // nor under the same name elsewhere
 		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
-		_, err := lifecycle.PutConfig(ctx, server, "parcel", []byte(parcels), false)
+		_, err := lifecycle.PutConfig(ctx, engine.Of(server), "parcel", []byte(parcels), false)
 		wantCode(t, err, fault.Conflict)
 		other := strings.Replace(parcels, `"workflow": "parcel"`, `"workflow": "letter"`, 1)
-		if _, err := lifecycle.PutConfig(ctx, server, "letter", []byte(other), false); err != nil {
+		if _, err := lifecycle.PutConfig(ctx, engine.Of(server), "letter", []byte(other), false); err != nil {
 			t.Fatal(err)
 		}
 		late := lifecycle.MustParse[json.RawMessage]([]byte(other)).
@@ -347,7 +349,7 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 		}
 		for _, name := range []string{"Send", "MaySend"} {
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := handlers.Delete(ctx, tx, name)
+				_, err := handlers.Delete(ctx, store.TxOf(tx), name)
 				return err
 			})
 			if err != nil {

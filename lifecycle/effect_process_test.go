@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -200,7 +201,7 @@ func TestKilledAfterTheEffect(t *testing.T) {
 					p.Errorf("while the dead one holds it: %v", err)
 				}
 				holdfasttest.Advance(p, p.e, time.Hour)
-				p.e.Round(p.Context())
+				engine.Of(p.e).Round(p.Context())
 				if o := p.is("b", "charging", "due"); key != o.ID+"/card/0" || o.Deaths != 1 {
 					p.Errorf("the key was %s, and it is %+v", key, o)
 				}
@@ -224,7 +225,7 @@ func TestKilledBeforeTheAfterEffect(t *testing.T) {
 			fxProcesses(t, func(p *fxPost, db string) {
 				operation := fxKilled(p.T, db, what, word)
 				holdfasttest.Advance(p, p.e, time.Hour)
-				p.e.Round(p.Context())
+				engine.Of(p.e).Round(p.Context())
 				holdfasttest.Advance(p, p.e, time.Hour)
 				p.waitFor(1)
 				if got := p.got(); !slices.Equal(got, []string{"Mail close of b by admin: " + operation}) {

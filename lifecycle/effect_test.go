@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -266,7 +267,7 @@ func (w *fxWorld) rests(id string) {
 		w.Fatal("the sentinel is done at once")
 	}
 	holdfasttest.Advance(w, w.e, time.Hour)
-	w.e.Round(w.Context())
+	engine.Of(w.e).Round(w.Context())
 	w.resumed(other)
 	w.is(other, "charged", "")
 	after := w.get(id)
@@ -603,7 +604,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 		"commit fails":  {nil, "due", "pending"},
 		"death": {func(w *fxWorld, ctx context.Context) error {
 			holdfasttest.Advance(w, w.e, time.Hour)
-			w.e.Round(context.WithoutCancel(ctx))
+			engine.Of(w.e).Round(context.WithoutCancel(ctx))
 			return nil
 		}, "due", ""},
 	} {
@@ -722,7 +723,7 @@ func TestResumedUpToALimit(t *testing.T) {
 				return err
 			}
 			holdfasttest.Advance(w, w.e, time.Hour)
-			w.e.Round(context.WithoutCancel(ctx))
+			engine.Of(w.e).Round(context.WithoutCancel(ctx))
 			return nil
 		})
 		if err := w.fire(w.Context(), "d", "charge"); !errors.Is(err, holdfast.ErrLeaseLost) {
@@ -757,7 +758,7 @@ func TestOpaque(t *testing.T) {
 		}, "wrapping", "uncertain"},
 		"death": {func(w *fxWorld, ctx context.Context) error {
 			holdfasttest.Advance(w, w.e, time.Hour)
-			w.e.Round(context.WithoutCancel(ctx))
+			engine.Of(w.e).Round(context.WithoutCancel(ctx))
 			return nil
 		}, "wrapping", "uncertain"},
 	} {
@@ -901,7 +902,7 @@ func TestEffectsAfterTheHoldWasLost(t *testing.T) {
 			if !errors.Is(err, holdfast.ErrLeaseLost) {
 				w.Errorf("told %v", err)
 			}
-			w.e.Round(context.WithoutCancel(ctx))
+			engine.Of(w.e).Round(context.WithoutCancel(ctx))
 			if _, err := w.charge(ctx, "later", nil); !errors.Is(err, holdfast.ErrLeaseLost) {
 				w.Errorf("after the sweep it is told %v", err)
 			}
@@ -914,7 +915,7 @@ func TestEffectsAfterTheHoldWasLost(t *testing.T) {
 		w.make("c", func(ctx context.Context, a *fxAct) error {
 			_, err := holdfast.Effect(ctx, "card", func(ctx context.Context, key string) (int, error) {
 				holdfasttest.Advance(w, w.e, time.Hour)
-				w.e.Round(context.WithoutCancel(ctx))
+				engine.Of(w.e).Round(context.WithoutCancel(ctx))
 				return w.call(key), nil
 			}, holdfast.RecordNow())
 			if a.Attempt == 1 && !errors.Is(err, holdfast.ErrLeaseLost) {
@@ -1099,7 +1100,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			},
 			"death": func(*lifecycle.Claim[bill]) error {
 				holdfasttest.Advance(w, w.e, time.Hour)
-				w.e.Round(w.Context())
+				engine.Of(w.e).Round(w.Context())
 				return nil
 			},
 		} {
@@ -1133,11 +1134,11 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 
 // fxBegin begins an effect, "card", under a claim taken by hand.
 func fxBegin(w *fxWorld, c *lifecycle.Claim[bill], name, id string) error {
-	at, err := w.e.Place(w.Context(), store.Write)
+	at, err := engine.Of(w.e).Place(w.Context(), store.Write)
 	if err != nil {
 		return err
 	}
 	ticket := entities.Ticket{Lifecycle: name, ID: id, Operation: c.Operation(), Epoch: c.Entity.Claimed.Epoch}
-	_, err = effects.Begin(w.Context(), w.e, at, ticket, "card", 0, effects.Retry, nil)
+	_, err = effects.Begin(w.Context(), engine.Of(w.e), at, ticket, "card", 0, effects.Retry, nil)
 	return err
 }

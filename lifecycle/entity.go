@@ -8,8 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Entity is a thing with a status. In a table of the user's own, Version is that of
@@ -99,12 +101,12 @@ func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, d
 	if err != nil {
 		return Entity[E]{}, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", id, err)
 	}
-	return shown[E](entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: raw}))
+	return shown[E](entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: raw}))
 }
 
 // Get returns an entity, or [holdfast.ErrNotFound].
 func (l *Lifecycle[E]) Get(ctx context.Context, e *holdfast.Engine, id string) (Entity[E], error) {
-	s, err := l.at(e)
+	s, err := l.at(engine.Of(e))
 	if err != nil {
 		return Entity[E]{}, err
 	}
@@ -122,7 +124,7 @@ type Event struct {
 
 // History returns what happened to an entity, from a version on.
 func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64, limit int) ([]Event, error) {
-	all, err := events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(l.Name(), id), From: from, Limit: limit})
+	all, err := events.Read(ctx, store.DoerOf(d), events.ReadArgs{Stream: entities.Stream(l.Name(), id), From: from, Limit: limit})
 	out := make([]Event, len(all))
 	for i, e := range all {
 		out[i] = Event{e.Version, e.Name, e.Data, e.Actor, e.At}
@@ -140,8 +142,8 @@ type Attempt struct {
 // Attempts returns who was refused on an entity, the last first. It is a log by the
 // way: what could not be noted is missing.
 func (l *Lifecycle[E]) Attempts(ctx context.Context, e *holdfast.Engine, id string) ([]Attempt, error) {
-	boardOf(e).log.Flush()
-	all, err := attempts.List(ctx, e, l.Name(), id, 0)
+	boardOf(engine.Of(e)).log.Flush()
+	all, err := attempts.List(ctx, engine.Of(e), l.Name(), id, 0)
 	out := make([]Attempt, len(all))
 	for i, a := range all {
 		out[i] = Attempt{a.Step, a.Requester, a.Code, a.Detail, a.At}

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Sweep is one round of the janitor, in this goroutine.
 func Sweep(ctx context.Context, e *holdfast.Engine) error {
-	b := boardOf(e)
+	b := boardOf(engine.Of(e))
 	if b.door != nil {
 		if err := b.door.look(ctx); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -38,7 +39,7 @@ import (
 // worked on, the error is [holdfast.ErrKeyInFlight]; where another has the key by now,
 // [holdfast.ErrLeaseLost].
 func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
-	s, err := l.at(e)
+	s, err := l.at(engine.Of(e))
 	if err != nil {
 		return Entity[E]{}, err
 	}

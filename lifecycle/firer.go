@@ -41,15 +41,15 @@ func toRun(status string, version int64, output json.RawMessage) []byte {
 
 // Fate says what became of an operation.
 func (f firer) Fate(ctx context.Context, x runs.Fire, operation string) (outcome string, output []byte, message string, err error) {
-	l, err := Named(ctx, f.board.engine, x.Lifecycle)
+	s, err := f.board.find(ctx, x.Lifecycle)
 	if err != nil {
 		return "", nil, "", err
 	}
-	fate, err := l.FateOf(ctx, f.board.engine, x.Entity, operation)
+	fate, err := s.fateOf(ctx, x.Entity, operation)
 	if err != nil {
 		return "", nil, "", err
 	}
-	e, err := l.Get(ctx, f.board.engine, x.Entity)
+	e, err := s.ground.get(ctx, x.Entity)
 	return fate.Outcome, toRun(e.Status, e.Version, fate.Output), fate.Message, err
 }
 

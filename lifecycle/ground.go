@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -50,7 +49,7 @@ func (p *plain) take(ctx context.Context, a entities.ClaimArgs, also func(contex
 	if also == nil {
 		return entities.Take(ctx, p.site.engine, a)
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, err = entities.Take(ctx, tx, a); err != nil {
 			return err
@@ -67,7 +66,7 @@ func (p *plain) end(ctx context.Context, at store.Place, a entities.EndArgs, cla
 		e, _, err = entities.End(ctx, p.site.engine, at, a)
 		return e, err
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var again bool
 		var err error
 		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again || e.Claim.Phase != entities.Free {
@@ -97,7 +96,7 @@ func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []c
 	if len(commits) == 0 {
 		return entities.Transition(ctx, p.site.engine, a)
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, err = entities.Transition(ctx, tx, a); err != nil {
 			return err
@@ -112,7 +111,7 @@ func (p *plain) recover(ctx context.Context, l entities.Lapsed, claim string, re
 	if also == nil {
 		return entities.Recover(ctx, p.site.engine, l, claim, resume, maxDeaths, note)
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err

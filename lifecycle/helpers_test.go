@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -288,7 +289,7 @@ func (w *world) free(id, status string) {
 func (w *world) advance(by time.Duration) { w.t.Helper(); holdfasttest.Advance(w.t, w.e, by) }
 
 // round has the janitor go round once.
-func (w *world) round() { w.e.Round(context.Background()) }
+func (w *world) round() { engine.Of(w.e).Round(context.Background()) }
 
 // run runs an engine until the test ends, or the function is called.
 func (w *world) run(e *holdfast.Engine) (stop func()) {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // A step that is fired or claimed in a handler of idem.Middleware belongs to the key of
@@ -48,7 +48,7 @@ func (s *site) tied(ctx context.Context, id, step, as string, a *asked, do func(
 		return s.again(ctx, slot, id, was, fate, a)
 	}
 	pointed, also := false, a.begin
-	a.begin = func(ctx context.Context, tx holdfast.Tx, operation string) error {
+	a.begin = func(ctx context.Context, tx *store.Tx, operation string) error {
 		pointed = true
 		if also != nil {
 			if err := also(ctx, tx, operation); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/idem"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -25,7 +26,7 @@ type fxKeyed struct{ fxCrash }
 // pay is the user's handler.
 func (c *fxKeyed) pay(hf *holdfast.Engine) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e, err := boardOf(hf).site("crash").fire(r.Context(), "x", "close", "admin", nil)
+		e, err := boardOf(engine.Of(hf)).site("crash").fire(r.Context(), "x", "close", "admin", nil)
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			outcome, _ := f.Fields["outcome"].(string)
 			w.Header().Set("Outcome", outcome)
@@ -62,9 +63,9 @@ func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
 
 // do is the client; between its tries the leases expire, and the loops come round.
 func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
-	boardOf(hf).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
-	if _, err := entities.Get(ctx, hf, "crash", "x"); fault.CodeOf(err) == fault.NotFound {
-		if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)}); err != nil {
+	boardOf(engine.Of(hf)).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	if _, err := entities.Get(ctx, engine.Of(hf), "crash", "x"); fault.CodeOf(err) == fault.NotFound {
+		if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)}); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -74,7 +75,7 @@ func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
 	if err == nil {
 		return nil
 	}
-	if failed := store.Shift(ctx, hf, time.Minute); failed != nil {
+	if failed := store.Shift(ctx, engine.Of(hf), time.Minute); failed != nil {
 		return errors.Join(err, failed)
 	}
 	return errors.Join(err, c.recover(ctx, hf))

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -151,7 +152,7 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 					return nil
 				})
 				s := &shop{world: w, steps: []string{"i " + step}}
-				s.o = []lifecycle.FireOption{lifecycle.Beginning(func(ctx context.Context, tx holdfast.Tx, _ string) error {
+				s.o = []lifecycle.FireOption{lifecycle.Beginning(func(ctx context.Context, tx *store.Tx, _ string) error {
 					_, err := stream.Append(ctx, tx, "begun", stream.Any, stream.Event{Name: "begun"})
 					return err
 				})}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -28,7 +29,7 @@ const lateVar = "HOLDFAST_LATE_CHILD"
 type pausing struct{ holdfast.Database }
 
 func (d pausing) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := d.Database.Open(ctx, o)
+	s, err := store.DatabaseOf(d.Database).Open(ctx, o)
 	return pausingStore{s, new(atomic.Bool)}, err
 }
 
@@ -113,7 +114,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			fxWait(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
-				w.e.Round(t.Context())
+				engine.Of(w.e).Round(t.Context())
 				return w.get("b").Claimed.Phase == "due"
 			})
 			w.resumed("b")

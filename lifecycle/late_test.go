@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -25,11 +25,18 @@ type late struct {
 	err          error // of the first call
 	again        error // of the others
 	panics       bool  // the body does, when it has called
+	same         bool  // every call under one key returns the same
 }
 
 // body calls once, and stands still the first time.
 func (l *late) body(ctx context.Context, _ *fxAct) error {
-	_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) { return l.charge(key) }, l.o...)
+	_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
+		n, err := l.charge(key)
+		if l.same {
+			n = 7
+		}
+		return n, err
+	}, l.o...)
 	if err == nil && l.panics {
 		panic("by plan")
 	}
@@ -88,11 +95,11 @@ func TestALateCallIsReported(t *testing.T) {
 			set:   func(l *late) { l.o = append(l.o, l.probe(false, 0, nil)) },
 			after: func(l *late) { l.resumed("b") }},
 		"asked before, and called again with the same result": {step: "charge", status: "charged", happened: true, reported: 1,
-			set:   func(l *late) { l.o = append(l.o, l.probe(false, 0, nil), same) },
+			set:   func(l *late) { l.o, l.same = append(l.o, l.probe(false, 0, nil)), true },
 			after: func(l *late) { l.resumed("b") }},
 		"called again with the same result": {step: "charge", status: "charged",
 			set: func(l *late) {
-				l.o = []holdfast.EffectOption{holdfast.OnUnknownRetry(), same}
+				l.o, l.same = []holdfast.EffectOption{holdfast.OnUnknownRetry()}, true
 			},
 			after: func(l *late) { l.resumed("b") }},
 		"called again, and declined": {step: "charge", status: "charging", happened: true, reported: 1,
@@ -116,7 +123,7 @@ func TestALateCallIsReported(t *testing.T) {
 				<-l.inside
 				operation := w.get("b").Claimed.ID
 				holdfasttest.Advance(w, w.e, time.Hour)
-				w.e.Round(w.Context())
+				engine.Of(w.e).Round(w.Context())
 				c.after(l)
 				before := w.get("b")
 				close(l.goOn)
@@ -129,15 +136,6 @@ func TestALateCallIsReported(t *testing.T) {
 				l.reported(operation, c.reported, c.happened)
 			})
 		})
-	}
-}
-
-// same has the world return the same for every call under one key.
-func same(c *effects.Call) {
-	try := c.Try
-	c.Try = func(ctx context.Context, key string) (any, error) {
-		_, err := try(ctx, key)
-		return 7, err
 	}
 }
 
@@ -213,7 +211,7 @@ func TestADeclinedRepetitionIsNoWordOnTheFirstCall(t *testing.T) {
 func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		l := &late{fxWorld: w, inside: make(chan struct{}), goOn: make(chan struct{}), first: true}
-		l.o = []holdfast.EffectOption{holdfast.OnUnknownRetry(), same}
+		l.o, l.same = []holdfast.EffectOption{holdfast.OnUnknownRetry()}, true
 		w.make("b", l.body)
 		fired := make(chan error, 1)
 		go func() { fired <- w.fire(context.Background(), "b", "charge") }()
@@ -226,7 +224,7 @@ func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 		if all, err := w.e.Contradictions(w.Context(), "", 10); err != nil || len(all) != 1 {
 			w.Errorf("before the next attempt there are %+v (%v)", all, err)
 		}
-		w.e.Round(w.Context())
+		engine.Of(w.e).Round(w.Context())
 		l.resumed("b")
 		w.is("b", "charged", "")
 		l.reported("", 0, false)

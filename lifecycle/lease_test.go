@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -281,7 +283,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			wantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
 			wantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
 			all, err := lifecycle.Operations(ctx, w.e, "uncertain", "", 10)
-			if err != nil || len(all) != 1 || all[0].Status != "open" || lifecycle.HandlerOf(ctx, w.e, all[0].Operation) != "Act" {
+			if err != nil || len(all) != 1 || all[0].Status != "open" || lifecycle.HandlerOf(ctx, engine.Of(w.e), all[0].Operation) != "Act" {
 				t.Fatalf("%+v, %v", all, err)
 			}
 			known := []lifecycle.Resolution{{Name: "charge", Happened: end != lifecycle.Failure, Result: []byte("7")}}
@@ -415,7 +417,7 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "Send", Kind: "worker", Safety: "opaque", OnUnknown: "hold"})
+			_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: "Send", Kind: "worker", Safety: "opaque", OnUnknown: "hold"})
 			return err
 		})
 		if err != nil {
@@ -436,7 +438,7 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 		_, err = l.Fire(ctx, e, "b", "send", "admin")
 		wantCode(t, err, fault.ClaimFailed)
 		for range 2 {
-			if got, err := lifecycle.CompleteTask(ctx, e, task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
+			if got, err := lifecycle.CompleteTask(ctx, engine.Of(e), task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}

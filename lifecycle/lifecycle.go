@@ -34,6 +34,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 )
 
@@ -138,4 +139,6 @@ func run[E any](f func(context.Context, *Act[E]) error) body {
 
 // Start is called by [holdfast.Open]. It refuses a config that breaks a rule, and
 // a claim that nobody covers.
-func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error { return l.start(ctx, e) }
+func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error {
+	return l.start(ctx, engine.Of(e))
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -18,7 +19,7 @@ import (
 // Named returns a lifecycle of an engine by its name, for entities whose data is
 // whatever JSON it is. There is none, or none for the context's workspace:
 // [holdfast.ErrNotFound].
-func Named(ctx context.Context, e *holdfast.Engine, name string) (*Lifecycle[json.RawMessage], error) {
+func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle[json.RawMessage], error) {
 	s, err := boardOf(e).find(ctx, name)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func unknown(name string) error { return fault.New(fault.NotFound, "there is no 
 
 // Names returns the names of the lifecycles of an engine that are for the context's
 // workspace, rising.
-func Names(ctx context.Context, e *holdfast.Engine) (all []string, err error) {
+func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
 	b := boardOf(e)
 	for _, name := range b.names() {
 		if _, err := b.find(ctx, name); err == nil {
@@ -67,11 +68,11 @@ func (l *Lifecycle[E]) Source() []byte { return []byte(l.text) }
 // who knows its operation and its epoch. Whether it is still held is decided when it
 // is used: what is done under one that was lost is [holdfast.ErrLeaseLost].
 func (l *Lifecycle[E]) Held(ctx context.Context, e *holdfast.Engine, id, operation string, epoch int64) (*Claim[E], error) {
-	s, err := l.at(e)
+	s, err := l.at(engine.Of(e))
 	if err != nil {
 		return nil, err
 	}
-	at, err := e.Place(ctx, store.Write)
+	at, err := engine.Of(e).Place(ctx, store.Write)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ type Fate struct {
 // ActsUnclaimed says whether a step, where the entity is, runs code without a claim: then
 // nothing tells that it has begun.
 func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id, step, requester string) (bool, error) {
-	s, err := l.at(e)
+	s, err := l.at(engine.Of(e))
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +137,7 @@ func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id
 // FateOf returns what became of an operation on an entity, also long after its end,
 // as long as its history is kept: [holdfast.ErrNotFound] if nothing is known of it.
 func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, operation string) (Fate, error) {
-	s, err := l.at(e)
+	s, err := l.at(engine.Of(e))
 	if err != nil {
 		return Fate{}, err
 	}
@@ -178,7 +179,7 @@ type Ending struct {
 
 // Ended returns how the holder of an epoch ended an attempt, also when the entity has long
 // gone on; where that is too long ago, it is not known any more.
-func Ended(ctx context.Context, d holdfast.Doer, lifecycle, id, operation string, epoch int64) (Ending, error) {
+func Ended(ctx context.Context, d store.Doer, lifecycle, id, operation string, epoch int64) (Ending, error) {
 	for from, pages := int64(-1), 0; pages < 10; pages++ {
 		page, err := events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(lifecycle, id), From: from, Limit: 200, Backward: true})
 		if err != nil {
@@ -236,7 +237,7 @@ type ended struct {
 }
 
 // fateIn looks for the end of an operation in the history, from its end.
-func fateIn(ctx context.Context, d holdfast.Doer, stream, operation string) (Fate, error) {
+func fateIn(ctx context.Context, d store.Doer, stream, operation string) (Fate, error) {
 	for from := int64(-1); ; {
 		page, err := events.Read(ctx, d, events.ReadArgs{Stream: stream, From: from, Limit: 200, Backward: true})
 		if err != nil {
@@ -290,7 +291,7 @@ func (l *Lifecycle[E]) CreateAt(ctx context.Context, d holdfast.Doer, id, status
 	if !slices.Contains(l.config.StatusTypes, status) || claimed {
 		return Entity[E]{}, fault.New(fault.Validation, "an entity of %q cannot begin in the status %q", l.Name(), status).With("pointer", "/status")
 	}
-	return shown[E](entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
+	return shown[E](entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
 }
 
 func (l *Lifecycle[E]) rowsOf() error {
@@ -303,7 +304,7 @@ func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status, beh
 	if l.config.Table != nil {
 		return nil, l.rowsOf()
 	}
-	found, err := entities.List(ctx, e, l.Name(), status, behind, limit)
+	found, err := entities.List(ctx, engine.Of(e), l.Name(), status, behind, limit)
 	all := make([]Entity[E], 0, len(found))
 	for _, x := range found {
 		p, bad := public[E](x)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -46,9 +47,9 @@ func oldNode(t *testing.T, own bool) {
 		if _, err := now.Fire(ctx, two, "b1", "pack", "admin"); err != nil {
 			t.Fatal(err)
 		}
-		one.Round(ctx)
+		engine.Of(one).Round(ctx)
 		holdfasttest.Advance(t, two, 10*time.Minute)
-		one.Round(ctx)
+		engine.Of(one).Round(ctx)
 		if e, err := now.Get(ctx, two, "b1"); err != nil || e.Status != "packing" || e.Claimed != nil {
 			t.Errorf("it is %q, claimed by %+v: %v; it was packed, and nobody did anything since", e.Status, e.Claimed, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -70,11 +71,15 @@ func Operations(ctx context.Context, e *holdfast.Engine, phase, behind string, l
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}
-	return pendings(ctx, e, listArgs{phase: phase, behind: behind, limit: limit})
+	return pendings(ctx, engine.Of(e), listArgs{phase: phase, behind: behind, limit: limit})
 }
 
 // Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
 func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, error) {
+	return pending(ctx, engine.Of(e), operation)
+}
+
+func pending(ctx context.Context, e *engine.Engine, operation string) (Pending, error) {
 	all, err := pendings(ctx, e, listArgs{operation: operation, limit: 1})
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "there is no operation %q that is not at its end", operation)
@@ -85,7 +90,7 @@ func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, e
 	return all[0], nil
 }
 
-func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, error) {
+func pendings(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, error) {
 	at, err := e.Place(ctx, store.Read)
 	if err != nil {
 		return nil, err
@@ -110,7 +115,7 @@ func pendings(ctx context.Context, e *holdfast.Engine, a listArgs) ([]Pending, e
 
 // HandlerOf names the handler of an operation's action, or "" where it has none, or the
 // lifecycle is not part of this engine.
-func HandlerOf(ctx context.Context, e *holdfast.Engine, o Operation) string {
+func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
 	if o.plan != nil {
 		return o.Handler
 	}
@@ -140,8 +145,9 @@ type Resolution struct {
 // or it ends with the outcome that is named. A claim taken by hand, and a body that
 // journals nothing, can only end. It returns the operation, unless that is at its
 // end.
-func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
-	p, err := Find(ctx, e, operation)
+func Resolve(ctx context.Context, hf *holdfast.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
+	e := engine.Of(hf)
+	p, err := pending(ctx, e, operation)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +164,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	}
 	var now entities.Entity
 	var whole bool
-	err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, k := range known {
 			state := effects.NotDone
 			if k.Happened {
@@ -195,7 +201,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 }
 
 // site is the lifecycle of an operation that a person ends, and where it is.
-func (o *Operation) site(ctx context.Context, e *holdfast.Engine) (*site, store.Place, error) {
+func (o *Operation) site(ctx context.Context, e *engine.Engine) (*site, store.Place, error) {
 	s, err := boardOf(e).find(ctx, o.Lifecycle)
 	if fault.CodeOf(err) == fault.NotFound {
 		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", o.Lifecycle)
@@ -268,8 +274,9 @@ func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) 
 // starts. Otherwise the operation waits for a person, who ends it by [Resolve]: what happened
 // is not guessed. One that is held or uncertain is [holdfast.ErrConflict]. It returns the
 // operation, unless that is at its end.
-func Withdraw(ctx context.Context, e *holdfast.Engine, operation, reason, by string) (*Operation, error) {
-	p, err := Find(ctx, e, operation)
+func Withdraw(ctx context.Context, hf *holdfast.Engine, operation, reason, by string) (*Operation, error) {
+	e := engine.Of(hf)
+	p, err := pending(ctx, e, operation)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // HandlerOption says something about a handler.
@@ -74,7 +74,7 @@ type asked struct {
 	lease  time.Duration
 	meta   events.Meta
 	// begin is written in the transaction that begins the step.
-	begin func(ctx context.Context, tx holdfast.Tx, operation string) error
+	begin func(ctx context.Context, tx *store.Tx, operation string) error
 }
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
@@ -109,6 +109,6 @@ func OutputTo(out *json.RawMessage) FireOption {
 // that takes the claim or, for a step without one, that moves the entity. What it
 // marks is there exactly if the operation is; its error keeps the step from being
 // begun. f may be run again.
-func Beginning(f func(ctx context.Context, tx holdfast.Tx, operation string) error) FireOption {
+func Beginning(f func(ctx context.Context, tx *store.Tx, operation string) error) FireOption {
 	return func(a *asked) { a.begin = f }
 }

@@ -130,7 +130,7 @@ func (o *own) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(cont
 	}
 	from, want := e.Status, e.Version
 	a.Want, a.Choices = nil, map[string]entities.Choice{from: choice}
-	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, from); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (o *own) swap(ctx context.Context, tx *store.Tx, id, from, to string, want 
 
 func (o *own) end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
 	ctx, a.Claim = store.InWorkspace(ctx, at.Workspace), claim
-	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var again bool
 		var err error
 		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again {
@@ -224,7 +224,7 @@ func (o *own) move(ctx context.Context, a entities.TransitionArgs, commits []com
 	}
 	want := a.Want
 	a.From, a.Want, a.Data = []string{row.Status}, nil, nil
-	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		side, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, row.Status)
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ func (o *own) moved(ctx context.Context, id string, want *int64, was store.OwnRo
 
 func (o *own) recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
 	ctx = store.InWorkspace(ctx, l.Workspace)
-	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
@@ -294,7 +294,7 @@ func (o *own) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entiti
 }
 
 func (o *own) withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (e entities.Entity, done bool, err error) {
-	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, done, err = entities.Withdraw(ctx, tx, at, a); err != nil || !done {
 			return err
@@ -386,7 +386,7 @@ func (o *own) adoptRow(ctx context.Context, row store.OwnRow) error {
 	case err != nil && fault.CodeOf(err) != fault.NotFound:
 		return err
 	}
-	err = o.site.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		side, err := entities.Sync(ctx, tx, o.site.config.Workflow, row.ID, row.Status)
 		if err != nil {
 			return err

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -146,7 +146,7 @@ func (s *site) register(ctx context.Context, replace bool) error {
 
 // notOf refuses a name that the other side has, in whatever workspace: operations are
 // taken up and freed by the name of their lifecycle, by whoever has it.
-func notOf(ctx context.Context, e *holdfast.Engine, origin, name string) error {
+func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
 	shards, err := store.Shards(ctx, e)
 	for _, shard := range shards {
 		spaces, failed := ofVerb.DoAt(ctx, e, store.Place{Shard: shard}, ofArgs{name, origin})
@@ -290,7 +290,7 @@ func (s *site) takeBack(ctx context.Context, at store.Place, revision int64, was
 
 // raised writes something and raises the registry's revision.
 func (s *site) raised(ctx context.Context, f func(context.Context, *store.Tx) error) error {
-	return s.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	return s.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := store.Raise(ctx, tx); err != nil {
 			return err
 		}

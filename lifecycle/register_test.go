@@ -212,7 +212,7 @@ func TestAConfigStrandsNoRowOfTheUsersOwn(t *testing.T) {
 
 // execIn runs a statement in a transaction of the engine's.
 func execIn(ctx context.Context, tx holdfast.Tx, text string) error {
-	if strings.Contains(fmt.Sprintf("%T", tx.Conn()), "postgres") {
+	if strings.Contains(fmt.Sprintf("%T", store.TxOf(tx).Conn()), "postgres") {
 		_, err := postgres.Raw(tx).Exec(ctx, text)
 		return err
 	}
@@ -237,7 +237,7 @@ func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			if _, err := store.Raise(ctx, tx); err != nil {
+			if _, err := store.Raise(ctx, store.TxOf(tx)); err != nil {
 				return err
 			}
 			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "lifecycle")+` SET wanted = '["draft","sent"]'`)
@@ -318,7 +318,7 @@ func TestARegistryThatWentBack(t *testing.T) {
 }
 
 func tableOf(tx holdfast.Tx, name string) string {
-	if strings.Contains(fmt.Sprintf("%T", tx.Conn()), "postgres") {
+	if strings.Contains(fmt.Sprintf("%T", store.TxOf(tx).Conn()), "postgres") {
 		return "holdfast." + name
 	}
 	return "holdfast_" + name

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -108,7 +108,7 @@ func refOf(id string) (ref, error) {
 
 // TakeTasks takes what there is to do for handlers of the context's workspace, for so
 // long, on the engine or in a transaction of it.
-func TakeTasks(ctx context.Context, e *holdfast.Engine, d store.Doer, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
+func TakeTasks(ctx context.Context, e *engine.Engine, d store.Doer, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
 	if err := strict.Text("worker", worker, events.MaxName); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func TakeTasks(ctx context.Context, e *holdfast.Engine, d store.Doer, worker str
 
 // AfterTask is the task that a delivery of an after-effect is to a worker. The
 // operation is the delivery's, not the step's: it acts in its own right.
-func AfterTask(ctx context.Context, e *holdfast.Engine, x reactions.Task) (Task, error) {
+func AfterTask(ctx context.Context, e *engine.Engine, x reactions.Task) (Task, error) {
 	workflow := workflowOf(x.Reaction)
 	s, err := boardOf(e).find(ctx, workflow)
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *site) worker(step *lifecycles.Step, as string) *handler {
 }
 
 // taskOf returns the attempt that a task is.
-func taskOf(ctx context.Context, e *holdfast.Engine, id string, epoch int64) (*attempt, ref, entities.Entity, error) {
+func taskOf(ctx context.Context, e *engine.Engine, id string, epoch int64) (*attempt, ref, entities.Entity, error) {
 	r, err := refOf(id)
 	if err != nil {
 		return nil, r, entities.Entity{}, err
@@ -288,7 +288,7 @@ var errPassed = errors.New("the stage is over")
 // CompleteTask ends a task that is done. State is a merge patch of the entity's data,
 // output is told to who fired the step. Completing again, under the epoch that did,
 // gives the same answer.
-func CompleteTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
+func CompleteTask(ctx context.Context, e *engine.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
 	x, err := completeTask(ctx, e, id, epoch, output, state)
 	lost := fault.CodeOf(err) == fault.LeaseLost // a person may have ended it the same way since then
 	x, err = toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
@@ -311,7 +311,7 @@ func late(err error) bool {
 
 // LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
 // not reported: nobody held it.
-func LateCalls(ctx context.Context, e *holdfast.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
+func LateCalls(ctx context.Context, e *engine.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
 	at, err := e.Place(ctx, store.Write)
 	if err != nil {
 		return
@@ -324,7 +324,7 @@ func LateCalls(ctx context.Context, e *holdfast.Engine, lifecycle, id, operation
 
 // toldAgain answers who ends a task again that ended under its epoch, the same way, and of
 // which the entity has gone on since then.
-func toldAgain(ctx context.Context, e *holdfast.Engine, id string, epoch int64, x Entity[json.RawMessage], err error, same func(ref, Ending) bool) (Entity[json.RawMessage], error) {
+func toldAgain(ctx context.Context, e *engine.Engine, id string, epoch int64, x Entity[json.RawMessage], err error, same func(ref, Ending) bool) (Entity[json.RawMessage], error) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return x, err
 	}
@@ -339,7 +339,7 @@ func toldAgain(ctx context.Context, e *holdfast.Engine, id string, epoch int64, 
 	return Entity[json.RawMessage]{ID: r.entity, Status: was.Status, Version: was.Version}, nil
 }
 
-func completeTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
+func completeTask(ctx context.Context, e *engine.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
 	if errors.Is(err, errPassed) {
 		return shown[json.RawMessage](now, nil)
@@ -422,7 +422,7 @@ func (t *attempt) notHappened(ctx context.Context, now entities.Entity) (e entit
 			return now, nil // it was said before
 		}
 	}
-	err = t.engine.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	err = t.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil, true)
 		if err == nil && state != effects.NotDone {
 			err = fault.New(fault.Conflict, "of the body of the operation %s it is known already that it is %s", t.entity.Claim.Operation, state)
@@ -448,14 +448,14 @@ func (t *attempt) validatedElsewhere(ctx context.Context) (entities.Entity, erro
 // FailTask ends a task that is not done: invalid refuses the step; retryable says that
 // another attempt may help, if something was begun. Where nothing was begun, the entity
 // goes back.
-func FailTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
+func FailTask(ctx context.Context, e *engine.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
 	x, err := failTask(ctx, e, id, epoch, message, retryable, invalid)
 	return toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
 		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && (invalid || r.stage == stageValidation) || was.How == EndedFailed && !invalid
 	})
 }
 
-func failTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
+func failTask(ctx context.Context, e *engine.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
 		return Entity[json.RawMessage]{}, err
@@ -498,7 +498,7 @@ func (t *attempt) longest(stage string) time.Duration {
 
 // RenewTask extends the hold of a task, as long as its handler may take: what hangs is
 // not held for ever.
-func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, lease time.Duration) (time.Time, error) {
+func RenewTask(ctx context.Context, e *engine.Engine, id string, epoch int64, lease time.Duration) (time.Time, error) {
 	t, r, _, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
 		return time.Time{}, err
@@ -510,7 +510,7 @@ func RenewTask(ctx context.Context, e *holdfast.Engine, id string, epoch int64, 
 // attempt began, and of which nothing is known, is told as begun where the handler says
 // that it may be tried again or asked about; otherwise the operation waits for a person,
 // and the error is [holdfast.ErrConflict].
-func TaskEffect(ctx context.Context, e *holdfast.Engine, id string, epoch int64, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
+func TaskEffect(ctx context.Context, e *engine.Engine, id string, epoch int64, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
 	t, r, _, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
 		if len(result) > 0 && strict.Check(result) == nil && late(err) && r.operation != "" {

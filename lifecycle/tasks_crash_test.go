@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -49,7 +50,7 @@ func (c *fxTasks) most(ctx context.Context) (n int) {
 
 func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	for _, name := range []string{"Do", "May"} {
-		if _, err := handlers.Get(ctx, hf, name); err == nil {
+		if _, err := handlers.Get(ctx, engine.Of(hf), name); err == nil {
 			continue
 		}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
@@ -57,17 +58,17 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 			if c.asked {
 				h.Safety, h.OnUnknown = "opaque", "probe"
 			}
-			_, err := handlers.Put(ctx, tx, h)
+			_, err := handlers.Put(ctx, store.TxOf(tx), h)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	l, err := Named(ctx, hf, "job")
+	l, err := Named(ctx, engine.Of(hf), "job")
 	if fault.CodeOf(err) == fault.NotFound {
-		if _, err = PutConfig(ctx, hf, "job", []byte(fxTaskConfig), false); err == nil {
-			l, err = Named(ctx, hf, "job")
+		if _, err = PutConfig(ctx, engine.Of(hf), "job", []byte(fxTaskConfig), false); err == nil {
+			l, err = Named(ctx, engine.Of(hf), "job")
 		}
 	}
 	if err != nil {
@@ -89,12 +90,12 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 
 // recover is what the janitor and the workers do, when everything has run out.
 func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
-	b := boardOf(hf)
+	b := boardOf(engine.Of(hf))
 	b.door.mu.Lock()
 	b.door.known["job"] = nil // the loop of the door would have found it
 	b.door.mu.Unlock()
 	for range 10 {
-		e, err := entities.Get(ctx, hf, "job", "x")
+		e, err := entities.Get(ctx, engine.Of(hf), "job", "x")
 		if fault.CodeOf(err) == fault.NotFound {
 			return nil
 		}
@@ -103,14 +104,14 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		switch e.Claim.Phase {
 		case entities.Held:
-			if err := store.Shift(ctx, hf, time.Hour); err != nil {
+			if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 				return err
 			}
 			if _, err := b.expire(ctx, true); err != nil {
 				return err
 			}
 		case entities.Due:
-			if err := store.Shift(ctx, hf, time.Hour); err != nil {
+			if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 				return err
 			}
 			if err := c.work(ctx, hf); err != nil {
@@ -125,7 +126,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 
 // work is a worker's round.
 func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
-	tasks, err := TakeTasks(ctx, hf, hf, "w", []string{"Do", "May"}, 1, time.Minute)
+	tasks, err := TakeTasks(ctx, engine.Of(hf), engine.Of(hf), "w", []string{"Do", "May"}, 1, time.Minute)
 	for _, t := range tasks {
 		if c.asked {
 			if err := c.unjournaled(ctx, hf, t); err != nil {
@@ -134,7 +135,7 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 			continue
 		}
 		if t.Kind == stageAction {
-			x, err := TaskEffect(ctx, hf, t.ID, t.Epoch, "card", 0, nil, false)
+			x, err := TaskEffect(ctx, engine.Of(hf), t.ID, t.Epoch, "card", 0, nil, false)
 			if fault.CodeOf(err) == fault.Conflict {
 				continue // it is parked
 			}
@@ -143,12 +144,12 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 			}
 			if x.State == "begun" {
 				c.call(ctx, x.Key)
-				if _, err := TaskEffect(ctx, hf, t.ID, t.Epoch, "card", 0, []byte("7"), false); err != nil {
+				if _, err := TaskEffect(ctx, engine.Of(hf), t.ID, t.Epoch, "card", 0, []byte("7"), false); err != nil {
 					return err
 				}
 			}
 		}
-		if _, err := CompleteTask(ctx, hf, t.ID, t.Epoch, nil, nil); err != nil {
+		if _, err := CompleteTask(ctx, engine.Of(hf), t.ID, t.Epoch, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -164,12 +165,12 @@ func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t Task) 
 	case kindProbe:
 		output = fmt.Appendf(nil, `{"happened":%t}`, c.most(ctx) > 0)
 	}
-	_, err := CompleteTask(ctx, hf, t.ID, t.Epoch, output, nil)
+	_, err := CompleteTask(ctx, engine.Of(hf), t.ID, t.Epoch, output, nil)
 	return err
 }
 
 func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
-	e, err := entities.Get(ctx, hf, "job", "x")
+	e, err := entities.Get(ctx, engine.Of(hf), "job", "x")
 	if err != nil {
 		return err
 	}
@@ -213,7 +214,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 		running.Go(func() { _ = e.Run(ctx) })
 		defer running.Wait()
 		defer stop()
-		if _, err := e.Place(ctx, store.Write); err != nil { // without a workspace nobody looks
+		if _, err := engine.Of(e).Place(ctx, store.Write); err != nil { // without a workspace nobody looks
 			t.Fatal(err)
 		}
 		done := make(chan struct{})
@@ -221,7 +222,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			defer close(done)
 			for i := range 300 {
 				name := fmt.Sprint("h", i)
-				if err := boardOf(e).door.serve("wf", name, afterElsewhere(&lifecycles.Config{Workflow: "wf"}, name)); err != nil {
+				if err := boardOf(engine.Of(e)).door.serve("wf", name, afterElsewhere(&lifecycles.Config{Workflow: "wf"}, name)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -234,7 +235,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			case <-late:
 				t.Fatal("they wait for each other")
 			default:
-				e.Hub().Wake([]string{store.MarkTopic("$after:wf:h0")})
+				engine.Of(e).Hub().Wake([]string{store.MarkTopic("$after:wf:h0")})
 			}
 		}
 	}, Door(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil }))

@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -41,10 +43,10 @@ func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 		y := &yard{t: t, ctx: ctx, e: e}
 		y.declare(unknown, safety, "Do")
 		y.declare(unknown, "transactional", "May")
-		if _, err := lifecycle.PutConfig(ctx, e, "job", []byte(jobs), false); err != nil {
+		if _, err := lifecycle.PutConfig(ctx, engine.Of(e), "job", []byte(jobs), false); err != nil {
 			t.Fatal(err)
 		}
-		l, err := lifecycle.Named(ctx, e, "job")
+		l, err := lifecycle.Named(ctx, engine.Of(e), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,7 @@ func (y *yard) declare(unknown, safety string, names ...string) {
 func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety string, names ...string) error {
 	return e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
 		for _, name := range names {
-			_, failed := handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
+			_, failed := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
 			err = errors.Join(err, failed)
 		}
 		return err
@@ -92,7 +94,7 @@ func (y *yard) fire(step string) string {
 
 func (y *yard) take(handlers ...string) []lifecycle.Task {
 	y.t.Helper()
-	all, err := lifecycle.TakeTasks(y.ctx, y.e, y.e, "w1", handlers, 10, time.Minute)
+	all, err := lifecycle.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", handlers, 10, time.Minute)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		op := y.fire("do")
 		y.is("doing due")
-		if other, err := lifecycle.TakeTasks(t.Context(), y.e, y.e, "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
+		if other, err := lifecycle.TakeTasks(t.Context(), engine.Of(y.e), engine.Of(y.e), "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
 			t.Errorf("another workspace takes %v, %v", other, err)
 		}
 		if got := y.take("May"); len(got) > 0 {
@@ -146,13 +148,13 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		}
 		_, err := y.l.Fire(y.ctx, y.e, "j", "do", "admin")
 		wantCode(t, err, fault.ClaimFailed)
-		_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch-1, nil, nil)
+		_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch-1, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
-		if _, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute); err != nil {
+		if _, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil {
 			t.Error(err)
 		}
 		for range 2 {
-			e, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, []byte(`{"label":"L"}`), []byte(`{"a":null,"c":3}`))
+			e, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, []byte(`{"label":"L"}`), []byte(`{"a":null,"c":3}`))
 			if err != nil || e.Status != "done" {
 				t.Fatalf("completed: %+v, %v", e, err)
 			}
@@ -165,7 +167,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		if err != nil || f.Outcome != "success" || string(f.Output) != `{"label":"L"}` && string(f.Output) != `{"label": "L"}` {
 			t.Errorf("it came to %+v, %v", f, err)
 		}
-		_, err = lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "too late", true, false)
+		_, err = lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "too late", true, false)
 		wantCode(t, err, fault.LeaseLost)
 		y.is("done")
 	})
@@ -181,7 +183,7 @@ func TestAWorkerValidates(t *testing.T) {
 			t.Errorf("the task is %+v", task)
 		}
 		for range 2 {
-			if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "not today", true, true); err != nil {
+			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "not today", true, true); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -189,7 +191,7 @@ func TestAWorkerValidates(t *testing.T) {
 		op := y.fire("check")
 		task = y.one("May")
 		for range 2 {
-			if _, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil); err != nil {
+			if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			y.is("checking due")
@@ -201,11 +203,11 @@ func TestAWorkerValidates(t *testing.T) {
 		if action.Operation != op || action.Kind != "action" || action.Epoch <= task.Epoch {
 			t.Errorf("the action is %+v", action)
 		}
-		if _, err := lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil); err != nil { // it did end it
+		if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil { // it did end it
 			t.Fatal(err)
 		}
 		y.is("checking held")
-		if _, err := lifecycle.CompleteTask(y.ctx, y.e, action.ID, action.Epoch, nil, nil); err != nil {
+		if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), action.ID, action.Epoch, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		y.is("done")
@@ -218,7 +220,7 @@ func TestAWorkerFails(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		for range 2 {
-			if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "no stamps", true, false); err != nil {
+			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -235,11 +237,11 @@ func TestAWorkersEffects(t *testing.T) {
 			eachYard(t, "journaled", unknown, func(y *yard) {
 				y.fire("do")
 				task := y.one("Do")
-				first, err := lifecycle.TaskEffect(y.ctx, y.e, task.ID, task.Epoch, "charge", 0, nil, false)
+				first, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, nil, false)
 				if err != nil || first.State != "begun" || first.Key == "" {
 					t.Fatalf("begun: %+v, %v", first, err)
 				}
-				if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "cut off", true, false); err != nil {
+				if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "cut off", true, false); err != nil {
 					t.Fatal(err)
 				}
 				y.is("doing due")
@@ -248,9 +250,9 @@ func TestAWorkersEffects(t *testing.T) {
 				if next.Operation != task.Operation || next.Attempt != 2 || next.ID != task.ID || next.Epoch <= task.Epoch {
 					t.Errorf("the second attempt is %+v", next)
 				}
-				_, err = lifecycle.TaskEffect(y.ctx, y.e, task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
+				_, err = lifecycle.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
 				wantCode(t, err, fault.LeaseLost)
-				again, err := lifecycle.TaskEffect(y.ctx, y.e, next.ID, next.Epoch, "charge", 0, nil, false)
+				again, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, nil, false)
 				y.is(want)
 				if unknown == "hold" {
 					wantCode(t, err, fault.Conflict)
@@ -259,11 +261,11 @@ func TestAWorkersEffects(t *testing.T) {
 				if err != nil || again.Key != first.Key || again.State != "begun" {
 					t.Fatalf("again: %+v, %v", again, err)
 				}
-				done, err := lifecycle.TaskEffect(y.ctx, y.e, next.ID, next.Epoch, "charge", 0, []byte(`"ch_1"`), false)
+				done, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, []byte(`"ch_1"`), false)
 				if err != nil || done.State != "done" {
 					t.Fatalf("done: %+v, %v", done, err)
 				}
-				if _, err := lifecycle.CompleteTask(y.ctx, y.e, next.ID, next.Epoch, nil, nil); err != nil {
+				if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), next.ID, next.Epoch, nil, nil); err != nil {
 					t.Fatal(err)
 				}
 				y.is("done")
@@ -281,18 +283,18 @@ func TestAWorkerThatStops(t *testing.T) {
 				y.fire("do")
 				y.is("doing due")
 				task := y.one("Do")
-				_, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute) // it was heard of
+				_, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute) // it was heard of
 				wantCode(t, err, "")
 				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
-				_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+				_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
 				wantCode(t, err, fault.LeaseLost)
 				if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
 					t.Fatal(err)
 				}
 				y.is(want)
-				_, err = lifecycle.CompleteTask(y.ctx, y.e, task.ID, task.Epoch, nil, nil)
+				_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
 				wantCode(t, err, fault.LeaseLost)
-				_, err = lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute)
+				_, err = lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute)
 				wantCode(t, err, fault.LeaseLost)
 			})
 		})
@@ -302,10 +304,10 @@ func TestAWorkerThatStops(t *testing.T) {
 func TestBadTasks(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		for _, id := range []string{"", "tsk_", "tsk_!!", "tsk_W10", "x", "tsk_WyJhIiwiYiIsImMiLCJkIl0"} {
-			_, err := lifecycle.CompleteTask(y.ctx, y.e, id, 1, nil, nil)
+			_, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), id, 1, nil, nil)
 			wantCode(t, err, fault.NotFound)
 		}
-		_, err := lifecycle.TakeTasks(y.ctx, y.e, y.e, "", []string{"Do"}, 1, time.Minute)
+		_, err := lifecycle.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "", []string{"Do"}, 1, time.Minute)
 		wantCode(t, err, fault.Validation)
 	})
 }
@@ -322,7 +324,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = lifecycle.CompleteTask(y.ctx, y.e, forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
+		_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
 		wantCode(t, err, fault.NotFound)
 		y.is("doing held")
 		if _, err := claim.Release(y.ctx, "enough"); err != nil {
@@ -330,7 +332,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		}
 		op := y.fire("check")
 		task := y.one("May")
-		_, err = lifecycle.CompleteTask(y.ctx, y.e, forge(op, "action"), task.Epoch, nil, nil)
+		_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), forge(op, "action"), task.Epoch, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
 		y.is("checking held")
 		_, err = y.l.Claim(y.ctx, y.e, "j", "check", "admin")
@@ -360,7 +362,7 @@ func TestADeclarationDoesNotChangeWhatBegan(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		err := y.e.Update(y.ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "hold"})
+			_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "hold"})
 			return err
 		})
 		if err != nil {
@@ -383,7 +385,7 @@ func TestAnOpaqueWorkerFails(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		for range 2 {
-			if _, err := lifecycle.FailTask(y.ctx, y.e, task.ID, task.Epoch, "no stamps", true, false); err != nil {
+			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -395,7 +397,7 @@ func TestAnOpaqueWorkerFails(t *testing.T) {
 func (y *yard) lapse() {
 	y.t.Helper()
 	holdfasttest.Advance(y.t, y.e, 2*time.Minute)
-	y.e.Round(y.ctx)
+	engine.Of(y.e).Round(y.ctx)
 }
 
 // Verifies that a worker of a handler that acts unjournaled, and can be asked, is asked
@@ -414,14 +416,14 @@ func TestAWorkerIsAsked(t *testing.T) {
 		if asked.Kind != "probe" || asked.Operation != op || asked.Epoch <= first.Epoch {
 			t.Fatalf("the task is %+v", asked)
 		}
-		_, err := lifecycle.CompleteTask(y.ctx, y.e, first.ID, first.Epoch, nil, nil)
+		_, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), first.ID, first.Epoch, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
 		for _, bad := range []string{``, `{}`, `{"happened":"yes"}`, `[]`} {
-			_, err := lifecycle.CompleteTask(y.ctx, y.e, asked.ID, asked.Epoch, []byte(bad), nil)
+			_, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(bad), nil)
 			wantCode(t, err, fault.Validation)
 		}
 		for range 2 {
-			if _, err := lifecycle.CompleteTask(y.ctx, y.e, asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
+			if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
 				t.Fatal(err)
 			}
 			y.is("doing due")
@@ -436,7 +438,7 @@ func TestAWorkerIsAsked(t *testing.T) {
 		if asked.Kind != "probe" {
 			t.Fatalf("the task is %+v", asked)
 		}
-		if _, err := lifecycle.FailTask(y.ctx, y.e, asked.ID, asked.Epoch, "the other side is down", true, false); err != nil {
+		if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, "the other side is down", true, false); err != nil {
 			t.Fatal(err)
 		}
 		y.is("doing due") // and it is not forgotten that it may have happened
@@ -446,7 +448,7 @@ func TestAWorkerIsAsked(t *testing.T) {
 			t.Fatalf("the task is %+v", asked)
 		}
 		for range 2 {
-			e, err := lifecycle.CompleteTask(y.ctx, y.e, asked.ID, asked.Epoch, []byte(`{"happened":true,"result":{"ref":"r1"}}`), []byte(`{"paid":true}`))
+			e, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":true,"result":{"ref":"r1"}}`), []byte(`{"paid":true}`))
 			if err != nil || e.Status != "done" || !strings.Contains(string(e.Data), `"paid"`) {
 				t.Errorf("it is %+v %s, %v", e, e.Data, err)
 			}
@@ -465,7 +467,7 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
 				t.Fatalf("the task is %+v", task)
 			}
-			if _, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
+			if _, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
 				t.Fatal(err)
 			}
 			y.lapse()
@@ -486,7 +488,7 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 		task := y.one("Do")
 		var last time.Time
 		for range 15 { // the default is 15 minutes
-			until, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, 2*time.Minute)
+			until, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -497,9 +499,9 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 			holdfasttest.Advance(y.t, y.e, 59*time.Second)
 		}
 		holdfasttest.Advance(y.t, y.e, 30*time.Second)
-		_, err := lifecycle.RenewTask(y.ctx, y.e, task.ID, task.Epoch, 2*time.Minute)
+		_, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
 		wantCode(t, err, fault.LeaseLost)
-		y.e.Round(y.ctx)
+		engine.Of(y.e).Round(y.ctx)
 		y.is("new") // nothing was begun
 	})
 }

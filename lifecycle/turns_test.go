@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -19,34 +20,34 @@ func TestOperationsOfEachWorkspaceHaveTheirTurn(t *testing.T) {
 		queue := entities.Own("invoice")
 		for _, w := range []string{"big", "small"} {
 			ctx := store.InWorkspace(t.Context(), w)
-			at, err := hf.Place(ctx, store.Write)
+			at, err := engine.Of(hf).Place(ctx, store.Write)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range map[string]int{"big": 20, "small": 1}[w] {
 				id := fmt.Sprint("i", i)
-				if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"}); err != nil {
+				if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"}); err != nil {
 					t.Fatal(err)
 				}
-				e, err := entities.Take(ctx, hf, entities.ClaimArgs{Lifecycle: "invoice", ID: id, Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
+				e, err := entities.Take(ctx, engine.Of(hf), entities.ClaimArgs{Lifecycle: "invoice", ID: id, Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
 					Operation: "op" + id, Step: "close", Requester: "api", Holder: "me", Lease: time.Hour})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := entities.Queue(ctx, hf, at, entities.QueueArgs{Ticket: e.Ticket(), Stage: "x", Claim: "closing"}); err != nil {
+				if _, err := entities.Queue(ctx, engine.Of(hf), at, entities.QueueArgs{Ticket: e.Ticket(), Stage: "x", Claim: "closing"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		turns, err := new(hold.Round).Next(t.Context(), hf, entities.Turns, 0, []string{queue}, nil)
+		turns, err := new(hold.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, nil)
 		if err != nil || !slices.Equal(turns, []hold.Turn{{Name: queue, Workspace: "big"}, {Name: queue, Workspace: "small"}}) {
 			t.Fatalf("turns: %+v, %v", turns, err)
 		}
-		some, err := entities.TakeDue(t.Context(), hf, 0, entities.ResumeArgs{Turns: turns[1:], Leases: map[string]time.Duration{queue: time.Minute}, Holder: "me", Limit: 5})
+		some, err := entities.TakeDue(t.Context(), engine.Of(hf), 0, entities.ResumeArgs{Turns: turns[1:], Leases: map[string]time.Duration{queue: time.Minute}, Holder: "me", Limit: 5})
 		if err != nil || len(some) != 1 || some[0].Workspace != "small" {
 			t.Fatalf("taken: %+v, %v", some, err)
 		}
-		turns, err = new(hold.Round).Next(t.Context(), hf, entities.Turns, 0, []string{queue}, []string{"big"})
+		turns, err = new(hold.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, []string{"big"})
 		if err != nil || len(turns) != 0 {
 			t.Errorf("turns: %+v, %v", turns, err)
 		}

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
 // begin journals that an effect of a task is about to be tried.
 func (y *yard) begin(x lifecycle.Task) {
 	y.t.Helper()
-	if _, err := lifecycle.TaskEffect(y.ctx, y.e, x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
+	if _, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -25,7 +26,7 @@ func (y *yard) begin(x lifecycle.Task) {
 func (y *yard) pass(d time.Duration) {
 	y.t.Helper()
 	holdfasttest.Advance(y.t, y.e, d)
-	y.e.Round(y.ctx)
+	engine.Of(y.e).Round(y.ctx)
 }
 
 // TestNoWorkerComes verifies that an operation which waits for a worker is bounded by the
@@ -93,7 +94,7 @@ func TestWithdraw(t *testing.T) {
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("one that is uncertain: %v", err)
 		}
-		if _, err := lifecycle.CompleteTask(y.ctx, y.e, x.ID, x.Epoch, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), x.ID, x.Epoch, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker: %v", err)
 		}
 		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
@@ -112,7 +113,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 			var taken []lifecycle.Task
 			_, lost := holdfasttest.Race(y.t, 2, func(i int) (err error) {
 				if i == 0 {
-					taken, err = lifecycle.TakeTasks(y.ctx, y.e, y.e, "w1", []string{"Do"}, 1, time.Minute)
+					taken, err = lifecycle.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", []string{"Do"}, 1, time.Minute)
 					return err
 				}
 				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
@@ -125,7 +126,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 				y.is("new")
 				continue
 			}
-			if _, err := lifecycle.FailTask(y.ctx, y.e, taken[0].ID, taken[0].Epoch, "no", false, false); err != nil {
+			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), taken[0].ID, taken[0].Epoch, "no", false, false); err != nil {
 				y.t.Fatal(err)
 			}
 			y.is("new")
@@ -140,15 +141,15 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			l, err := lifecycle.Named(ctx, hf, "job")
+			l, err := lifecycle.Named(ctx, engine.Of(hf), "job")
 			if fault.CodeOf(err) == fault.NotFound {
 				if err := declareWorkers(ctx, hf, "hold", "journaled", "Do", "May"); err != nil {
 					return err
 				}
-				if _, err := lifecycle.PutConfig(ctx, hf, "job", []byte(jobs), false); err != nil {
+				if _, err := lifecycle.PutConfig(ctx, engine.Of(hf), "job", []byte(jobs), false); err != nil {
 					return err
 				}
-				l, err = lifecycle.Named(ctx, hf, "job")
+				l, err = lifecycle.Named(ctx, engine.Of(hf), "job")
 			}
 			if err != nil {
 				return err
@@ -180,7 +181,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 		},
 		Accepts: []error{holdfast.ErrNotFound},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			l, err := lifecycle.Named(ctx, hf, "job")
+			l, err := lifecycle.Named(ctx, engine.Of(hf), "job")
 			if err != nil {
 				return err
 			}

@@ -45,7 +45,7 @@ func (v verb) of(group bool, members []store.Command) string {
 
 // conn is one open transaction: the store's own, or one of the user's.
 type conn struct {
-	store  *Store
+	store  *adapter
 	tx     pgx.Tx
 	joined bool
 	// exposed says that the user has the transaction too, through Raw.
@@ -94,7 +94,7 @@ func (c *conn) Exposed() bool { return c.exposed }
 // run runs a command by the form that fits: a read by its one statement, a
 // write by the scalar form if there is one, and by the general form where that
 // wins nothing.
-func (s *Store) run(ctx context.Context, q querier, c store.Command) error {
+func (s *adapter) run(ctx context.Context, q querier, c store.Command) error {
 	v, ok := s.verbs[c.Decl().Name]
 	if !ok {
 		return fault.New(fault.Internal, "no SQL for the verb %s", c.Decl().Name)
@@ -118,7 +118,7 @@ func (s *Store) run(ctx context.Context, q querier, c store.Command) error {
 	return s.runAll(ctx, q, v, []store.Command{c}, &args)
 }
 
-func (s *Store) runFast(ctx context.Context, q querier, v verb, c store.Command, args *store.Args) (won bool, err error) {
+func (s *adapter) runFast(ctx context.Context, q querier, v verb, c store.Command, args *store.Args) (won bool, err error) {
 	rows, err := q.Query(ctx, v.fast, args.Scalars()...)
 	if err != nil {
 		return false, err
@@ -130,7 +130,7 @@ func (s *Store) runFast(ctx context.Context, q querier, v verb, c store.Command,
 // runAll runs the general form over all members. A member that tried to make a
 // row which another transaction had just made sees neither its own nor the
 // winner's, because the statement's snapshot is older: it asks once more.
-func (s *Store) runAll(ctx context.Context, q querier, v verb, members []store.Command, args *store.Args) error {
+func (s *adapter) runAll(ctx context.Context, q querier, v verb, members []store.Command, args *store.Args) error {
 	rows, err := q.Query(ctx, v.of(false, members), args.Arrays()...)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -67,7 +68,7 @@ func cutCall(ctx context.Context, hf *holdfast.Engine, to, name string) cutAnswe
 		return a
 	}
 	a.last = int64(last)
-	sum, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
+	sum, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
 	if err != nil {
 		a.err = err
 		return a
@@ -102,7 +103,7 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 	if there != events {
 		t.Errorf("%d events for %d calls", there, events)
 	}
-	s, err := scopes.Get(t.Context(), hf, "k", "sum")
+	s, err := scopes.Get(t.Context(), engine.Of(hf), "k", "sum")
 	if err != nil || s.Version != int64(added)-1 {
 		t.Errorf("the sum is at version %d after %d additions: %v", s.Version, added, err)
 	}

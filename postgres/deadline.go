@@ -21,7 +21,7 @@ import (
 //
 //   - The socket ([dialer]): keepalive and TCP_USER_TIMEOUT break a connection
 //     whose other end is gone. They hold for every statement, a user's own too.
-//   - The call ([Store.call]): a statement of Holdfast's that is not answered
+//   - The call ([adapter.call]): a statement of Holdfast's that is not answered
 //     within the call timeout breaks its connection. That is for an end that
 //     still acknowledges bytes.
 //
@@ -50,7 +50,7 @@ const (
 var errSilent = errors.New("the database did not answer in time")
 
 // bounded runs one call of the database, for d at the most.
-func (s *Store) bounded(ctx context.Context, d time.Duration, call func(context.Context) error) error {
+func (s *adapter) bounded(ctx context.Context, d time.Duration, call func(context.Context) error) error {
 	ctx, cancel := s.alarm.Within(ctx, d, errSilent)
 	defer cancel()
 	err := call(ctx)
@@ -64,11 +64,11 @@ func (s *Store) bounded(ctx context.Context, d time.Duration, call func(context.
 }
 
 // call runs one call of the database on a connection, within the call timeout.
-func (s *Store) call(ctx context.Context, conn *pgx.Conn, call func(context.Context) error) error {
+func (s *adapter) call(ctx context.Context, conn *pgx.Conn, call func(context.Context) error) error {
 	return s.callFor(ctx, s.callTimeout, conn, call)
 }
 
-func (s *Store) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, call func(context.Context) error) error {
+func (s *adapter) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, call func(context.Context) error) error {
 	err := s.bounded(ctx, d, call)
 	if errors.Is(err, errSilent) {
 		s.log.Warn("database connection dropped: no answer", "after", d)
@@ -78,7 +78,7 @@ func (s *Store) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, ca
 }
 
 // acquire returns a connection of a pool.
-func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (link *pgxpool.Conn, err error) {
+func (s *adapter) acquire(ctx context.Context, pool *pgxpool.Pool) (link *pgxpool.Conn, err error) {
 	err = s.bounded(ctx, s.callTimeout, func(ctx context.Context) (err error) {
 		link, err = pool.Acquire(ctx)
 		return err
@@ -89,7 +89,7 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (link *pgxpool.
 // terminate ends the server's side of a connection that was dropped, and that was
 // there for so long at the least: a process that has the same id by now is left
 // alone. Behind a pooler the id says nothing.
-func (s *Store) terminate(pid uint32, age time.Duration) {
+func (s *adapter) terminate(pid uint32, age time.Duration) {
 	if s.pooled {
 		return
 	}
@@ -109,7 +109,7 @@ type orphan struct {
 
 // terminateAll ends the orphans that there are, through a connection of its own:
 // those of the pools may be dead too.
-func (s *Store) terminateAll() {
+func (s *adapter) terminateAll() {
 	for tries := 1; ; tries++ {
 		s.orphans.Lock()
 		all := slices.Clone(s.orphans.all)
@@ -132,7 +132,7 @@ func (s *Store) terminateAll() {
 	}
 }
 
-func (s *Store) terminateThrough(ctx context.Context, all []orphan) error {
+func (s *adapter) terminateThrough(ctx context.Context, all []orphan) error {
 	conn, err := pgx.ConnectConfig(ctx, s.vital.Config().ConnConfig)
 	if err != nil {
 		return err

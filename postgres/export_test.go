@@ -16,7 +16,7 @@ const (
 
 // Pools are those that a store uses, by their names.
 func Pools(s store.Store) map[string]*pgxpool.Pool {
-	own := s.(*Store)
+	own := s.(*adapter)
 	return map[string]*pgxpool.Pool{"pool": own.pool, "quick": own.quick, "vital": own.vital}
 }
 
@@ -34,13 +34,13 @@ $$ BEGIN RETURN clock_timestamp() + (SELECT c.shift FROM holdfast.clock c); END 
 // Gated is a store of which one statement at a time can be made to wait at a gate: its snapshot is taken,
 // and it has locked nothing. Every predicate names the shard, so nothing is read before the shard is known.
 type Gated struct {
-	*Store
+	*adapter
 	all map[string]verb
 }
 
 // NewGated returns a store that serves every caller alone: a group's statement is tried by its text.
 func NewGated(s store.Store) *Gated {
-	g := &Gated{Store: s.(*Store)}
+	g := &Gated{adapter: s.(*adapter)}
 	g.grouper = nil
 	now := strings.NewReplacer(tokens(g.schema, true, forms[""]).Replace("{now}"), "gate.now()")
 	g.all = make(map[string]verb, len(g.verbs))
@@ -54,7 +54,7 @@ func NewGated(s store.Store) *Gated {
 // Inlined returns the text of every verb, and for one that calls a function of the owner's the function's instead, under whose plan and
 // locks it runs. The call is under the name of the verb and ".call".
 func Inlined(schema string) (store.Texts, error) {
-	all, err := Texts(schema)
+	all, err := texts(schema, true)
 	inline := inlined(schema)
 	for name, text := range maps.Clone(all) {
 		if whole := inline(text); whole != text {
@@ -67,7 +67,7 @@ func Inlined(schema string) (store.Texts, error) {
 // inlined returns a function that puts the text of an owner's function in the place of a statement that calls it. Their
 // parameters are the same.
 func inlined(schema string) func(string) string {
-	script, err := URL("", Schema(schema)).Script(store.Options{})
+	script, err := opener{URL("", Schema(schema))}.Script(store.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -138,3 +138,6 @@ func (g *Gated) Arm(name, form string) {
 func (v verb) each(f func(string) string) verb {
 	return verb{f(v.text), f(v.fast), f(v.group), f(v.unmarked), f(v.groupUnmarked)}
 }
+
+// Base is the adapter's own store.
+func (g *Gated) Base() store.Store { return g.adapter }

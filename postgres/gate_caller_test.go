@@ -77,7 +77,7 @@ type stop struct {
 
 func newCaller(t *testing.T, url string) *caller {
 	c := new(caller)
-	c.engine = holdfasttest.OpenOn(t, callersDatabase{postgres.URL(url), c})
+	c.engine = holdfasttest.OpenOn(t, store.HandleDatabase(callersDatabase{store.DatabaseOf(postgres.URL(url)), c}))
 	return c
 }
 
@@ -132,9 +132,6 @@ type callersStore struct {
 	*postgres.Gated
 	caller *caller
 }
-
-// Base is the adapter's own store.
-func (s callersStore) Base() store.Store { return s.Store }
 
 func (s callersStore) Do(ctx context.Context, c store.Command) error {
 	s.caller.made = append(s.caller.made, c.Decl().Name)

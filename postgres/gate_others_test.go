@@ -8,11 +8,13 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
@@ -33,7 +35,7 @@ func scopeCalls() map[string]call {
 	zero, none := int64(0), events.None
 	put := func(want *int64, ttl time.Duration) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopes.Put(ctx, e, scopes.PutArgs{Kind: "k", ID: "s", Want: want, State: []byte(`{"n":1}`), TTL: ttl})
+			return scopes.Put(ctx, engine.Of(e), scopes.PutArgs{Kind: "k", ID: "s", Want: want, State: []byte(`{"n":1}`), TTL: ttl})
 		}
 	}
 	edit := func(want *int64, make func() (scopes.Op, error)) call {
@@ -42,7 +44,7 @@ func scopeCalls() map[string]call {
 			if err != nil {
 				return nil, err
 			}
-			return scopes.Edit(ctx, e, scopes.EditArgs{Kind: "k", ID: "s", Op: op, Want: want})
+			return scopes.Edit(ctx, engine.Of(e), scopes.EditArgs{Kind: "k", ID: "s", Op: op, Want: want})
 		}
 	}
 	return map[string]call{
@@ -57,12 +59,12 @@ func scopeCalls() map[string]call {
 		"set":         edit(nil, func() (scopes.Op, error) { return scopes.Set("m", "a", []byte(`{"x":1}`)) }),
 		"unset":       edit(nil, func() (scopes.Op, error) { return scopes.Unset("m", "a") }),
 		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopes.Delete(ctx, e, scopes.DeleteArgs{Kind: "k", ID: "s"})
+			return scopes.Delete(ctx, engine.Of(e), scopes.DeleteArgs{Kind: "k", ID: "s"})
 		},
 		"delete first": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopes.Delete(ctx, e, scopes.DeleteArgs{Kind: "k", ID: "s", Want: &zero})
+			return scopes.Delete(ctx, engine.Of(e), scopes.DeleteArgs{Kind: "k", ID: "s", Want: &zero})
 		},
-		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return scopes.SweepAll(ctx, e) },
+		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return scopes.SweepAll(ctx, engine.Of(e)) },
 	}
 }
 
@@ -95,7 +97,7 @@ func (s *batchStage) sweep() batches.Sweep {
 func (s *batchStage) held() {
 	s.t.Helper()
 	var err error
-	if s.taken, err = batches.Take(s.ctx, s.e, s.ask()); err != nil || len(s.taken) == 0 {
+	if s.taken, err = batches.Take(s.ctx, engine.Of(s.e), s.ask()); err != nil || len(s.taken) == 0 {
 		s.t.Fatal(len(s.taken), err)
 	}
 }
@@ -105,7 +107,7 @@ func (s *batchStage) poor() {
 	s.t.Helper()
 	s.held()
 	for _, one := range s.taken {
-		if _, err := batches.Settle(s.ctx, s.e, one, []byte(`1`)); err != nil {
+		if _, err := batches.Settle(s.ctx, engine.Of(s.e), one, []byte(`1`)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -124,77 +126,95 @@ func (s *batchStage) cleaning() {
 	s.cancelled()
 	s.must(s.calls()["look"])
 	var err error
-	if s.swept, err = batches.Dirty(s.ctx, s.e, s.sweep()); err != nil || len(s.swept) == 0 {
+	if s.swept, err = batches.Dirty(s.ctx, engine.Of(s.e), s.sweep()); err != nil || len(s.swept) == 0 {
 		s.t.Fatal(len(s.swept), err)
 	}
 }
 
 func (s *batchStage) calls() map[string]call {
 	all := map[string]call{
-		"put a wallet": func(ctx context.Context, e *holdfast.Engine) (any, error) { return wallets.Put(ctx, e, "w", false) },
+		"put a wallet": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return wallets.Put(ctx, engine.Of(e), "w", false)
+		},
 		"post": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return wallets.Post(ctx, e, wallets.PostArgs{Wallet: "w", Delta: 5, Reason: "credit", Reference: "one"})
+			return wallets.Post(ctx, engine.Of(e), wallets.PostArgs{Wallet: "w", Delta: 5, Reason: "credit", Reference: "one"})
 		},
 		"post more": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return wallets.Post(ctx, e, wallets.PostArgs{Wallet: "w", Delta: 7, Reason: "credit", Reference: "two"})
+			return wallets.Post(ctx, engine.Of(e), wallets.PostArgs{Wallet: "w", Delta: 7, Reason: "credit", Reference: "two"})
 		},
 		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Create(ctx, e, batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 2, MaxDeaths: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
+			return batches.Create(ctx, engine.Of(e), batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 2, MaxDeaths: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
 				Items: []batches.Work{{Key: "1", Cost: 2}, {Key: "2", Cost: 2}, {Key: "3", Cost: 2}}})
 		},
 		"add": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Add(ctx, e, "b", []batches.Work{{Key: "3", Cost: 2}, {Key: "4", Cost: 1}})
+			return batches.Add(ctx, engine.Of(e), "b", []batches.Work{{Key: "3", Cost: 2}, {Key: "4", Cost: 1}})
 		},
-		"seal":     func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Seal(ctx, e, "b") },
-		"finalize": func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Finalize(ctx, e, "b", nil) },
+		"seal": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Seal(ctx, engine.Of(e), "b")
+		},
+		"finalize": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Finalize(ctx, engine.Of(e), "b", nil)
+		},
 		"cancel": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			b, ok, err := batches.Cancel(ctx, e, "b")
+			b, ok, err := batches.Cancel(ctx, engine.Of(e), "b")
 			return []any{b, ok}, err
 		},
-		"close": func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, batches.Close(ctx, e, "b") },
+		"close": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Close(ctx, engine.Of(e), "b")
+		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			all, err := batches.Take(ctx, e, s.ask())
+			all, err := batches.Take(ctx, engine.Of(e), s.ask())
 			return len(all), err
 		},
-		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Expire(ctx, e, s.at) },
-		"look":   func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Look(ctx, e, s.at) },
+		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Expire(ctx, engine.Of(e), s.at)
+		},
+		"look": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Look(ctx, engine.Of(e), s.at)
+		},
 		"dirty": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			all, err := batches.Dirty(ctx, e, s.sweep())
+			all, err := batches.Dirty(ctx, engine.Of(e), s.sweep())
 			return len(all), err
 		},
-		"resume":     func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, batches.Resume(ctx, e, "w") },
-		"resume all": func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.ResumeAll(ctx, e, s.at) },
+		"resume": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, batches.Resume(ctx, engine.Of(e), "w")
+		},
+		"resume all": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.ResumeAll(ctx, engine.Of(e), s.at)
+		},
 	}
 	if len(s.taken) > 0 {
 		one := s.taken[0]
 		other := s.taken[len(s.taken)-1]
 		all["release the other"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Release(ctx, e, other, 0)
+			return nil, batches.Release(ctx, engine.Of(e), other, 0)
 		}
 		all["settle"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Settle(ctx, e, one, []byte(`1`))
+			return batches.Settle(ctx, engine.Of(e), one, []byte(`1`))
 		}
 		all["fail"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Fail(ctx, e, one, "no", time.Second, false)
+			return batches.Fail(ctx, engine.Of(e), one, "no", time.Second, false)
 		}
 		all["fail for good"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Fail(ctx, e, one, "no", 0, true)
+			return batches.Fail(ctx, engine.Of(e), one, "no", 0, true)
 		}
 		all["release"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Release(ctx, e, one, 0)
+			return nil, batches.Release(ctx, engine.Of(e), one, 0)
 		}
-		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) { return batches.Renew(ctx, e, one, 3*lease) }
+		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batches.Renew(ctx, engine.Of(e), one, 3*lease)
+		}
 	}
 	if len(s.swept) > 0 {
 		one := s.swept[0]
 		all["keep"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Keep(ctx, e, one, 3*lease)
+			return nil, batches.Keep(ctx, engine.Of(e), one, 3*lease)
 		}
 		all["cleaned"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Cleaned(ctx, e, s.swept...)
+			return nil, batches.Cleaned(ctx, engine.Of(e), s.swept...)
 		}
 		all["unclean"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Unclean(ctx, e, one, errors.New("no"))
+			return nil, batches.Unclean(ctx, engine.Of(e), one, errors.New("no"))
 		}
 	}
 	return all
@@ -205,12 +225,14 @@ func requestScene(taken bool) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 		take := func(key, fingerprint string) call {
 			return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				q, mine, err := requests.Take(ctx, e, requests.TakeArgs{Key: key, Fingerprint: fingerprint, Holder: "me", Lease: lease})
+				q, mine, err := requests.Take(ctx, engine.Of(e), requests.TakeArgs{Key: key, Fingerprint: fingerprint, Holder: "me", Lease: lease})
 				return []any{q, mine}, err
 			}
 		}
 		all := map[string]call{"take": take("k", "f"), "take otherwise": take("k", "g"),
-			"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) { return requests.PruneAll(ctx, e) }}
+			"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				return requests.PruneAll(ctx, engine.Of(e))
+			}}
 		s := newStage(t, ctx, e)
 		if !taken {
 			return all
@@ -218,25 +240,27 @@ func requestScene(taken bool) scene {
 		s.must(all["take"])
 		const epoch = 1
 		all["finish"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Finish(ctx, e, "k", epoch, 200, []byte(`1`))
+			return nil, requests.Finish(ctx, engine.Of(e), "k", epoch, 200, []byte(`1`))
 		}
 		all["answer"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Answer(ctx, e, "k", epoch, 200, []byte(`1`))
+			return nil, requests.Answer(ctx, engine.Of(e), "k", epoch, 200, []byte(`1`))
 		}
 		all["point"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Point(ctx, e, "k", epoch, "op", "sub")
+			return nil, requests.Point(ctx, engine.Of(e), "k", epoch, "op", "sub")
 		}
 		all["repoint"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return requests.Repoint(ctx, e, "k", "f", "op", "op2", "sub")
+			return requests.Repoint(ctx, engine.Of(e), "k", "f", "op", "op2", "sub")
 		}
 		all["free"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Free(ctx, e, "k", epoch)
+			return nil, requests.Free(ctx, engine.Of(e), "k", epoch)
 		}
 		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return requests.Renew(ctx, e, "k", epoch, 3*lease)
+			return requests.Renew(ctx, engine.Of(e), "k", epoch, 3*lease)
 		}
 		all["commit"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return requests.Commit(ctx, tx, "k", epoch) })
+			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				return requests.Commit(ctx, store.TxOf(tx), "k", epoch)
+			})
 		}
 		return all
 	}
@@ -245,7 +269,7 @@ func requestScene(taken bool) scene {
 // deskScene is what people set up: keys, handlers, tokens.
 func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 	s := newStage(t, ctx, e)
-	key, _, err := keys.Create(ctx, e, keys.CreateArgs{Name: "k", Role: keys.Admin, By: "ann"})
+	key, _, err := keys.Create(ctx, engine.Of(e), keys.CreateArgs{Name: "k", Role: keys.Admin, By: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,20 +277,22 @@ func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var fresh bool
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
-				fresh, err = handlers.Put(ctx, tx, handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"})
+				fresh, err = handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"})
 				return err
 			})
 			return fresh, err
 		}
 	}
 	all := map[string]call{
-		"revoke": func(ctx context.Context, e *holdfast.Engine) (any, error) { return keys.Revoke(ctx, e, key.ID, "ann") },
+		"revoke": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return keys.Revoke(ctx, engine.Of(e), key.ID, "ann")
+		},
 		"rotate": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			_, _, err := keys.Rotate(ctx, e, key.ID, time.Minute, "ann")
+			_, _, err := keys.Rotate(ctx, engine.Of(e), key.ID, time.Minute, "ann")
 			return nil, err
 		},
 		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			_, _, err := keys.Create(ctx, e, keys.CreateArgs{Name: "l", Role: keys.Read, By: "ann"})
+			_, _, err := keys.Create(ctx, engine.Of(e), keys.CreateArgs{Name: "l", Role: keys.Read, By: "ann"})
 			return nil, err
 		},
 		"put":         put("h"),
@@ -274,15 +300,15 @@ func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string
 		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var gone bool
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
-				gone, err = handlers.Delete(ctx, tx, "h")
+				gone, err = handlers.Delete(ctx, store.TxOf(tx), "h")
 				return err
 			})
 			return gone, err
 		},
 		"put a token": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, tokens.Put(ctx, e, "t", tokens.Claim{Lifecycle: "l", Entity: "e", Operation: "o", Epoch: 1, Requester: "r"})
+			return nil, tokens.Put(ctx, engine.Of(e), "t", tokens.Claim{Lifecycle: "l", Entity: "e", Operation: "o", Epoch: 1, Requester: "r"})
 		},
-		"prune tokens": func(ctx context.Context, e *holdfast.Engine) (any, error) { return tokens.Prune(ctx, e) },
+		"prune tokens": func(ctx context.Context, e *holdfast.Engine) (any, error) { return tokens.Prune(ctx, engine.Of(e)) },
 	}
 	s.must(all["put"])
 	s.must(all["put a token"])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/runs"
@@ -87,7 +88,7 @@ func late(s scene) scene {
 
 // shift moves the database's time.
 func shift(ctx context.Context, e *holdfast.Engine, by time.Duration) error {
-	return store.Shift(ctx, e, by)
+	return store.Shift(ctx, engine.Of(e), by)
 }
 
 // stage is what the stages of all kinds need.
@@ -99,7 +100,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T, ctx context.Context, e *holdfast.Engine) stage {
-	at, err := e.Place(ctx, store.Write)
+	at, err := engine.Of(e).Place(ctx, store.Write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,41 +160,43 @@ func (r *runStage) calls() map[string]call {
 	results := []runs.Result{{Name: "charge", Result: []byte(`7`)}}
 	all := map[string]call{
 		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Complete(ctx, e, l, runs.Ended{Output: []byte(`1`)})
+			return r.desk.Complete(ctx, engine.Of(e), l, runs.Ended{Output: []byte(`1`)})
 		}),
 		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Complete(ctx, e, l, runs.Ended{Output: []byte(`1`), Whole: true})
+			return r.desk.Complete(ctx, engine.Of(e), l, runs.Ended{Output: []byte(`1`), Whole: true})
 		}),
 		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Complete(ctx, e, l, runs.Ended{Output: []byte(`1`), Whole: true, Results: results})
+			return r.desk.Complete(ctx, engine.Of(e), l, runs.Ended{Output: []byte(`1`), Whole: true, Results: results})
 		}),
 		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Fail(ctx, e, l, runs.Failure{Message: "no"})
+			return r.desk.Fail(ctx, engine.Of(e), l, runs.Failure{Message: "no"})
 		}),
 		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Fail(ctx, e, l, runs.Failure{Message: "no", Final: true})
+			return r.desk.Fail(ctx, engine.Of(e), l, runs.Failure{Message: "no", Final: true})
 		}),
 		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Park(ctx, e, l, "open", nil)
+			return r.desk.Park(ctx, engine.Of(e), l, "open", nil)
 		}),
 		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Pass(ctx, e, l, time.Second, nil)
+			return r.desk.Pass(ctx, engine.Of(e), l, time.Second, nil)
 		}),
 		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Release(ctx, e, l, false, nil)
+			return r.desk.Release(ctx, engine.Of(e), l, false, nil)
 		}),
 		"resolve done":     r.resolve(true, ""),
 		"resolve not done": r.resolve(false, ""),
 		"resolve failure":  r.resolve(true, "failure"),
 		"renew": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runs.Renew(ctx, e, &l, 3*lease)
+			return runs.Renew(ctx, engine.Of(e), &l, 3*lease)
 		},
-		"point": func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, runs.Point(ctx, e, &l, "op") },
+		"point": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, runs.Point(ctx, engine.Of(e), &l, "op")
+		},
 		"signal": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runs.Send(ctx, e, runs.Signal{Run: r.id, ID: "s", Type: "news", Payload: []byte(`1`)})
+			return runs.Send(ctx, engine.Of(e), runs.Signal{Run: r.id, ID: "s", Type: "news", Payload: []byte(`1`)})
 		},
 		"decide": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runs.Decide(ctx, e, runs.ApprovalID(r.id, "ask", 1), runs.Decision{Decision: "approved", Actor: "ann"})
+			return runs.Decide(ctx, engine.Of(e), runs.ApprovalID(r.id, "ask", 1), runs.Decision{Decision: "approved", Actor: "ann"})
 		},
 		"start": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			started, fresh, err := r.def.Start(ctx, e, 1, run.Key("k"))
@@ -208,17 +211,19 @@ func (r *runStage) calls() map[string]call {
 			return fresh, err
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			taken, err := r.desk.TakeDue(ctx, e, r.ask())
+			taken, err := r.desk.TakeDue(ctx, engine.Of(e), r.ask())
 			return len(taken), err
 		},
-		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) { return r.desk.Expire(ctx, e, r.at) },
-		"prune":  func(ctx context.Context, e *holdfast.Engine) (any, error) { return runs.Prune(ctx, e, r.at) },
+		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return r.desk.Expire(ctx, engine.Of(e), r.at)
+		},
+		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) { return runs.Prune(ctx, engine.Of(e), r.at) },
 		"tick": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			due, err := runs.Ready(ctx, e, r.at, []string{""}, "", 10)
+			due, err := runs.Ready(ctx, engine.Of(e), r.at, []string{""}, "", 10)
 			n := 0
 			for i := range due {
 				var moved bool
-				if _, moved, err = r.desk.Tick(ctx, e, &due[i], "me", lease, nil); moved {
+				if _, moved, err = r.desk.Tick(ctx, engine.Of(e), &due[i], "me", lease, nil); moved {
 					n++
 				}
 			}
@@ -227,17 +232,17 @@ func (r *runStage) calls() map[string]call {
 	}
 	for _, name := range []string{runs.Cancel, runs.Pause, runs.Resume, runs.Retry} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return r.desk.Command(ctx, e, r.id, name, nil)
+			return r.desk.Command(ctx, engine.Of(e), r.id, name, nil)
 		}
 	}
 	for _, name := range []string{"charge", "mail"} {
 		all["begin "+name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			x, err := l.Book(e).Begin(ctx, name, 0, effects.Hold, nil)
+			x, err := l.Book(engine.Of(e)).Begin(ctx, name, 0, effects.Hold, nil)
 			return x.State, err
 		}
 		for _, s := range []effects.State{effects.Done, effects.NotDone} {
 			all["end "+name+" "+string(s)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				state, result, err := l.Book(e).End(ctx, name, 0, s, []byte(`1`), false)
+				state, result, err := l.Book(engine.Of(e)).End(ctx, name, 0, s, []byte(`1`), false)
 				return []any{state, string(result)}, err
 			}
 		}
@@ -256,14 +261,14 @@ func (r *runStage) resolve(happened bool, outcome string) call {
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
-		_, err := r.desk.Resolve(ctx, e, l.Operation(), []runs.Known{known}, outcome, "ann")
+		_, err := r.desk.Resolve(ctx, engine.Of(e), l.Operation(), []runs.Known{known}, outcome, "ann")
 		return nil, err
 	}
 }
 
 func (r *runStage) take() {
 	r.t.Helper()
-	all, err := r.desk.TakeDue(r.ctx, r.e, r.ask())
+	all, err := r.desk.TakeDue(r.ctx, engine.Of(r.e), r.ask())
 	if err != nil || len(all) != 1 {
 		r.t.Fatal(len(all), err)
 	}
@@ -301,13 +306,13 @@ func entityScene(to func(*entityStage)) scene {
 
 func (s *entityStage) create(id string) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return entities.Create(ctx, e, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"})
+		return entities.Create(ctx, engine.Of(e), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"})
 	}
 }
 
 func (s *entityStage) take(operation string) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return entities.Take(ctx, e, entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: claimed, Revert: "open"}},
+		return entities.Take(ctx, engine.Of(e), entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: claimed, Revert: "open"}},
 			Operation: operation, Step: "close", Requester: "api", Holder: "me", Lease: lease})
 	}
 }
@@ -333,74 +338,74 @@ func (s *entityStage) calls() map[string]call {
 		"create another": s.create("j"),
 		"claim":          s.take("op2"),
 		"renew": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Renew(ctx, e, s.at, ticket, 3*lease)
+			return entities.Renew(ctx, engine.Of(e), s.at, ticket, 3*lease)
 		},
 		"queue": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Queue(ctx, e, s.at, entities.QueueArgs{Ticket: ticket, Stage: "x", Claim: claimed})
+			return entities.Queue(ctx, engine.Of(e), s.at, entities.QueueArgs{Ticket: ticket, Stage: "x", Claim: claimed})
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.TakeDue(ctx, e, s.at.Shard, entities.ResumeArgs{Turns: []hold.Turn{{Name: entities.Own("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.Own("invoice"): lease}, Holder: "you", Limit: 10})
+			return entities.TakeDue(ctx, engine.Of(e), s.at.Shard, entities.ResumeArgs{Turns: []hold.Turn{{Name: entities.Own("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.Own("invoice"): lease}, Holder: "you", Limit: 10})
 		},
 		"recover": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			all, err := entities.Expired(ctx, e, s.at.Shard, []string{"invoice"})
+			all, err := entities.Expired(ctx, engine.Of(e), s.at.Shard, []string{"invoice"})
 			n := 0
 			for _, l := range all {
 				var freed bool
-				if _, freed, err = entities.Recover(ctx, e, l, claimed, true, 3, nil); freed {
+				if _, freed, err = entities.Recover(ctx, engine.Of(e), l, claimed, true, 3, nil); freed {
 					n++
 				}
 			}
 			return n, err
 		},
 		"withdraw": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			got, done, err := entities.Withdraw(ctx, e, s.at, entities.WithdrawArgs{Ticket: ticket, Outcome: "withdrawn", Claim: claimed})
+			got, done, err := entities.Withdraw(ctx, engine.Of(e), s.at, entities.WithdrawArgs{Ticket: ticket, Outcome: "withdrawn", Claim: claimed})
 			return []any{got, done}, err
 		},
 		"adopt": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Adopt(ctx, e, s.at, "invoice", "i", entities.Choice{Into: "open", Revert: "draft"}, "me", lease)
+			return entities.Adopt(ctx, engine.Of(e), s.at, "invoice", "i", entities.Choice{Into: "open", Revert: "draft"}, "me", lease)
 		},
 		"sync": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Sync(ctx, e, "invoice", "i", "paid")
+			return entities.Sync(ctx, engine.Of(e), "invoice", "i", "paid")
 		},
 		"sync another": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Sync(ctx, e, "invoice", "j", "paid")
+			return entities.Sync(ctx, engine.Of(e), "invoice", "j", "paid")
 		},
 	}
 	for _, from := range []string{"open", claimed} {
 		all["transition from "+from] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Transition(ctx, e, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{from}, To: "paid", Event: "paid"})
+			return entities.Transition(ctx, engine.Of(e), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{from}, To: "paid", Event: "paid"})
 		}
 	}
 	for _, how := range []string{entities.Success, entities.Back, entities.Park} {
 		all[how] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			got, again, err := entities.End(ctx, e, s.at, entities.EndArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
+			got, again, err := entities.End(ctx, engine.Of(e), s.at, entities.EndArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
 				Event: "closed", Outcome: how, Claim: claimed})
 			return []any{got, again}, err
 		}
 		all[how+" with a result"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			got, again, err := entities.End(ctx, e, s.at, entities.EndArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
+			got, again, err := entities.End(ctx, engine.Of(e), s.at, entities.EndArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
 				Event: "closed", Outcome: how, Claim: claimed, Results: []entities.Result{{Name: "charge", Result: []byte(`7`)}}})
 			return []any{got, again}, err
 		}
 	}
 	for _, how := range []string{entities.Resume, entities.Success, entities.Back} {
 		all["unpark "+how] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Unpark(ctx, e, s.at, entities.UnparkArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
+			return entities.Unpark(ctx, engine.Of(e), s.at, entities.UnparkArgs{Ticket: ticket, How: how, To: map[string]string{entities.Success: "closed"}[how],
 				Event: "closed", Outcome: how})
 		}
 	}
 	for _, name := range []string{"charge", "mail"} {
 		all["begin "+name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			x, err := effects.Begin(ctx, e, s.at, ticket, name, 0, effects.Hold, nil)
+			x, err := effects.Begin(ctx, engine.Of(e), s.at, ticket, name, 0, effects.Hold, nil)
 			return x.State, err
 		}
 		for _, state := range []effects.State{effects.Done, effects.NotDone} {
 			all["end "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				now, result, err := effects.EndWith(ctx, e, s.at, ticket, name, 0, state, []byte(`1`), false)
+				now, result, err := effects.EndWith(ctx, engine.Of(e), s.at, ticket, name, 0, state, []byte(`1`), false)
 				return []any{now, string(result)}, err
 			}
 			all["resolve "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				return effects.Resolve(ctx, e, s.at, ticket, name, 0, state, []byte(`1`))
+				return effects.Resolve(ctx, engine.Of(e), s.at, ticket, name, 0, state, []byte(`1`))
 			}
 		}
 	}

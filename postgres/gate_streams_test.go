@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/history"
@@ -29,7 +30,7 @@ func streamScene(to func(*streamStage)) scene {
 		s := &streamStage{stage: newStage(t, ctx, e)}
 		s.must(s.append("a", nil))
 		s.must(s.append("a", nil))
-		if err := store.Shift(ctx, e, time.Hour); err != nil {
+		if err := store.Shift(ctx, engine.Of(e), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		to(s)
@@ -45,7 +46,7 @@ func streamScene(to func(*streamStage)) scene {
 
 func (s *streamStage) append(stream string, want *int64) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return events.Append(ctx, e, events.AppendArgs{Stream: stream, Want: want, Events: []events.Event{{Name: "x", Data: []byte(`{}`)}}})
+		return events.Append(ctx, engine.Of(e), events.AppendArgs{Stream: stream, Want: want, Events: []events.Event{{Name: "x", Data: []byte(`{}`)}}})
 	}
 }
 
@@ -56,14 +57,16 @@ func reaction(streams string) reactions.Definition {
 // enlist registers the reaction, which then waits for the transactions that are under way.
 func (s *streamStage) enlist(streams string) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return reactions.Enlist(ctx, tx, reaction(streams)) })
+		return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			return reactions.Enlist(ctx, store.TxOf(tx), reaction(streams))
+		})
 	}
 }
 
 // finish goes on for as long as nobody is waited for.
 func (s *streamStage) finish(ctx context.Context, e *holdfast.Engine) (any, error) {
 	for range 4 {
-		if done, err := reactions.Finish(ctx, e, s.at, "r"); done || err != nil {
+		if done, err := reactions.Finish(ctx, engine.Of(e), s.at, "r"); done || err != nil {
 			return done, err
 		}
 	}
@@ -91,7 +94,7 @@ func (s *streamStage) live() {
 }
 
 func (s *streamStage) take(ctx context.Context, e *holdfast.Engine) ([]*reactions.Lease, error) {
-	return reactions.Take(ctx, e, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: lease}}, Holder: "me", Limit: 10, Suspects: 10})
+	return reactions.Take(ctx, engine.Of(e), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: lease}}, Holder: "me", Limit: 10, Suspects: 10})
 }
 
 // held has the reaction take what there is.
@@ -108,7 +111,7 @@ func (s *streamStage) held() {
 func (s *streamStage) blocked() { s.t.Helper(); s.held(); s.must(s.calls()["block"]) }
 func (s *streamStage) fed() {
 	s.t.Helper()
-	s.must(func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, feed.Open(ctx, e) })
+	s.must(func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, feed.Open(ctx, engine.Of(e)) })
 	s.must(s.append("a", nil))
 }
 
@@ -121,7 +124,7 @@ func (s *streamStage) calls() map[string]call {
 		"append two": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 				for _, name := range []string{"a", "n"} {
-					if _, err := events.Append(ctx, tx, events.AppendArgs{Stream: name, Events: []events.Event{{Name: "x", Data: []byte(`{}`)}}}); err != nil {
+					if _, err := events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: name, Events: []events.Event{{Name: "x", Data: []byte(`{}`)}}}); err != nil {
 						return err
 					}
 				}
@@ -129,29 +132,33 @@ func (s *streamStage) calls() map[string]call {
 			})
 		},
 		"close with an export": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return books.Close(ctx, e, books.Args{Stream: "a", Mode: books.Tombstone, Lease: lease, Export: func(context.Context, int64, int64) error { return nil }})
+			return books.Close(ctx, engine.Of(e), books.Args{Stream: "a", Mode: books.Tombstone, Lease: lease, Export: func(context.Context, int64, int64) error { return nil }})
 		},
 		"close with a failing export": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return books.Close(ctx, e, books.Args{Stream: "a", Mode: books.Tombstone, Lease: lease, Export: func(context.Context, int64, int64) error { return errors.New("no") }})
+			return books.Close(ctx, engine.Of(e), books.Args{Stream: "a", Mode: books.Tombstone, Lease: lease, Export: func(context.Context, int64, int64) error { return errors.New("no") }})
 		},
-		"truncate": func(ctx context.Context, e *holdfast.Engine) (any, error) { return nil, books.Truncate(ctx, e, "a", 1) },
-		"sweep":    func(ctx context.Context, e *holdfast.Engine) (any, error) { return books.SweepAll(ctx, e) },
+		"truncate": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, books.Truncate(ctx, engine.Of(e), "a", 1)
+		},
+		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return books.SweepAll(ctx, engine.Of(e)) },
 		"end": func(ctx context.Context, e *holdfast.Engine) (any, error) { // for good
-			if _, err := books.Close(ctx, e, books.Args{Stream: "a", Mode: books.Tombstone}); err != nil {
+			if _, err := books.Close(ctx, engine.Of(e), books.Args{Stream: "a", Mode: books.Tombstone}); err != nil {
 				return nil, err
 			}
-			return books.SweepAll(ctx, e)
+			return books.SweepAll(ctx, engine.Of(e))
 		},
 		"snapshot": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return snapshots.Put(ctx, e, snapshots.Snapshot{Stream: "a", Kind: "k", Version: 1, Data: []byte(`1`)})
+			return snapshots.Put(ctx, engine.Of(e), snapshots.Snapshot{Stream: "a", Kind: "k", Version: 1, Data: []byte(`1`)})
 		},
 		"make a subject": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return subjects.Make(ctx, e, "s", subjects.Key("12345678"))
+			return subjects.Make(ctx, engine.Of(e), "s", subjects.Key("12345678"))
 		},
-		"forget a subject": func(ctx context.Context, e *holdfast.Engine) (any, error) { return subjects.Forget(ctx, e, "s") },
+		"forget a subject": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return subjects.Forget(ctx, engine.Of(e), "s")
+		},
 		"prune histories": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			p := history.Pruner{Keep: time.Hour}
-			return p.Sweep(ctx, e)
+			return p.Sweep(ctx, engine.Of(e))
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
 			for done := any(false); done == false; { // a vacuum may be under way too
@@ -160,7 +167,7 @@ func (s *streamStage) calls() map[string]call {
 					return nil, err
 				}
 			}
-			return reactions.Gather(ctx, e, s.at, []string{"r"})
+			return reactions.Gather(ctx, engine.Of(e), s.at, []string{"r"})
 		},
 		"enlist":        s.enlist("^[ab]$"),
 		"enlist others": s.enlist("^n$"),
@@ -168,26 +175,31 @@ func (s *streamStage) calls() map[string]call {
 			_, err := s.finish(ctx, e)
 			return nil, err
 		},
-		"remove": func(ctx context.Context, e *holdfast.Engine) (any, error) { return reactions.Remove(ctx, e, "r") },
+		"remove": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return reactions.Remove(ctx, engine.Of(e), "r")
+		},
 		"dismiss": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { _, err := reactions.Dismiss(ctx, tx, "r"); return err })
+			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := reactions.Dismiss(ctx, store.TxOf(tx), "r")
+				return err
+			})
 		},
 		"gather": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return reactions.Gather(ctx, e, s.at, []string{"r"})
+			return reactions.Gather(ctx, engine.Of(e), s.at, []string{"r"})
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			all, err := s.take(ctx, e)
 			return len(all), err
 		},
 		"free": func(ctx context.Context, e *holdfast.Engine) (any, error) { // as many as there are
-			_, err := reactions.SweepAll(ctx, e, func([]string) {})
+			_, err := reactions.SweepAll(ctx, engine.Of(e), func([]string) {})
 			return nil, err
 		},
 		"rebuild": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return reactions.Rebuild(ctx, e, "r", func(context.Context, *store.Tx) error { return nil })
+			return reactions.Rebuild(ctx, engine.Of(e), "r", func(context.Context, *store.Tx) error { return nil })
 		},
 		"sequence": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return feed.Step(ctx, e, s.at.Shard, feed.DefaultBatch)
+			return feed.Step(ctx, engine.Of(e), s.at.Shard, feed.DefaultBatch)
 		},
 	}
 	for _, mode := range []books.Mode{books.Archive, books.Tombstone, books.Restart} {
@@ -196,12 +208,12 @@ func (s *streamStage) calls() map[string]call {
 			if mode == books.Restart {
 				a.Snapshot = []byte(`{}`)
 			}
-			return books.Close(ctx, e, a)
+			return books.Close(ctx, engine.Of(e), a)
 		}
 	}
 	for _, how := range []string{"unblock", "skip", "reset"} {
 		all[how] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			touched, held, err := reactions.Repair(ctx, e, how, reactions.Filter{Reaction: "r", Streams: []string{"a"}})
+			touched, held, err := reactions.Repair(ctx, engine.Of(e), how, reactions.Filter{Reaction: "r", Streams: []string{"a"}})
 			return []int{len(touched), len(held)}, err
 		}
 	}
@@ -214,7 +226,7 @@ func (s *streamStage) calls() map[string]call {
 			for _, l := range s.leases {
 				ends = append(ends, f(l))
 			}
-			return reactions.Record(ctx, e, ends)
+			return reactions.Record(ctx, engine.Of(e), ends)
 		}
 	}
 	all["ack"] = record(func(l *reactions.Lease) reactions.End { return reactions.End{Lease: l, Done: l.Due} })
@@ -228,15 +240,15 @@ func (s *streamStage) calls() map[string]call {
 		return reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}
 	})
 	all["ack one"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return reactions.RecordOne(ctx, e, reactions.End{Lease: s.leases[0], Done: s.leases[0].Due, Now: true})
+		return reactions.RecordOne(ctx, engine.Of(e), reactions.End{Lease: s.leases[0], Done: s.leases[0].Due, Now: true})
 	}
 	all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return reactions.Renew(ctx, e, s.leases, func(*reactions.Lease) time.Duration { return 3 * lease })
+		return reactions.Renew(ctx, engine.Of(e), s.leases, func(*reactions.Lease) time.Duration { return 3 * lease })
 	}
 	for name, block := range map[string]bool{"block": true, "pass over": false} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			for _, l := range s.leases {
-				if err := reactions.Stop(ctx, e, l, l.Watermark, l.Due, "no", 1, block); err != nil {
+				if err := reactions.Stop(ctx, engine.Of(e), l, l.Watermark, l.Due, "no", 1, block); err != nil {
 					return nil, err
 				}
 			}

@@ -18,7 +18,7 @@ const (
 
 // rounds is how this store serves groups: commands of one verb on one shard
 // share a statement, in which no two have a row in common unless they add up.
-func (s *Store) rounds() store.Rounds {
+func (s *adapter) rounds() store.Rounds {
 	return store.Rounds{
 		Queue: func(c store.Command) string {
 			return c.Decl().Name + "/" + strconv.Itoa(int(c.Place().Shard))
@@ -56,7 +56,7 @@ func slots(latency time.Duration) int {
 
 // lone serves a caller that nobody waits behind. What it cannot do at once, it
 // leaves: the slot is for others meanwhile.
-func (s *Store) lone(ctx context.Context, c store.Command) error {
+func (s *adapter) lone(ctx context.Context, c store.Command) error {
 	link, err := s.acquire(ctx, s.quick)
 	if err != nil {
 		return orAlone(err)
@@ -74,14 +74,14 @@ func orAlone(err error) error {
 	return err
 }
 
-func (s *Store) serveOne(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
+func (s *adapter) serveOne(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
 	return orAlone(lost(s.call(ctx, link.Conn(), func(ctx context.Context) error { return s.run(ctx, link, c) })))
 }
 
 // serve runs a round in one statement. If that fails as a whole, nothing of it
 // is applied, and each member runs alone: then the one at fault has its error,
 // and the others their answers.
-func (s *Store) serve(link *pgxpool.Conn, members []store.Command) []error {
+func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 	ctx := context.Background()
 	if len(members) == 1 {
 		return []error{s.serveOne(ctx, link, members[0])}
@@ -105,7 +105,7 @@ func (s *Store) serve(link *pgxpool.Conn, members []store.Command) []error {
 }
 
 // serveAll returns the members that the statement left out.
-func (s *Store) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (asks map[store.Command]bool, err error) {
+func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (asks map[store.Command]bool, err error) {
 	var args store.Args
 	for _, c := range members {
 		c.Reset()

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 )
@@ -179,7 +180,7 @@ func TestNothingThatOthersDefineIsCalled(t *testing.T) {
 	clean, hostile := connect(t, as(t, url, "", "", "search_path=pg_catalog")), as(t, url, "", "", "search_path="+hostilePath)
 	tables, texts := ownTables(t, clean), statements(t)
 	maps.Copy(texts, inGo(t))
-	script, err := postgres.URL(url).Script(store.Options{})
+	script, err := store.DatabaseOf(postgres.URL(url)).Script(store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +299,7 @@ func TestSearchPaths(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	for _, db := range []*postgres.Database{postgres.URL(url), postgres.Pool(pool)} {
-		for name, p := range postgres.Pools(openEngine(t, db).Port().Base()) {
+		for name, p := range postgres.Pools(engine.Of(openEngine(t, db)).Port().Base()) {
 			want := map[string]string{"pool": "mine", "quick": "pg_catalog, pg_temp", "vital": "pg_catalog, pg_temp"}[name]
 			var got string
 			if err := p.QueryRow(t.Context(), `SHOW search_path`).Scan(&got); err != nil || got != want {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -74,7 +75,7 @@ func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := entities.CreateArgs{Lifecycle: "thing", ID: "joined", Status: "new"}
-		if _, err := entities.Create(t.Context(), j, again); !errors.Is(err, holdfast.ErrConflict) {
+		if _, err := entities.Create(t.Context(), store.DoerOf(j), again); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("a second create: %v", err)
 		}
 		if !commit {

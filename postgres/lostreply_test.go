@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -245,48 +246,48 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 				t.Errorf("an append gives %d, and there is %v: %v", v, names, err)
 			}
 			armed()
-			made, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "thing", ID: "precious", Status: "new", Data: []byte(`{"n":1}`)})
+			made, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: "precious", Status: "new", Data: []byte(`{"n":1}`)})
 			wantEntity(t, hf, "created", made, err, 0)
 			armed()
-			moved, err := entities.Transition(ctx, hf, entities.TransitionArgs{Lifecycle: "thing", ID: "precious", From: []string{"new"}, To: "old", Event: "aged", Data: []byte(`{"n":2}`)})
+			moved, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: "precious", From: []string{"new"}, To: "old", Event: "aged", Data: []byte(`{"n":2}`)})
 			wantEntity(t, hf, "moved", moved, err, 1)
 			armed()
-			kept, err := entities.Transition(ctx, hf, entities.TransitionArgs{Lifecycle: "thing", ID: "precious", From: []string{"old"}, To: "older", Event: "aged"})
+			kept, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: "precious", From: []string{"old"}, To: "older", Event: "aged"})
 			wantEntity(t, hf, "moved with its data kept", kept, err, 2)
 			armed()
-			taken, err := entities.Take(ctx, hf, entities.ClaimArgs{Lifecycle: "thing", ID: "precious", Operation: "op", Step: "s", Requester: "r", Holder: "h",
+			taken, err := entities.Take(ctx, engine.Of(hf), entities.ClaimArgs{Lifecycle: "thing", ID: "precious", Operation: "op", Step: "s", Requester: "r", Holder: "h",
 				Lease: time.Minute, Choices: map[string]entities.Choice{"older": {Into: "aging", Revert: "older"}}})
 			wantEntity(t, hf, "claimed", taken, err, 3)
 			if taken.Claim.Phase != entities.Held || taken.Claim.Epoch != 1 {
 				t.Errorf("the claim is %+v", taken.Claim)
 			}
-			at, err := hf.Place(ctx, store.Write)
+			at, err := engine.Of(hf).Place(ctx, store.Write)
 			if err != nil {
 				t.Fatal(err)
 			}
 			armed()
-			if x, err := effects.Begin(ctx, hf, at, taken.Ticket(), "charge", 0, effects.Hold, nil); err != nil || x.State != effects.New {
+			if x, err := effects.Begin(ctx, engine.Of(hf), at, taken.Ticket(), "charge", 0, effects.Hold, nil); err != nil || x.State != effects.New {
 				t.Errorf("an effect begun: %+v, %v", x, err)
 			}
 			armed()
-			if x, err := effects.End(ctx, hf, at, taken.Ticket(), "charge", 0, effects.NotDone, nil, false); err != nil || x != effects.NotDone {
+			if x, err := effects.End(ctx, engine.Of(hf), at, taken.Ticket(), "charge", 0, effects.NotDone, nil, false); err != nil || x != effects.NotDone {
 				t.Errorf("an effect ended: %v, %v", x, err)
 			}
 			armed()
-			ended, _, err := entities.End(ctx, hf, at, entities.EndArgs{Ticket: taken.Ticket(), How: entities.Back, Event: "released", Outcome: "failed", Claim: "aging"})
+			ended, _, err := entities.End(ctx, engine.Of(hf), at, entities.EndArgs{Ticket: taken.Ticket(), How: entities.Back, Event: "released", Outcome: "failed", Claim: "aging"})
 			wantEntity(t, hf, "given back", ended, err, 4)
 			armed()
-			put, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})
+			put, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})
 			wantScope(t, hf, "put", put, err, 0)
 			armed()
-			sum, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
+			sum, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
 			wantScope(t, hf, "inc", sum.Scope, err, 1)
 			if sum.Value != 5 {
 				t.Errorf("the sum is %d", sum.Value)
 			}
 			armed()
-			gone, err := scopes.Delete(ctx, hf, scopes.DeleteArgs{Kind: "box", ID: "precious"})
-			if _, missing := scopes.Get(ctx, hf, "box", "precious"); err != nil || gone.Version != 2 || !errors.Is(missing, holdfast.ErrNotFound) {
+			gone, err := scopes.Delete(ctx, engine.Of(hf), scopes.DeleteArgs{Kind: "box", ID: "precious"})
+			if _, missing := scopes.Get(ctx, engine.Of(hf), "box", "precious"); err != nil || gone.Version != 2 || !errors.Is(missing, holdfast.ErrNotFound) {
 				t.Errorf("a delete gives %+v, %v, and then %v", gone, err, missing)
 			}
 			if n := b.broken.Load(); n != 11 {
@@ -298,7 +299,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 
 func wantEntity(t *testing.T, hf *holdfast.Engine, what string, got entities.Entity, err error, version int64) {
 	t.Helper()
-	stored, found := entities.Get(t.Context(), hf, "thing", "precious")
+	stored, found := entities.Get(t.Context(), engine.Of(hf), "thing", "precious")
 	got.Data, stored.Data = compact(got.Data), compact(stored.Data)
 	if got.Claim.Operation == "" { // a verb that does not tell it
 		stored.Claim = got.Claim
@@ -320,7 +321,7 @@ func compact(doc []byte) []byte {
 
 func wantScope(t *testing.T, hf *holdfast.Engine, what string, got scopes.Scope, err error, version int64) {
 	t.Helper()
-	stored, found := scopes.Get(t.Context(), hf, "box", "precious")
+	stored, found := scopes.Get(t.Context(), engine.Of(hf), "box", "precious")
 	if err != nil || found != nil || got.Version != version || string(compact(got.State)) != string(compact(stored.State)) {
 		t.Errorf("%s: the answer is %d %s, %v; stored is %d %s, %v", what, got.Version, got.State, err, stored.Version, stored.State, found)
 	}

@@ -220,15 +220,15 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 			return fmt.Errorf("read %d events: %w", len(all), err)
 		}
 	}
-	if _, err := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
+	if _, err := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
 		return err
 	}
 	for _, from := range [][]string{{"new"}, {"old", "older"}} {
-		if _, err := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "thing", ID: name, From: from, To: "old", Event: "aged"}); err != nil {
+		if _, err := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "thing", ID: name, From: from, To: "old", Event: "aged"}); err != nil {
 			return err
 		}
 	}
-	if e, err := entities.Get(ctx, d, "thing", name); err != nil || e.Status != "old" || e.Version != 2 {
+	if e, err := entities.Get(ctx, store.DoerOf(d), "thing", name); err != nil || e.Status != "old" || e.Version != 2 {
 		return fmt.Errorf("entity is %q at %d: %w", e.Status, e.Version, err)
 	}
 	return useScopes(ctx, d, name)
@@ -236,20 +236,20 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 
 func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 	for range 2 {
-		if _, err := scopes.Put(ctx, d, scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
+		if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
 			return err
 		}
 	}
-	if s, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+	if s, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
+	if s, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
 		return fmt.Errorf("inc of a new field gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Get(ctx, d, "box", name); err != nil || s.Version != 3 {
+	if s, err := scopes.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 3 {
 		return fmt.Errorf("scope at %d: %w", s.Version, err)
 	}
-	_, err := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "box", ID: name})
+	_, err := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "box", ID: name})
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 // gathering is a place to run verbs in that keeps every command back until it is
 // run together with the others.
 type gathering struct {
+	store.PublicDoer
 	commands chan store.Command
 	done     chan struct{}
 	err      error
@@ -39,7 +40,7 @@ func (g *gathering) Place(context.Context, store.Lane) (store.Place, error) {
 // together runs calls of one verb as members of one statement and returns what
 // each was answered. It runs the general statement, or a group as callers that
 // wait form it.
-func together[R any](t *testing.T, s *Store, grouped bool, verbName string, calls ...func(store.Doer) (R, error)) ([]R, []error) {
+func together[R any](t *testing.T, s *adapter, grouped bool, verbName string, calls ...func(store.Doer) (R, error)) ([]R, []error) {
 	t.Helper()
 	g := gather()
 	answers, errs := make([]R, len(calls)), make([]error, len(calls))
@@ -76,23 +77,26 @@ func together[R any](t *testing.T, s *Store, grouped bool, verbName string, call
 	return answers, errs
 }
 
-func openStore(t *testing.T) *Store {
+func openStore(t *testing.T) *adapter {
 	t.Helper()
 	url, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(drop)
-	s, err := URL(url).Open(t.Context(), store.Options{})
+	s, err := opener{URL(url)}.Open(t.Context(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return s.(*Store)
+	return s.(*adapter)
 }
 
 // solo runs verbs by themselves.
-type solo struct{ s *Store }
+type solo struct {
+	store.PublicDoer
+	s *adapter
+}
 
 func (d solo) Do(ctx context.Context, c store.Command) error { return d.s.Do(ctx, c) }
 func (d solo) Place(context.Context, store.Lane) (store.Place, error) {
@@ -121,7 +125,7 @@ func membersOfAnAppend(t *testing.T, grouped bool) {
 		}
 	}
 	for _, name := range []string{"winner", "loser"} {
-		if _, err := appendTo(name, -1, "first", "second")(solo{s}); err != nil {
+		if _, err := appendTo(name, -1, "first", "second")(solo{s: s}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +145,7 @@ func membersOfAnAppend(t *testing.T, grouped bool) {
 	for name, want := range map[string]string{
 		"winner": "[first second w2 w3 w4]", "loser": "[first second]", "maker": "[m0 m1]", "absent": "[]",
 	} {
-		all, err := events.Read(t.Context(), solo{s}, events.ReadArgs{Stream: name})
+		all, err := events.Read(t.Context(), solo{s: s}, events.ReadArgs{Stream: name})
 		names := make([]string, 0, len(all))
 		for i, e := range all {
 			names = append(names, e.Name)
@@ -170,7 +174,7 @@ func membersOfOthers(t *testing.T, grouped bool) {
 			return entities.Create(t.Context(), d, entities.CreateArgs{Lifecycle: "thing", ID: id, Status: "new"})
 		}
 	}
-	if _, err := create("b")(solo{s}); err != nil {
+	if _, err := create("b")(solo{s: s}); err != nil {
 		t.Fatal(err)
 	}
 	_, errs := together(t, s, grouped, "entities.create", create("a"), create("b"), create("c"))
@@ -194,7 +198,7 @@ func membersOfOthers(t *testing.T, grouped bool) {
 			return scopes.Put(t.Context(), d, scopes.PutArgs{Kind: "box", ID: id, Want: &want, State: fmt.Appendf(nil, `{"id":%q}`, id)})
 		}
 	}
-	if _, err := put("x", -1)(solo{s}); err != nil {
+	if _, err := put("x", -1)(solo{s: s}); err != nil {
 		t.Fatal(err)
 	}
 	boxes, errs := together(t, s, grouped, "scopes.put", put("y", -1), put("x", 0), put("z", 3))

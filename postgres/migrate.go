@@ -75,7 +75,7 @@ BEGIN
 END $$;`
 
 // Script returns the SQL that migrating an empty database runs.
-func (d *Database) Script(o store.Options) (string, error) {
+func (d opener) Script(o store.Options) (string, error) {
 	if err := d.checkSchema(); err != nil {
 		return "", err
 	}
@@ -122,7 +122,7 @@ func record(m store.Migration) string {
 
 // migrate brings the schema up to date. A schema that is current is only read,
 // so that a node under a role that owns nothing can start.
-func (s *Store) migrate(ctx context.Context, o store.Options, allowed bool) (done store.Migrated, err error) {
+func (s *adapter) migrate(ctx context.Context, o store.Options, allowed bool) (done store.Migrated, err error) {
 	known, err := store.LoadMigrations(files, "migrations")
 	if err != nil {
 		return done, err
@@ -134,7 +134,7 @@ func (s *Store) migrate(ctx context.Context, o store.Options, allowed bool) (don
 	return done, err
 }
 
-func (s *Store) migrateOnce(ctx context.Context, o store.Options, known []store.Migration, allowed bool) (done store.Migrated, err error) {
+func (s *adapter) migrateOnce(ctx context.Context, o store.Options, known []store.Migration, allowed bool) (done store.Migrated, err error) {
 	var have []store.Applied
 	err = s.bounded(ctx, s.callTimeout, func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
@@ -168,7 +168,7 @@ func (s *Store) migrateOnce(ctx context.Context, o store.Options, known []store.
 // apply takes the lock that lets many nodes start at once, looks again, and
 // applies what is pending then. The first one migrates, the others wait and
 // find it done.
-func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []store.Migration) (done store.Migrated, err error) {
+func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []store.Migration) (done store.Migrated, err error) {
 	if _, err := tx.Exec(ctx, ownPath+"; SET LOCAL lock_timeout = '120s'; SET LOCAL statement_timeout = 0"); err != nil {
 		return done, err
 	}
@@ -202,7 +202,7 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []s
 	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
 }
 
-func (s *Store) grant(ctx context.Context, tx pgx.Tx, role string) error {
+func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 	if err := checkRole(role); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *Store) grant(ctx context.Context, tx pgx.Tx, role string) error {
 // lockAll takes every table before the first is changed. Nodes are at work meanwhile, and use several tables in a
 // transaction: a migration that took one after the other would have work to lose when it meets one of them half-way. It begins with those that
 // nodes look at all the time, in the order in which they do (wake.glance).
-func (s *Store) lockAll(ctx context.Context, tx pgx.Tx) error {
+func (s *adapter) lockAll(ctx context.Context, tx pgx.Tx) error {
 	var all *string
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', '
 		       ORDER BY pg_catalog.array_position('{follow,entity,step,batch,item,request,token}'::text[], c.relname::text), c.relname)
@@ -232,7 +232,7 @@ func (s *Store) lockAll(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-func (s *Store) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []store.Migration) error {
+func (s *adapter) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []store.Migration) error {
 	if fresh && len(pending) > 0 {
 		var exists bool
 		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)", s.schema).Scan(&exists); err != nil {
@@ -257,7 +257,7 @@ func (s *Store) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []s
 
 // exec runs several statements at once. Only migrations do, and their text is
 // ours alone.
-func (s *Store) exec(ctx context.Context, tx pgx.Tx, sql string) error {
+func (s *adapter) exec(ctx context.Context, tx pgx.Tx, sql string) error {
 	_, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
 	return err
 }
@@ -270,7 +270,7 @@ func lockKey(schema string) int64 {
 
 // applied reads which migrations the schema has. A schema of our name without
 // our record was made by something else.
-func (s *Store) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, error) {
+func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, error) {
 	var tables, records, columns int
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.count(DISTINCT c.oid), pg_catalog.count(DISTINCT c.oid) FILTER (WHERE c.relname = 'migration'),
 		pg_catalog.count(a.attname) FILTER (WHERE c.relname = 'migration' AND a.attname IN ('number', 'min_reader', 'sum'))

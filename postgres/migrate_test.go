@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -168,7 +169,7 @@ func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 			execute(t, conn, c.spoil)
 			before := content(t, conn, "holdfast")
 			wantFault(t, openError(t, postgres.URL(url), quiet), c.code, c.naming...)
-			if _, err := postgres.URL(url).Migrate(t.Context(), options); fault.CodeOf(err) != c.code {
+			if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), options); fault.CodeOf(err) != c.code {
 				t.Errorf("Migrate: %v", err)
 			}
 			if after := content(t, conn, "holdfast"); after != before {
@@ -201,7 +202,7 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 // migrateTo applies the migrations up to one, and returns the connection that did.
 func migrateTo(t *testing.T, url string, last int) *pgx.Conn {
 	t.Helper()
-	script, err := postgres.URL(url).Script(options)
+	script, err := store.DatabaseOf(postgres.URL(url)).Script(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +226,7 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	execute(t, node, `BEGIN`, `SET LOCAL lock_timeout = '200ms'`, `SELECT FROM holdfast.follow`)
 	done := make(chan error, 1)
 	go func() {
-		_, err := postgres.URL(url).Migrate(t.Context(), options)
+		_, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), options)
 		done <- err
 	}()
 	watcher := connect(t, url)
@@ -253,7 +254,7 @@ func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
 	role := newRole(t, byHand, "LOGIN")
 	with := options
 	with.RuntimeRole = role
-	script, err := postgres.URL(byHand).Script(with)
+	script, err := store.DatabaseOf(postgres.URL(byHand)).Script(with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
 	if _, err := conn.PgConn().Exec(t.Context(), script).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := postgres.URL(byMigrate).Migrate(t.Context(), with); err != nil {
+	if _, err := store.DatabaseOf(postgres.URL(byMigrate)).Migrate(t.Context(), with); err != nil {
 		t.Fatal(err)
 	}
 	other := connect(t, byMigrate)

@@ -52,11 +52,11 @@ const searchPath = "pg_catalog, pg_temp"
 // gives up before the client does (callTimeout): what it says is certain.
 var quick = map[string]string{"application_name": "holdfast groups", "lock_timeout": "20ms", "statement_timeout": "6s", "search_path": searchPath}
 
-func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
+func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: o.Log, schema: d.schema, owned: d.pool == nil, pool: d.pool, plain: d.plain}
+	s := &adapter{log: o.Log, schema: d.schema, owned: d.pool == nil, pool: d.pool, plain: d.plain}
 	if err := d.checkSchema(); err != nil {
 		return nil, store.Migrated{}, err
 	}
@@ -76,7 +76,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*St
 }
 
 // connect makes the pools. Nothing is dialled before it is needed.
-func (d *Database) connect(ctx context.Context, s *Store) (err error) {
+func (d *Database) connect(ctx context.Context, s *adapter) (err error) {
 	config, err := d.config()
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func pgxDefaultConns() int32 {
 }
 
 // start checks the server and the schema and every verb's statements.
-func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
+func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
 	var told sync.Once
 	err := store.Retry(ctx, func() error {
 		err := s.fault(s.bounded(ctx, s.callTimeout, s.checkServer))
@@ -238,7 +238,7 @@ func (s *Store) start(ctx context.Context, o store.Options, migrate bool) (store
 	return done, s.prepare(ctx)
 }
 
-func (s *Store) checkServer(ctx context.Context) error {
+func (s *adapter) checkServer(ctx context.Context) error {
 	var num, version, isolation, readOnly string
 	var recovery bool
 	err := s.pool.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_version'),

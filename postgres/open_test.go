@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -240,7 +241,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFault(t, openError(t, postgres.URL(server.URL()), quiet), fault.DatabaseReadOnly, "standby", "primary")
-	if _, err := postgres.URL(server.URL()).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseReadOnly {
+	if _, err := store.DatabaseOf(postgres.URL(server.URL())).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseReadOnly {
 		t.Errorf("Migrate: %v", err)
 	}
 	writes := map[string]func() error{
@@ -279,7 +280,7 @@ func TestTheShapeOfASchema(t *testing.T) {
 		if shape != postgres.MigratedShape {
 			t.Errorf("the migrations make a schema %q of the shape %s: set migratedShape to it", schema, shape)
 		}
-		texts, err := postgres.Texts(schema)
+		texts, err := store.DatabaseOf(postgres.URL("", postgres.Schema(schema))).Texts()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@
 //
 // Everything is in one schema, "holdfast" unless [Schema] names another. A node
 // needs no right to change it: migrate with a role that owns the schema, and
-// let the nodes run under one that owns nothing (Options.RuntimeRole).
+// let the nodes run under one that owns nothing (holdfast.Migration.RuntimeRole).
 package postgres
 
 import (
@@ -17,12 +17,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Database is a PostgreSQL database that an engine can be opened on.
 type Database struct {
+	handle
 	url    string
 	pool   *pgxpool.Pool
 	schema string
@@ -32,7 +35,10 @@ type Database struct {
 	callTimeout time.Duration
 }
 
-var _ store.Database = (*Database)(nil)
+type handle = store.DatabaseHandle
+
+// opener is what an engine opens a database by.
+type opener struct{ *Database }
 
 // Option changes how a database is opened.
 type Option func(*Database)
@@ -72,7 +78,7 @@ func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 }
 
 func with(d *Database, options []Option) *Database {
-	d.schema, d.callTimeout = "holdfast", callTimeout
+	d.handle, d.schema, d.callTimeout = store.HandleDatabase(opener{d}), "holdfast", callTimeout
 	for _, o := range options {
 		o(d)
 	}
@@ -83,22 +89,23 @@ func with(d *Database, options []Option) *Database {
 // write commits and rolls back with it. The caller commits. A refused command
 // leaves the transaction usable; an error of the database ends it, as any
 // failed statement does.
-func Join(engine store.Host, tx pgx.Tx) (*store.Tx, error) {
-	port := engine.Port()
-	s, ok := port.Base().(*Store)
+func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
+	port := engine.Of(e).Port()
+	s, ok := port.Base().(*adapter)
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on PostgreSQL: join it with the package of its own database")
 	}
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Places), nil
 }
 
-// Raw returns the transaction under a [store.Tx], for the program's own tables.
+// Raw returns the transaction under one of the engine's, for the program's own tables.
 // It panics if tx is not of this package: that is a mistake in wiring. The
 // engine ends the transaction; do not commit it or roll it back.
-func Raw(tx *store.Tx) pgx.Tx {
-	c, ok := tx.Conn().(*conn)
+func Raw(tx holdfast.Tx) pgx.Tx {
+	under := store.TxOf(tx).Conn()
+	c, ok := under.(*conn)
 	if !ok {
-		panic(fmt.Sprintf("postgres: Raw of a transaction that is not on PostgreSQL (%T)", tx.Conn()))
+		panic(fmt.Sprintf("postgres: Raw of a transaction that is not on PostgreSQL (%T)", under))
 	}
 	c.exposed = true
 	return c.tx
@@ -106,7 +113,7 @@ func Raw(tx *store.Tx) pgx.Tx {
 
 // Open checks the database, brings its schema up to date, and checks every
 // verb against it.
-func (d *Database) Open(ctx context.Context, o store.Options) (store.Store, error) {
+func (d opener) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, _, err := d.open(ctx, o, !o.NoMigrate)
 	if err != nil {
 		return nil, err
@@ -115,7 +122,7 @@ func (d *Database) Open(ctx context.Context, o store.Options) (store.Store, erro
 }
 
 // Migrate brings the schema up to date and does nothing else.
-func (d *Database) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
+func (d opener) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
 	s, done, err := d.open(ctx, o, true)
 	if err != nil {
 		return done, err

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -69,7 +70,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	})
 	t.Run("entities", func(t *testing.T) {
 		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
-			e, err := entities.Create(t.Context(), hf, entities.CreateArgs{Lifecycle: "thing", ID: fmt.Sprintf("e%d", round), Status: "new"})
+			e, err := entities.Create(t.Context(), engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: fmt.Sprintf("e%d", round), Status: "new"})
 			if err != nil && (!errors.Is(err, holdfast.ErrConflict) || e.Status != "new" || e.Version != 0) {
 				t.Errorf("a loser got %v, and the entity as %q at %d", err, e.Status, e.Version)
 			}
@@ -79,7 +80,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Run("scopes", func(t *testing.T) {
 		none := int64(-1)
 		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
-			_, err := scopes.Put(t.Context(), hf, scopes.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
+			_, err := scopes.Put(t.Context(), engine.Of(hf), scopes.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
 			if err != nil {
 				wantMoved(t, err, 0)
 			}
@@ -98,13 +99,13 @@ func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 16 {
 			wg.Go(func() {
-				if _, err := scopes.Add(t.Context(), hf, scopes.IncArgs{Kind: "box", ID: id, Field: "n", By: 1}); err != nil {
+				if _, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "box", ID: id, Field: "n", By: 1}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if s, err := scopes.Add(t.Context(), hf, scopes.IncArgs{Kind: "box", ID: id, Field: "n", By: 0}); err != nil || s.Value != 16 || s.Version != 15 { // adding nothing writes nothing
+		if s, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "box", ID: id, Field: "n", By: 0}); err != nil || s.Value != 16 || s.Version != 15 { // adding nothing writes nothing
 			t.Fatalf("sixteen made %d at version %d: %v", s.Value, s.Version, err)
 		}
 	}

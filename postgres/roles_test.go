@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/history"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -63,7 +65,7 @@ func TestARuntimeRoleThatOwnsNothingRunsEveryVerb(t *testing.T) {
 			with := options
 			with.RuntimeRole = app
 			for range 2 { // a second time changes nothing
-				if _, err := postgres.URL(as(t, url, migrator, "")).Migrate(t.Context(), with); err != nil {
+				if _, err := store.DatabaseOf(postgres.URL(as(t, url, migrator, ""))).Migrate(t.Context(), with); err != nil {
 					t.Fatal(err, errors.Unwrap(err))
 				}
 			}
@@ -88,18 +90,18 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 	t.Helper()
 	mustAppend(t, hf, "cut", stream.Any)
 	mustAppend(t, hf, "cut", stream.Any)
-	if err := books.Truncate(t.Context(), hf, "cut", 1); err != nil {
+	if err := books.Truncate(t.Context(), engine.Of(hf), "cut", 1); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, admin, `UPDATE holdfast.event SET at = at - interval '1 day'`, `UPDATE holdfast.history SET at = at - interval '1 day', id = ('00000000' || substr(id::text, 9))::uuid`)
-	if _, err := books.SweepAll(t.Context(), hf); err != nil {
+	if _, err := books.SweepAll(t.Context(), engine.Of(hf)); err != nil {
 		t.Error(err, errors.Unwrap(err))
 	}
 	if n := query[int](t, admin, `SELECT count(*) FROM holdfast.event WHERE stream = 'cut'`); n != 1 {
 		t.Errorf("the stream that was cut has %d events", n)
 	}
 	p := history.Pruner{Keep: time.Hour}
-	if n, err := p.Sweep(t.Context(), hf); n == 0 || err != nil {
+	if n, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
 		t.Errorf("%d events of the history went, %v", n, err)
 	}
 }
@@ -150,7 +152,7 @@ func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
 					`GRANT DELETE ON holdfast.event, holdfast.history TO PUBLIC`, `GRANT ALL ON holdfast.event, holdfast.history, holdfast.clock TO `+app+` WITH GRANT OPTION`)
 				with.RuntimeRole = ""
 			}
-			if _, err := postgres.URL(last).Migrate(t.Context(), with); err != nil {
+			if _, err := store.DatabaseOf(postgres.URL(last)).Migrate(t.Context(), with); err != nil {
 				t.Fatal(err, errors.Unwrap(err))
 			}
 			execute(t, admin, `GRANT USAGE ON SCHEMA holdfast TO `+stranger)
@@ -221,7 +223,7 @@ func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	}
 	with := options
 	with.RuntimeRole = app
-	if _, err := postgres.URL(url).Migrate(t.Context(), with); err != nil {
+	if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), with); err != nil {
 		t.Fatal(err)
 	}
 	wantFault(t, openError(t, postgres.URL(as(t, url, stranger, "")), quiet), fault.DatabaseDenied, "grant", "--runtime-role")
@@ -243,7 +245,7 @@ func TestAMissingGrantIsNamed(t *testing.T) {
 	app := newRole(t, url, "LOGIN")
 	with := options
 	with.RuntimeRole = app
-	if _, err := postgres.URL(url).Migrate(t.Context(), with); err != nil {
+	if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), with); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, connect(t, url), "REVOKE INSERT ON holdfast.event FROM "+app)
@@ -265,10 +267,10 @@ func TestTheRuntimeRoleHasTheRightsOfEveryVerb(t *testing.T) {
 	app := newRole(t, url, "LOGIN")
 	with := options
 	with.RuntimeRole = app
-	if _, err := postgres.URL(url).Migrate(t.Context(), with); err != nil {
+	if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), with); err != nil {
 		t.Fatal(err)
 	}
-	texts, err := postgres.Texts("holdfast")
+	texts, err := store.DatabaseOf(postgres.URL("")).Texts()
 	if err != nil {
 		t.Fatal(err)
 	}

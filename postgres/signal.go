@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-var _ store.Signals = (*Store)(nil)
+var _ store.Signals = (*adapter)(nil)
 
 // longest is how long a payload of NOTIFY may be; PostgreSQL refuses 8,000.
 const longest = 7000
 
-func (s *Store) channel() string { return "holdfast_" + s.schema }
+func (s *adapter) channel() string { return "holdfast_" + s.schema }
 
 // Signal tells the other nodes that there is something to do, by a NOTIFY in a
 // statement of its own. More topics than a payload holds are sent in several.
-func (s *Store) Signal(ctx context.Context, topics []string) error {
+func (s *adapter) Signal(ctx context.Context, topics []string) error {
 	for len(topics) > 0 {
 		payload, n := pack(topics)
 		if n == 0 { // one topic that is too long: it is left to polling
@@ -50,7 +50,7 @@ func pack(topics []string) (payload string, n int) {
 
 // notify wakes others with the commit of a transaction that the engine will not
 // see: here alone NOTIFY is part of a transaction that writes.
-func (s *Store) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
+func (s *adapter) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
 	if len(topics) == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (s *Store) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
 // Listen calls f with what other nodes signal. It has a connection of its own,
 // for as long as it listens. Behind a pooler in transaction mode nothing is
 // heard, and the nodes poll.
-func (s *Store) Listen(ctx context.Context, f func(topics []string)) error {
+func (s *adapter) Listen(ctx context.Context, f func(topics []string)) error {
 	if s.pooled {
 		<-ctx.Done()
 		return ctx.Err()
@@ -88,7 +88,7 @@ func (s *Store) Listen(ctx context.Context, f func(topics []string)) error {
 
 // hear waits for one notification. Where none comes for a while, it asks whether
 // the connection still lives: one that died silently has none either.
-func (s *Store) hear(ctx context.Context, conn *pgx.Conn, f func(topics []string)) error {
+func (s *adapter) hear(ctx context.Context, conn *pgx.Conn, f func(topics []string)) error {
 	wait, cancel := s.alarm.Within(ctx, s.callTimeout/2, errSilent)
 	defer cancel()
 	n, err := conn.WaitForNotification(wait)

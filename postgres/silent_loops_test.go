@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
@@ -63,7 +64,7 @@ type silentNode struct {
 
 // Start is for the part of the node that counts the rounds of the janitor.
 func (n *silentNode) Start(_ context.Context, e *holdfast.Engine) error {
-	e.Sweep("probe", func(ctx context.Context) (int, error) {
+	engine.Of(e).Sweep("probe", func(ctx context.Context) (int, error) {
 		_, err := stream.Read(ctx, e, "writer-0", 0, 1)
 		n.rounds.Add(1)
 		return 0, err

@@ -25,8 +25,8 @@ import (
 //go:embed sql/*.sql migrations/*.sql
 var files embed.FS
 
-// Store is an open PostgreSQL database. Safe for concurrent use.
-type Store struct {
+// adapter is an open PostgreSQL database. Safe for concurrent use.
+type adapter struct {
 	log     *slog.Logger
 	schema  string
 	version string
@@ -55,7 +55,7 @@ type Store struct {
 	verbs map[string]verb
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Store = (*adapter)(nil)
 
 // tokens are what the files leave open. The time is the server's at the moment
 // the expression is evaluated, not at the start of the transaction, which may
@@ -108,10 +108,9 @@ var forms = map[string]form{
 	".group.unmarked": {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", noMark},
 }
 
-// Texts returns the SQL of every verb in a schema, for tests and for the
-// curious: x as it runs alone, x.fast for one caller, x.group for several, and
+// Texts returns the SQL of every verb in the schema: x as it runs alone, x.fast for one caller, x.group for several, and
 // x.unmarked where no reaction wants anything of it.
-func Texts(schema string) (store.Texts, error) { return texts(schema, true) }
+func (d opener) Texts() (store.Texts, error) { return texts(d.schema, true) }
 
 func texts(schema string, movable bool) (store.Texts, error) {
 	texts, err := store.LoadTexts(files, "sql", tokens(schema, movable, forms[""]))
@@ -139,7 +138,7 @@ func texts(schema string, movable bool) (store.Texts, error) {
 
 // prepare takes the verbs' SQL and has the server parse every statement: a
 // schema that lost a table or a column shows here, and not at the first call.
-func (s *Store) prepare(ctx context.Context) error {
+func (s *adapter) prepare(ctx context.Context) error {
 	movable, err := s.movable(ctx)
 	if err != nil {
 		return err
@@ -193,7 +192,7 @@ func newStatements(schema string, movable bool) *statements {
 }
 
 // movable says whether tests may move this database's time.
-func (s *Store) movable(ctx context.Context) (yes bool, err error) {
+func (s *adapter) movable(ctx context.Context) (yes bool, err error) {
 	err = store.Retry(ctx, func() error {
 		text := "SELECT movable FROM " + pgx.Identifier{s.schema, "clock"}.Sanitize()
 		return s.fault(s.bounded(ctx, s.callTimeout, func(ctx context.Context) error { return s.pool.QueryRow(ctx, text).Scan(&yes) }))
@@ -204,7 +203,7 @@ func (s *Store) movable(ctx context.Context) (yes bool, err error) {
 // parse has the server parse every statement, unless the schema is just what the migrations
 // make: against that one the tests parse them. Parsing takes a hundred milliseconds of the
 // server's time, ten times what else there is to do at opening.
-func (s *Store) parse(ctx context.Context, all *statements) error {
+func (s *adapter) parse(ctx context.Context, all *statements) error {
 	link, err := s.acquire(ctx, s.pool)
 	if err != nil {
 		return err
@@ -247,7 +246,7 @@ const shapeSQL = `SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(o.part, '
 
 // Do runs a command and commits it: for a write, one statement in one round
 // trip, which is its own transaction and may serve other callers too.
-func (s *Store) Do(ctx context.Context, c store.Command) error {
+func (s *adapter) Do(ctx context.Context, c store.Command) error {
 	if s.grouper != nil && c.Decl().Group {
 		return s.grouper.Do(ctx, c)
 	}
@@ -255,7 +254,7 @@ func (s *Store) Do(ctx context.Context, c store.Command) error {
 }
 
 // alone runs a command by itself.
-func (s *Store) alone(ctx context.Context, c store.Command) error {
+func (s *adapter) alone(ctx context.Context, c store.Command) error {
 	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
 }
 
@@ -263,7 +262,7 @@ func (s *Store) alone(ctx context.Context, c store.Command) error {
 // wait for a lock. Most often the lock is gone by now, so it is tried briefly
 // first, and again and again while those who wait have all the connections that
 // they may have.
-func (s *Store) patiently(ctx context.Context, c store.Command) error {
+func (s *adapter) patiently(ctx context.Context, c store.Command) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		if err := s.lone(ctx, c); err != store.ErrAlone {
 			return err
@@ -282,7 +281,7 @@ func (s *Store) patiently(ctx context.Context, c store.Command) error {
 
 // doOnce takes a connection first: an error up to then is certain to have
 // written nothing. After that a write's errors are mapped with doubt.
-func (s *Store) doOnce(ctx context.Context, c store.Command) error {
+func (s *adapter) doOnce(ctx context.Context, c store.Command) error {
 	pool := s.pool
 	if c.Decl().Lane == store.Vital {
 		pool = s.vital
@@ -303,7 +302,7 @@ func (s *Store) doOnce(ctx context.Context, c store.Command) error {
 }
 
 // runSlow runs a read with a limit of its own for the server too.
-func (s *Store) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
+func (s *adapter) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
 	return pgx.BeginTxFunc(ctx, link, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", store.SlowLimit.Milliseconds())); err != nil {
 			return err
@@ -314,11 +313,11 @@ func (s *Store) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Command
 
 // Update runs f in one transaction, and runs it again if the transaction had to
 // give way to another or its connection broke before the commit.
-func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+func (s *adapter) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
 }
 
-func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
+func (s *adapter) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	link, err := s.acquire(ctx, s.pool)
 	if err != nil {
 		return err
@@ -352,7 +351,7 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 
 // rollback ends a transaction also when the caller's context has ended. Where that
 // broke the connection, the server may not have heard of it.
-func (s *Store) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
+func (s *adapter) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
 	if tx.Conn().IsClosed() && ctx.Err() != nil {
 		s.terminate(tx.Conn().PgConn().PID(), clock.Since(begun))
 	}
@@ -360,11 +359,11 @@ func (s *Store) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
 }
 
 // Version names the database and its version.
-func (s *Store) Version() string { return s.version }
+func (s *adapter) Version() string { return s.version }
 
 // Close waits for what is under way and frees every connection. A pool that
 // the program brought stays open.
-func (s *Store) Close() error {
+func (s *adapter) Close() error {
 	s.endings.Wait()
 	for _, p := range []*pgxpool.Pool{s.vital, s.quick} {
 		if p != nil {
@@ -377,4 +376,4 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) fault(err error) error { return mapError(err) }
+func (s *adapter) fault(err error) error { return mapError(err) }

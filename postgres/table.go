@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-var _ store.OwnTables = (*Store)(nil)
+var _ store.OwnTables = (*adapter)(nil)
 
 // table is a table of the user's own.
 //
@@ -40,7 +40,7 @@ var _ store.OwnTables = (*Store)(nil)
 // A constraint or a trigger of the user's may refuse a move. It runs in a
 // savepoint, sent in the same round trip, and leaves the transaction usable.
 type table struct {
-	store *Store
+	store *adapter
 	name  string // quoted, with its schema
 	role  string
 	cols  columns

@@ -15,7 +15,7 @@ import (
 // OpenTable looks a table of the user's own up in the catalog. A name without a
 // schema is looked for along the search_path, once: from then on the table is
 // named with its schema. Names are taken as they stand, upper and lower case apart.
-func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
+func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
 	schema, name, err := checkTable(want)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable
 	return t, nil
 }
 
-func (s *Store) openTable(ctx context.Context, t *table, want store.Table, schema, name string) error {
+func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, schema, name string) error {
 	r, err := s.relation(ctx, schema, name)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ const relationText = `SELECT c.oid, n.nspname::text, c.relname::text, c.relkind:
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
  WHERE c.relname = $2::text AND CASE WHEN $1::text = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END`
 
-func (s *Store) relation(ctx context.Context, schema, name string) (r relation, err error) {
+func (s *adapter) relation(ctx context.Context, schema, name string) (r relation, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT current_user::text, pg_catalog.current_setting('search_path')`).Scan(&r.role, &r.searchPath); err != nil {
 		return r, err
 	}
@@ -161,7 +161,7 @@ SELECT c.attname::text, c.type, c.declared, c.fixed, c.write, n.nspname::text, t
   FROM c JOIN pg_catalog.pg_type AS t ON t.oid = c.type JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
  WHERE t.typtype <> 'd'`
 
-func (s *Store) columns(ctx context.Context, oid uint32, want store.Table) (map[string]*column, error) {
+func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (map[string]*column, error) {
 	rows, err := s.pool.Query(ctx, columnsText, oid, []string{want.ID, want.Status, want.Version, want.Workspace})
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM pg_catalog.unnest((
  WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL`
 
 // checkUnique wants one row for an id, or for a workspace and an id.
-func (s *Store) checkUnique(ctx context.Context, t *table, oid uint32) error {
+func (s *adapter) checkUnique(ctx context.Context, t *table, oid uint32) error {
 	rows, err := s.pool.Query(ctx, uniqueText, oid)
 	if err != nil {
 		return err

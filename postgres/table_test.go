@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -23,7 +24,7 @@ var orders = store.Table{Name: "orders", ID: "id", Status: "status", Version: "v
 
 func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTable {
 	t.Helper()
-	own, err := hf.Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	own, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -32,7 +33,7 @@ func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTab
 
 func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 	t.Helper()
-	_, err := hf.Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	_, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
 	return err
 }
 
@@ -56,7 +57,7 @@ func (w wrapped) Unwrap() store.Conn { return w.Conn }
 func move(t *testing.T, hf *holdfast.Engine, own store.OwnTable, workspace, id, from, to string, want *int64) (version int64, moved bool) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
-		version, moved, err = own.Move(ctx, wrapped{tx.Conn()}, workspace, id, from, to, want)
+		version, moved, err = own.Move(ctx, wrapped{store.TxOf(tx).Conn()}, workspace, id, from, to, want)
 		return err
 	})
 	if err != nil {
@@ -140,10 +141,10 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 	}
 	check(wantRow(t, own, "", "1", "new", 0))
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		if _, _, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil); err != nil {
+		if _, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil); err != nil {
 			return err
 		}
-		row, found, err := own.Read(ctx, wrapped{tx.Conn()}, "", "1")
+		row, found, err := own.Read(ctx, wrapped{store.TxOf(tx).Conn()}, "", "1")
 		if !found || row.Status != "paid" || row.Version != 1 {
 			t.Errorf("inside: %+v, %t", row, found)
 		}
@@ -223,10 +224,10 @@ func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.OwnTable, ids []str
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, id := range ids {
-			if row, found, err := own.Read(ctx, tx.Conn(), "", id); found || err != nil {
+			if row, found, err := own.Read(ctx, store.TxOf(tx).Conn(), "", id); found || err != nil {
 				t.Errorf("%.40q is found: %+v, %v", id, row, err)
 			}
-			if v, moved, err := own.Move(ctx, tx.Conn(), "", id, from, to, nil); moved || err != nil {
+			if v, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", id, from, to, nil); moved || err != nil {
 				t.Errorf("%.40q is moved: %d, %v", id, v, err)
 			}
 		}
@@ -266,19 +267,19 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			{own, "full", "paid", "out of range"},
 			{moody, "1", "old", "mood"},
 		} {
-			_, moved, err := c.own.Move(ctx, tx.Conn(), "", c.id, "new", c.to, nil)
+			_, moved, err := c.own.Move(ctx, store.TxOf(tx).Conn(), "", c.id, "new", c.to, nil)
 			if moved {
 				t.Errorf("moved to %q", c.to)
 			}
 			wantFault(t, err, fault.Validation, c.because)
 		}
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "a", "new", "none", nil); moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "none", nil); moved || err != nil {
 			t.Errorf("a trigger kept the row as it was: %t, %v", moved, err)
 		}
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "a", "new", "paid", nil); !moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "paid", nil); !moved || err != nil {
 			t.Errorf("moved %t, %v", moved, err)
 		}
-		if c := tx.Conn().(interface{ Exposed() bool }); c.Exposed() {
+		if c := store.TxOf(tx).Conn().(interface{ Exposed() bool }); c.Exposed() {
 			t.Error("the transaction counts as exposed")
 		}
 		_, err := stream.Append(ctx, tx, "after", stream.Any, event("refused"))
@@ -299,7 +300,7 @@ func TestTableThatKeepsAnotherStatusIsRefused(t *testing.T) {
 	execute(t, conn, `CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.status := upper(NEW.status); RETURN NEW; END $$`,
 		`CREATE TRIGGER shout BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION shout()`, `INSERT INTO orders VALUES (1, 'new', 0)`)
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, moved, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil)
+		_, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
 		wantFault(t, err, fault.Validation, "PAID")
 		if moved {
 			t.Error("moved")
@@ -322,7 +323,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	gone := errors.New("gone")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		left = tx
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 			t.Errorf("%t, %v", moved, err)
 		}
 		return gone
@@ -331,13 +332,13 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRow(t, own, "", "1", "new", 0)
-	_, _, err = own.Move(t.Context(), left.Conn(), "", "1", "new", "paid", nil)
+	_, _, err = own.Move(t.Context(), store.TxOf(left).Conn(), "", "1", "new", "paid", nil)
 	if !errors.Is(err, store.ErrTxDone) {
 		t.Errorf("after the end: %v", err)
 	}
 	other, _, _ := newOrders(t, plainOrders)
 	err = other.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, _, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil)
+		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
 		return err
 	})
 	wantFault(t, err, fault.Internal, "another engine")
@@ -353,9 +354,9 @@ func TestTableMovesInAJoinedTransaction(t *testing.T) {
 	hf, conn, own := newOrders(t, plainOrders+`, CHECK (status <> 'never')`)
 	execute(t, conn, `INSERT INTO orders VALUES (1, 'new', 0)`, `CREATE SCHEMA other`, `SET search_path = other`)
 	tx, joined := begin(t, hf, conn)
-	_, _, err := own.Move(t.Context(), joined.Conn(), "", "1", "new", "never", nil)
+	_, _, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "never", nil)
 	wantFault(t, err, fault.Validation)
-	if _, moved, err := own.Move(t.Context(), joined.Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
+	if _, moved, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 		t.Fatal(moved, err, errors.Unwrap(err))
 	}
 	if err := tx.Commit(t.Context()); err != nil {
@@ -552,7 +553,7 @@ func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 	admin, role := connect(t, url), newRole(t, url, "LOGIN")
 	with := options
 	with.RuntimeRole = role
-	if _, err := postgres.URL(url).Migrate(t.Context(), with); err != nil {
+	if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), with); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, admin, `CREATE SCHEMA shop`, `CREATE TABLE shop.orders (`+plainOrders+`)`, `INSERT INTO shop.orders VALUES (1, 'new', 0)`)
@@ -573,9 +574,9 @@ func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 
 	execute(t, admin, "REVOKE UPDATE (status, version) ON shop.orders FROM "+role)
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, _, err := own.Move(ctx, tx.Conn(), "", "1", "paid", "sent", nil)
+		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "paid", "sent", nil)
 		wantFault(t, err, fault.DatabaseDenied, `SELECT, UPDATE ON "shop"."orders"`)
-		_, found, err := own.Read(ctx, tx.Conn(), "", "1")
+		_, found, err := own.Read(ctx, store.TxOf(tx).Conn(), "", "1")
 		if !found {
 			t.Error("the transaction is not usable")
 		}
@@ -603,7 +604,7 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	_, _, err := own.Read(t.Context(), nil, "", "1")
 	wantFault(t, err, fault.Validation, "not what it was", "version")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, _, err := own.Move(ctx, tx.Conn(), "", "1", "sent", "x", nil)
+		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "sent", "x", nil)
 		return err
 	})
 	wantFault(t, err, fault.Validation, "not what it was")
@@ -660,13 +661,13 @@ func TestTableBehindADescribingPool(t *testing.T) {
 		hf := openEngine(t, postgres.URL(as(t, url, "", "", "default_query_exec_mode="+mode)))
 		own := openTable(t, hf, orders)
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			_, _, err := own.Move(ctx, tx.Conn(), "", "1", "new", "never", nil)
+			_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "never", nil)
 			wantFault(t, err, fault.Validation)
 			want := int64(2 * i)
-			if v, moved, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", &want); v != want+1 || !moved || err != nil {
+			if v, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", &want); v != want+1 || !moved || err != nil {
 				t.Errorf("%s: %d, %t, %v", mode, v, moved, err)
 			}
-			_, _, err = own.Move(ctx, tx.Conn(), "", "1", "paid", "new", nil)
+			_, _, err = own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "paid", "new", nil)
 			return err
 		})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -102,7 +103,7 @@ type hand struct {
 // drive takes a run to its end: it does what is due, and what people do at the steps that
 // wait for them. Whatever is held was left by the dead.
 func (h hand) drive(id string) error {
-	at, err := h.e.Place(h.ctx, store.Read)
+	at, err := engine.Of(h.e).Place(h.ctx, store.Read)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (h hand) drive(id string) error {
 		if err != nil {
 			return err
 		}
-		l, err := runs.Load(h.ctx, h.e, id)
+		l, err := runs.Load(h.ctx, engine.Of(h.e), id)
 		if err != nil || runs.Over(l.Run.Status) {
 			return err
 		}
@@ -144,17 +145,17 @@ func (h hand) nudge(l *runs.Live) error {
 
 // wait has all holds run out, and those freed who were held.
 func (h hand) wait() error {
-	if err := store.Shift(h.ctx, h.e, time.Hour); err != nil {
+	if err := store.Shift(h.ctx, engine.Of(h.e), time.Hour); err != nil {
 		return err
 	}
-	h.e.Round(h.ctx)
+	engine.Of(h.e).Round(h.ctx)
 	return nil
 }
 
 // resolve is a person who knows what has happened.
 func (h hand) resolve(l *runs.Live) error {
 	var known []runs.Known
-	journal, err := l.Journal(h.ctx, h.e)
+	journal, err := l.Journal(h.ctx, engine.Of(h.e))
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (h hand) resolve(l *runs.Live) error {
 			known = append(known, k)
 		}
 	}
-	_, err = run.Desk(h.e).Resolve(h.ctx, h.e, l.Operation(), known, "", "ann")
+	_, err = run.Desk(h.e).Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
 	if fault.CodeOf(err) == fault.Conflict { // the answer was lost, and it is resolved
 		err = nil
 	}
@@ -185,7 +186,7 @@ func TestCrashOfARun(t *testing.T) {
 		Pairs: true,
 		Parts: func() []holdfast.Part { return []holdfast.Part{w.invoices(), run.Serve(def)} },
 		Do: func(ctx context.Context, e *holdfast.Engine) error {
-			l, err := lifecycle.Named(ctx, e, "invoice")
+			l, err := lifecycle.Named(ctx, engine.Of(e), "invoice")
 			if err != nil {
 				return err
 			}
@@ -290,7 +291,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			Do: func(ctx context.Context, e *holdfast.Engine) error {
 				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err == nil && p.after != nil {
-					at, failed := e.Place(ctx, store.Read)
+					at, failed := engine.Of(e).Place(ctx, store.Read)
 					if _, err = run.WorkerOf(e).Once(ctx, at); failed != nil {
 						err = failed
 					}
@@ -331,9 +332,9 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
 func (h hand) command(id, name string, past ...string) error {
-	r, err := run.Desk(h.e).Command(h.ctx, h.e, id, name, nil)
+	r, err := run.Desk(h.e).Command(h.ctx, engine.Of(h.e), id, name, nil)
 	if fault.CodeOf(err) == fault.InvalidTransition {
-		if r, err = runs.Get(h.ctx, h.e, id); err == nil && !slices.Contains(past, r.Status) {
+		if r, err = runs.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
 			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)
 		}
 	}

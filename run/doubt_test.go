@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -50,7 +51,7 @@ func (y *tally) of(ids ...string) (n int) {
 // once looks once at what is due, and does it.
 func (b *bench) once() {
 	b.t.Helper()
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
 	_, err = run.WorkerOf(b.e).Once(b.ctx, at)
 	b.ok(err)
@@ -59,9 +60,9 @@ func (b *bench) once() {
 // expire frees what the dead have held.
 func (b *bench) expire() {
 	b.t.Helper()
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
-	_, err = b.desk().Expire(b.ctx, b.e, at)
+	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
 }
 
@@ -81,7 +82,7 @@ func (b *bench) resolve(name string, happened bool) {
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	_, err := b.desk().Resolve(b.ctx, b.e, l.Operation(), []runs.Known{known}, "", "ann")
+	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runs.Known{known}, "", "ann")
 	b.ok(err)
 }
 
@@ -216,7 +217,7 @@ func TestACancelWithAnUnknownEffect(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, happened := range []bool{false, true} {
 			b := newBench(t, e, def)
-			_, err := b.take().Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+			_, err := b.take().Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
 			b.ok(err)
 			holdfasttest.Advance(t, e, 2*time.Minute)
 			b.expire()
@@ -412,7 +413,7 @@ func firing() *run.Definition {
 // takeFire takes the transition that is due.
 func (b *bench) takeFire() *runs.Live {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, b.e, runs.Ask{Handlers: map[string]runs.Handled{runs.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runs.Ask{Handlers: map[string]runs.Handled{runs.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	if b.ok(err); len(all) != 1 {
 		b.t.Fatalf("%d transitions are due: %+v", len(all), b.live())
 	}
@@ -423,7 +424,7 @@ func (b *bench) takeFire() *runs.Live {
 func (b *bench) fire() *runs.Live {
 	b.t.Helper()
 	l := b.takeFire()
-	b.ok(runs.Point(b.ctx, b.e, l, "op1"))
+	b.ok(runs.Point(b.ctx, engine.Of(b.e), l, "op1"))
 	return l
 }
 
@@ -434,7 +435,7 @@ func TestAPausedTransitionIsCancelled(t *testing.T) {
 		b := newBench(t, e, firing())
 		l := b.fire()
 		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Pass(b.ctx, e, l, time.Second, nil)
+		_, err := b.desk().Pass(b.ctx, engine.Of(e), l, time.Second, nil)
 		b.ok(err)
 		b.ok(b.do(runs.Cancel))
 		holdfasttest.Advance(t, e, time.Hour)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -23,12 +24,12 @@ func TestARunThatWentOnIsDroppedWhole(t *testing.T) {
 	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Keeping(time.Hour), run.Serve(def)), def)
 	b.ok(b.do(runs.Cancel))
 	holdfasttest.Advance(t, b.e, 2*time.Hour)
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
 	goesOn := `WITH x AS (INSERT INTO holdfast.step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, epoch, deaths, timeout, begun, uncertain, safety, unknown, created_at)
 			SELECT shard, workspace, run, name, visit + 1, n + 1, type, handler, 'CANCELLED', input, 0, 0, 0, 0, timeout, 0, false, safety, unknown, created_at FROM holdfast.step WHERE run = $1)
 		UPDATE holdfast.run SET version = version + 2, visit = visit + 1 WHERE id = $1`
-	prune := func() error { _, err := runs.Prune(b.ctx, b.e, at); return err }
+	prune := func() error { _, err := runs.Prune(b.ctx, engine.Of(b.e), at); return err }
 	b.ok(errors.Join(storetest.Queue(t, url, goesOn, []any{b.id}, nil, prune)...))
 	b.ok(prune())
 	conn, err := pgx.Connect(b.ctx, url)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -194,7 +195,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		b := newBench(t, e, def)
 		fail := func(final bool) {
 			t.Helper()
-			_, err := b.desk().Fail(b.ctx, e, b.take(), runs.Failure{Message: "no", Final: final})
+			_, err := b.desk().Fail(b.ctx, engine.Of(e), b.take(), runs.Failure{Message: "no", Final: final})
 			b.ok(err)
 		}
 		for i, longest := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second} {
@@ -235,12 +236,12 @@ func (b *bench) pause() time.Duration {
 // die has somebody take the step and not come back.
 func (b *bench) die() {
 	b.t.Helper()
-	_, err := runs.Renew(b.ctx, b.e, b.take(), time.Minute) // it was heard of
+	_, err := runs.Renew(b.ctx, engine.Of(b.e), b.take(), time.Minute) // it was heard of
 	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
-	n, err := b.desk().Expire(b.ctx, b.e, at)
+	n, err := b.desk().Expire(b.ctx, engine.Of(b.e), at)
 	if b.ok(err); n != 1 {
 		b.t.Fatalf("%d were freed", n)
 	}
@@ -269,15 +270,15 @@ func TestAPoisonStepEnds(t *testing.T) {
 // takeOnly takes the step of this run, and of no other.
 func (b *bench) takeOnly() *runs.Live {
 	b.t.Helper()
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
-	all, err := runs.Ready(b.ctx, b.e, at, []string{"w"}, "", 100)
+	all, err := runs.Ready(b.ctx, engine.Of(b.e), at, []string{"w"}, "", 100)
 	b.ok(err)
 	i := slices.IndexFunc(all, func(l runs.Live) bool { return l.Run.ID == b.id })
 	if i < 0 {
 		b.t.Fatalf("nothing is due of the run: %+v", b.live())
 	}
-	l, ok, err := b.desk().Take(b.ctx, b.e, &all[i], runs.Handled{}, "me", time.Minute)
+	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runs.Handled{}, "me", time.Minute)
 	if b.ok(err); !ok {
 		b.t.Fatal("it was not taken")
 	}
@@ -288,9 +289,9 @@ func (b *bench) dieOnly() {
 	b.t.Helper()
 	b.takeOnly()
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
-	_, err = b.desk().Expire(b.ctx, b.e, at)
+	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 10*time.Minute)
 }
@@ -302,12 +303,12 @@ func TestAPauseLosesNoResult(t *testing.T) {
 		b := newBench(t, e, simple())
 		l := b.take()
 		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
+		_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
 		b.ok(err)
 		b.is("PAUSED", "first", "COMPLETED")
-		_, err = b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
+		_, err = b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
 		b.ok(err)
-		if _, err := b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("another end: %v", err)
 		}
 		b.ok(b.do(runs.Resume))
@@ -387,7 +388,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 					t.Errorf("page %d: want %s among\n%s", page, want, found())
 				}
 			}
-			woken, next, err := run.Desk(e).Rouse(t.Context(), e, 0, at)
+			woken, next, err := run.Desk(e).Rouse(t.Context(), engine.Of(e), 0, at)
 			if at = next; err != nil || woken != 2*page || (at == runs.Inbox{}) != (page == 1) {
 				t.Errorf("page %d: woke %d, %v", page, woken, err)
 			}

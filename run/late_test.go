@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -70,6 +71,6 @@ func (b *bench) gone(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.desk().Resolve(b.ctx, b.e, runs.Operation(b.id, "a", 1), []runs.Known{{Name: effect}}, "failure", "ann")
+	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), runs.Operation(b.id, "a", 1), []runs.Known{{Name: effect}}, "failure", "ann")
 	b.ok(err)
 }

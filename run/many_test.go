@@ -26,7 +26,7 @@ type counting struct {
 }
 
 func (c *counting) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := c.Database.Open(ctx, o)
+	s, err := store.DatabaseOf(c.Database).Open(ctx, o)
 	return &countingStore{s, c}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -17,10 +18,10 @@ import (
 func TestAnEndThatParksIsToldAgain(t *testing.T) {
 	ends := map[string]func(b *bench, l *runs.Live, message string) (runs.Live, error){
 		"fail": func(b *bench, l *runs.Live, message string) (runs.Live, error) {
-			return b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: message, Final: true})
+			return b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: message, Final: true})
 		},
 		"park": func(b *bench, l *runs.Live, message string) (runs.Live, error) {
-			return b.desk().Park(b.ctx, b.e, l, message, nil)
+			return b.desk().Park(b.ctx, engine.Of(b.e), l, message, nil)
 		},
 	}
 	for name, end := range ends {
@@ -28,7 +29,7 @@ func TestAnEndThatParksIsToldAgain(t *testing.T) {
 			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 				b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w")))
 				l := b.take()
-				_, err := l.Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+				_, err := l.Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
 				b.ok(err)
 				for range 2 {
 					mine := *l
@@ -53,7 +54,7 @@ func TestATransitionFiredAfterThePlanIsSeen(t *testing.T) {
 		b.take()
 		b.ok(b.do(runs.Cancel))
 		l := b.live()
-		d := &between{e, func() { b.ok(runs.Point(b.ctx, e, &l, "op")) }}
+		d := &between{engine.Of(e), func() { b.ok(runs.Point(b.ctx, engine.Of(e), &l, "op")) }}
 		_, err := b.desk().Pass(b.ctx, d, &l, time.Second, nil)
 		b.ok(err)
 		if now := b.live(); now.Step.Fired != "op" || now.Step.Status != "WAITING" {

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -150,7 +151,7 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 	for i := range atOnce {
 		all.Go(func() {
 			for range (n + i) / atOnce {
-				l, _, err := run.Desk(e).Start(ctx, e, runs.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
+				l, _, err := run.Desk(e).Start(ctx, engine.Of(e), runs.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
 				if err == nil {
 					err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return moveSlowly(ctx, e, tx, &l, moving) })
 				}
@@ -166,7 +167,7 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 }
 
 func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runs.Live, moving func(id string)) error {
-	if _, err := run.Desk(e).Complete(ctx, tx, l, runs.Ended{Output: []byte(`1`)}); err != nil {
+	if _, err := run.Desk(e).Complete(ctx, store.DoerOf(tx), l, runs.Ended{Output: []byte(`1`)}); err != nil {
 		return err
 	}
 	moving(l.Run.ID)
@@ -238,7 +239,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	}
 	asleep := 0
 	for id := range ids {
-		if l, err := runs.Load(t.Context(), e, id); err != nil {
+		if l, err := runs.Load(t.Context(), engine.Of(e), id); err != nil {
 			t.Fatal(err)
 		} else if l.Run.Status != "COMPLETED" {
 			asleep++
@@ -288,7 +289,7 @@ func TestManyProcessesStartOnce(t *testing.T) {
 func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runs.Step) bool) runs.Live {
 	t.Helper()
 	for {
-		l, err := runs.Load(t.Context(), e, id)
+		l, err := runs.Load(t.Context(), engine.Of(e), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +338,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 func expire(t *testing.T, e *holdfast.Engine) {
 	t.Helper()
 	holdfasttest.Advance(t, e, 2*time.Minute)
-	if _, err := run.Desk(e).Expire(t.Context(), e, store.Place{}); err != nil {
+	if _, err := run.Desk(e).Expire(t.Context(), engine.Of(e), store.Place{}); err != nil {
 		t.Fatal(err)
 	}
 	holdfasttest.Advance(t, e, time.Minute)
@@ -366,7 +367,7 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		// What the stopped one would write is refused: as its holder, here, too.
 		late := done
 		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runs.Running
-		if _, err := run.Desk(e).Complete(t.Context(), e, &late, runs.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := run.Desk(e).Complete(t.Context(), engine.Of(e), &late, runs.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("the late one was told %v", err)
 		}
 		if now := stepOf(t, e, r.ID, func(runs.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {
@@ -388,12 +389,12 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	for i := range 16 {
 		b := &bench{t: t, ctx: holdfast.InWorkspace(ctx, fmt.Sprint("w", i)), e: many, def: def}
 		all = append(all, b.start())
-		taken, err := b.desk().TakeDue(b.ctx, many, runs.Ask{Handlers: map[string]runs.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
+		taken, err := b.desk().TakeDue(b.ctx, engine.Of(many), runs.Ask{Handlers: map[string]runs.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
 		if err != nil || len(taken) != 1 {
 			t.Fatal(taken, err)
 		}
 	}
-	if shards, err := store.Shards(ctx, many); err != nil || len(shards) < 2 {
+	if shards, err := store.Shards(ctx, engine.Of(many)); err != nil || len(shards) < 2 {
 		t.Fatalf("the workspaces are on shards %v, %v", shards, err)
 	}
 	if err := many.Close(); err != nil {
@@ -401,7 +402,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	}
 	one := holdfasttest.OpenOn(t, sqlite.File(path), run.Serve(def))
 	holdfasttest.Advance(t, one, 2*time.Minute)
-	one.Round(ctx)
+	engine.Of(one).Round(ctx)
 	for _, b := range all {
 		b.e = one
 		if s := b.live().Step; s.Holder != "" || s.Lost != 1 {

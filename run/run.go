@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -65,7 +66,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 		return Run{}, false, runs.CheckKey("")
 	}
 	desk := deskFor(do)
-	if err := desk.Ensure(ctx, do, d.def); err != nil {
+	if err := desk.Ensure(ctx, store.DoerOf(do), d.def); err != nil {
 		return Run{}, false, err
 	}
 	l, created, err := StartOn(ctx, do, desk, s)
@@ -76,12 +77,12 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 func StartOn(ctx context.Context, do holdfast.Doer, desk *runs.Desk, s runs.Start) (l runs.Live, created bool, err error) {
 	e, ok := do.(*holdfast.Engine)
 	if !ok {
-		return desk.Start(ctx, do, s)
+		return desk.Start(ctx, store.DoerOf(do), s)
 	}
 	mine, serve, free := keeperOf(e).worker.Eager(store.WorkspaceOf(ctx))
 	defer free()
-	s.Mine, s.Holder, s.Lease = mine, e.Node(), keeperOf(e).worker.HeldFor()
-	if l, created, err = desk.Start(ctx, do, s); created && l.Taken() {
+	s.Mine, s.Holder, s.Lease = mine, engine.Of(e).Node(), keeperOf(e).worker.HeldFor()
+	if l, created, err = desk.Start(ctx, store.DoerOf(do), s); created && l.Taken() {
 		serve(&l)
 	}
 	return l, created, err
@@ -96,7 +97,7 @@ func deskFor(d holdfast.Doer) *runs.Desk {
 
 // Get returns a run, or [holdfast.ErrNotFound].
 func Get(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	r, err := runs.Get(ctx, d, id)
+	r, err := runs.Get(ctx, store.DoerOf(d), id)
 	return public(r), err
 }
 
@@ -117,7 +118,7 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) ([]Visit, error) {
 	var out []Visit
 	for behind := int64(0); ; {
 		const page = 1000
-		all, err := runs.Steps(ctx, d, id, behind, page)
+		all, err := runs.Steps(ctx, store.DoerOf(d), id, behind, page)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +134,7 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) ([]Visit, error) {
 
 // Await waits until a run is over, and returns it.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
-	woken, end := e.Hub().Wait(runs.Progress(id))
+	woken, end := engine.Of(e).Hub().Wait(runs.Progress(id))
 	defer end()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		r, err := Get(ctx, e, id)
@@ -160,7 +161,7 @@ func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload 
 	if err != nil {
 		return fault.New(fault.Validation, "the payload cannot be kept as JSON: %v", err)
 	}
-	_, err = runs.Send(ctx, d, runs.Signal{Run: run, ID: id, Type: signal, Payload: data})
+	_, err = runs.Send(ctx, store.DoerOf(d), runs.Signal{Run: run, ID: id, Type: signal, Payload: data})
 	return err
 }
 
@@ -186,7 +187,7 @@ func Requests(ctx context.Context, d holdfast.Doer, run string) ([]Request, erro
 	if run == "" {
 		status = "pending"
 	}
-	all, err := runs.Approvals(ctx, d, status, run, "", 1000)
+	all, err := runs.Approvals(ctx, store.DoerOf(d), status, run, "", 1000)
 	out := make([]Request, len(all))
 	for i, a := range all {
 		out[i] = request(a)
@@ -223,7 +224,7 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Verdict) (R
 			return Request{}, fault.New(fault.Validation, "the content cannot be kept as JSON: %v", err)
 		}
 	}
-	a, err := runs.Decide(ctx, d, approval, x)
+	a, err := runs.Decide(ctx, store.DoerOf(d), approval, x)
 	return request(a), err
 }
 
@@ -249,7 +250,7 @@ func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 }
 
 func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
-	r, err := deskFor(d).Command(ctx, d, id, name, nil)
+	r, err := deskFor(d).Command(ctx, store.DoerOf(d), id, name, nil)
 	return public(r), err
 }
 
@@ -362,7 +363,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runs.Body {
 
 // List returns runs, the newest first, of a status and of a definition; "" is any.
 func List(ctx context.Context, d holdfast.Doer, status, definition string, limit int) ([]Run, error) {
-	all, err := runs.List(ctx, d, runs.Filter{Status: status, Definition: definition}, "", limit)
+	all, err := runs.List(ctx, store.DoerOf(d), runs.Filter{Status: status, Definition: definition}, "", limit)
 	out := make([]Run, len(all))
 	for i, r := range all {
 		out[i] = public(r)

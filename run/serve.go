@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -23,7 +24,7 @@ const parallel = 96
 // keeper is what an engine has for runs: it does their steps, frees what a crash left held,
 // and deletes those whose time is over.
 type keeper struct {
-	engine *holdfast.Engine
+	engine *engine.Engine
 	desk   *runs.Desk
 	worker *runs.Worker
 	once   sync.Once
@@ -36,10 +37,10 @@ type keeper struct {
 type keeperKey struct{}
 
 func keeperOf(e *holdfast.Engine) *keeper {
-	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, desk: new(runs.Desk), handlers: make(map[string]*handler), known: make(map[string]runs.Handled)}
+	return engine.Of(e).Shared(keeperKey{}, func() any {
+		k := &keeper{engine: engine.Of(e), desk: new(runs.Desk), handlers: make(map[string]*handler), known: make(map[string]runs.Handled)}
 		k.desk.Later = k.later
-		k.worker = &runs.Worker{Engine: e, Desk: k.desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
+		k.worker = &runs.Worker{Engine: engine.Of(e), Desk: k.desk, Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: k.all, Ticks: true,
 			Topics: []string{runs.Topic(""), runs.Made}, Body: k.body, Parallel: parallel}
 		return k
 	}).(*keeper)

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
@@ -60,7 +61,7 @@ func (b *bench) desk() *runs.Desk { return run.Desk(b.e) }
 
 func (b *bench) live() runs.Live {
 	b.t.Helper()
-	l, err := runs.Load(b.ctx, b.e, b.id)
+	l, err := runs.Load(b.ctx, engine.Of(b.e), b.id)
 	b.ok(err)
 	return l
 }
@@ -77,7 +78,7 @@ func (b *bench) is(status, step, stepStatus string) {
 // take takes the step that is due.
 func (b *bench) take() *runs.Live {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, b.e, runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	b.ok(err)
 	for i := range all {
 		if all[i].Run.ID == b.id {
@@ -90,14 +91,14 @@ func (b *bench) take() *runs.Live {
 
 func (b *bench) complete(l *runs.Live) {
 	b.t.Helper()
-	_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`)})
+	_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`)})
 	b.ok(err)
 }
 
 // tick does what is due at the engine's own steps.
 func (b *bench) tick() {
 	b.t.Helper()
-	at, err := b.e.Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
 	for range 10 {
 		found, err := run.WorkerOf(b.e).Once(b.ctx, at)
@@ -109,7 +110,7 @@ func (b *bench) tick() {
 }
 
 func (b *bench) do(command string) error {
-	_, err := b.desk().Command(b.ctx, b.e, b.id, command, nil)
+	_, err := b.desk().Command(b.ctx, engine.Of(b.e), b.id, command, nil)
 	return err
 }
 
@@ -130,17 +131,17 @@ var to = map[string]func(b *bench){
 		b.complete(b.take())
 		l := b.take()
 		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no"})
+		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"PAUSED/WAITING": func(b *bench) {
 		l := b.take()
 		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no"})
+		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"FAILED/FAILED": func(b *bench) {
-		_, err := b.desk().Fail(b.ctx, b.e, b.take(), runs.Failure{Message: "no", Final: true})
+		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), b.take(), runs.Failure{Message: "no", Final: true})
 		b.ok(err)
 	},
 	"CANCELLED/CANCELLED": func(b *bench) { b.ok(b.do(runs.Cancel)) },
@@ -211,12 +212,15 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 			version := first.Run.Version
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, e, &first, runs.Ended{Output: []byte(`2`)})
+					_, err := b.desk().Complete(b.ctx, engine.Of(e), &first, runs.Ended{Output: []byte(`2`)})
 					return err
 				},
-				"fail":    func() error { _, err := b.desk().Fail(b.ctx, e, &first, runs.Failure{Message: "x"}); return err },
-				"release": func() error { _, err := b.desk().Release(b.ctx, e, &first, false, nil); return err },
-				"renew":   func() error { _, err := runs.Renew(b.ctx, e, &first, time.Minute); return err },
+				"fail": func() error {
+					_, err := b.desk().Fail(b.ctx, engine.Of(e), &first, runs.Failure{Message: "x"})
+					return err
+				},
+				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), &first, false, nil); return err },
+				"renew":   func() error { _, err := runs.Renew(b.ctx, engine.Of(e), &first, time.Minute); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
 					t.Errorf("%s at %s under another epoch: %v", name, start, err)
@@ -235,23 +239,23 @@ func TestAnEndAfterItsHold(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, simple())
 		l := b.take()
-		_, err := l.Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+		_, err := l.Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
 		b.ok(err)
 		holdfasttest.Advance(t, e, 2*time.Minute)
 		version := b.live().Run.Version
 		for _, results := range [][]runs.Result{nil, {{Name: "charge", State: string(effects.Done), Result: []byte(`1`)}}} {
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, e, l, runs.Ended{Output: []byte(`2`), Results: results})
+					_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`2`), Results: results})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, e, l, runs.Failure{Message: "x", Results: results})
+					_, err := b.desk().Fail(b.ctx, engine.Of(e), l, runs.Failure{Message: "x", Results: results})
 					return err
 				},
-				"release": func() error { _, err := b.desk().Release(b.ctx, e, l, false, results); return err },
-				"renew":   func() error { _, err := runs.Renew(b.ctx, e, l, time.Minute); return err },
-				"effect":  func() error { _, err := l.Book(e).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
+				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), l, false, results); return err },
+				"renew":   func() error { _, err := runs.Renew(b.ctx, engine.Of(e), l, time.Minute); return err },
+				"effect":  func() error { _, err := l.Book(engine.Of(e)).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
 					t.Errorf("%s, with %d results: %v", name, len(results), err)
@@ -273,15 +277,15 @@ func TestCancelRacesEverything(t *testing.T) {
 		step  []string // what the step may be then
 	}{
 		"complete": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`)})
+			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"COMPLETED", "CANCELLED"}},
 		"fail": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no", Final: true})
+			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no", Final: true})
 			return err
 		}, []string{"FAILED"}},
 		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no"})
+			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no"})
 			return err
 		}, []string{"FAILED", "CANCELLED"}},
 		"signal": {"WAITING/WAITING", func(b *bench, _ *runs.Live) error {
@@ -292,11 +296,11 @@ func TestCancelRacesEverything(t *testing.T) {
 			return err
 		}, []string{"CANCELLED", "COMPLETED", "WAITING"}},
 		"wait": {"RUNNING/PENDING", func(b *bench, _ *runs.Live) error { // what follows waits
-			all, err := b.desk().TakeDue(b.ctx, b.e, runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+			all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 			if err != nil || len(all) == 0 {
 				return err
 			}
-			_, err = b.desk().Complete(b.ctx, b.e, &all[0], runs.Ended{Output: []byte(`1`)})
+			_, err = b.desk().Complete(b.ctx, engine.Of(b.e), &all[0], runs.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
 		"approve": {"WAITING/approval", func(b *bench, _ *runs.Live) error {

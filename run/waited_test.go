@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -26,7 +27,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 	l := b.take()
 	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, nil,
 		func() error {
-			_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`)})
+			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`)})
 			return err
 		},
 		func() error { return run.Send(b.ctx, b.e, b.id, "news", "1", "n") })...))
@@ -60,15 +61,15 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b *bench, l *runs.Live) error{
 		"complete": func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Complete(b.ctx, b.e, l, runs.Ended{Output: []byte(`1`), Whole: true})
+			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
 				return fmt.Errorf("completed: %w", err)
 			}
-			_, err = b.desk().Park(b.ctx, b.e, l, "open", nil)
+			_, err = b.desk().Park(b.ctx, engine.Of(b.e), l, "open", nil)
 			return err
 		},
 		"fail": func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, b.e, l, runs.Failure{Message: "no", Final: true})
+			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no", Final: true})
 			return err
 		},
 	} {
@@ -79,7 +80,7 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 			b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
 			l := b.take()
 			begin := func() {
-				_, err := l.Book(b.e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+				_, err := l.Book(engine.Of(b.e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
 				b.ok(err)
 			}
 			b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, begin,
@@ -126,8 +127,8 @@ func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 				b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w")))
 				l := b.take()
-				d := &between{e, func() {
-					_, err := l.Book(e).Begin(b.ctx, "charge", 0, effects.Hold, nil)
+				d := &between{engine.Of(e), func() {
+					_, err := l.Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
 					b.ok(err)
 				}}
 				b.ok(end(b, d, l))
@@ -146,7 +147,7 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 		l := b.takeFire()
 		b.ok(b.do(runs.Cancel))
 		l = new(b.live())
-		d := &between{e, func() { b.ok(runs.Point(b.ctx, e, l, "op1")) }}
+		d := &between{engine.Of(e), func() { b.ok(runs.Point(b.ctx, engine.Of(e), l, "op1")) }}
 		_, err := b.desk().Release(b.ctx, d, l, false, nil)
 		b.ok(err)
 		b.is("RUNNING", "f", "RUNNING")
@@ -165,7 +166,7 @@ func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 	}
 	begun := func(b *bench) (l *runs.Live, end func()) {
 		l = b.take()
-		book := l.Book(b.e)
+		book := l.Book(engine.Of(b.e))
 		_, err := book.Begin(b.ctx, "charge", 0, effects.Hold, nil)
 		b.ok(err)
 		return l, func() {
@@ -178,7 +179,7 @@ func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 		holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 			b := newBench(t, e, def)
 			l, end := begun(b)
-			b.ok(fails(b, l, &between{e, end}))
+			b.ok(fails(b, l, &between{engine.Of(e), end}))
 			b.is("FAILED", "first", "FAILED")
 		})
 	})
@@ -188,7 +189,7 @@ func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 		b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
 		l, end := begun(b)
 		b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, end,
-			func() error { return fails(b, l, b.e) })...))
+			func() error { return fails(b, l, engine.Of(b.e)) })...))
 		b.is("FAILED", "first", "FAILED")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -37,7 +38,7 @@ type move struct {
 // byHolder are the moves of who holds the step, or has.
 var byHolder = []move{
 	{"complete", func(w *walk) error {
-		_, err := w.desk().Complete(w.ctx, w.e, w.held, runs.Ended{Output: []byte("1")})
+		_, err := w.desk().Complete(w.ctx, engine.Of(w.e), w.held, runs.Ended{Output: []byte("1")})
 		return err
 	}},
 	{"fail", func(w *walk) error { return w.fail(runs.Failure{Message: "x", Told: true}) }},
@@ -45,22 +46,25 @@ var byHolder = []move{
 	{"fail for good", func(w *walk) error {
 		return w.fail(runs.Failure{Message: "x", Final: true, Told: true, Unfired: true})
 	}},
-	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, w.e, w.held, "x", nil); return err }},
-	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, w.e, w.held, false, nil); return err }},
+	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
+	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, engine.Of(w.e), w.held, false, nil); return err }},
 	{"begin", func(w *walk) error {
-		_, err := w.held.Book(w.e).Begin(w.ctx, "x", 0, effects.Hold, nil)
+		_, err := w.held.Book(engine.Of(w.e)).Begin(w.ctx, "x", 0, effects.Hold, nil)
 		return err
 	}},
 	{"end", func(w *walk) error {
-		_, _, err := w.held.Book(w.e).End(w.ctx, "x", 0, effects.Done, nil, false)
+		_, _, err := w.held.Book(engine.Of(w.e)).End(w.ctx, "x", 0, effects.Done, nil, false)
 		return err
 	}},
 }
 
 // byFirer are the moves of who holds a transition, or has.
 var byFirer = []move{
-	{"pass", func(w *walk) error { _, err := w.desk().Pass(w.ctx, w.e, w.held, time.Second, nil); return err }},
-	{"point", func(w *walk) error { return runs.Point(w.ctx, w.e, w.held, fmt.Sprint("op", w.rnd.Int())) }},
+	{"pass", func(w *walk) error {
+		_, err := w.desk().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
+		return err
+	}},
+	{"point", func(w *walk) error { return runs.Point(w.ctx, engine.Of(w.e), w.held, fmt.Sprint("op", w.rnd.Int())) }},
 }
 
 // byOthers are the moves of everybody else, and of time.
@@ -87,25 +91,25 @@ var byOthers = []move{
 		holdfasttest.Advance(w.t, w.e, time.Duration(w.rnd.IntN(90))*time.Second)
 		return nil
 	}},
-	{"expire", func(w *walk) error { _, err := w.desk().Expire(w.ctx, w.e, w.at); return err }},
+	{"expire", func(w *walk) error { _, err := w.desk().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
 	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
 	{"resolve not done", func(w *walk) error { return w.settle([]runs.Known{{Name: effects.Body}}, "") }},
 }
 
 func (w *walk) fail(f runs.Failure) error {
-	_, err := w.desk().Fail(w.ctx, w.e, w.held, f)
+	_, err := w.desk().Fail(w.ctx, engine.Of(w.e), w.held, f)
 	return err
 }
 
 func (w *walk) settle(known []runs.Known, outcome string) error {
 	l := w.live()
-	_, err := w.desk().Resolve(w.ctx, w.e, l.Operation(), known, outcome, "ann")
+	_, err := w.desk().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
 	return err
 }
 
 func (w *walk) takeDue() error {
 	handlers := map[string]runs.Handled{"w": {}, runs.TransitionHandler: {}}
-	all, err := w.desk().TakeDue(w.ctx, w.e, runs.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := w.desk().TakeDue(w.ctx, engine.Of(w.e), runs.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
 	if len(all) > 0 {
 		w.held = &all[0]
 	}
@@ -114,9 +118,9 @@ func (w *walk) takeDue() error {
 
 // ticks does what is due at the engine's own steps, and takes nothing.
 func (w *walk) ticks() error {
-	all, err := runs.Ready(w.ctx, w.e, w.at, []string{""}, "", 10)
+	all, err := runs.Ready(w.ctx, engine.Of(w.e), w.at, []string{""}, "", 10)
 	for i := range all {
-		_, _, failed := w.desk().Tick(w.ctx, w.e, &all[i], "me", time.Minute, nil)
+		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], "me", time.Minute, nil)
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -185,7 +189,7 @@ func (w *walk) broken(l *runs.Live) string {
 // open says whether nothing is known of an effect.
 func (w *walk) open(l *runs.Live) bool {
 	w.t.Helper()
-	journal, err := l.Journal(w.ctx, w.e)
+	journal, err := l.Journal(w.ctx, engine.Of(w.e))
 	w.ok(err)
 	for _, x := range journal {
 		if x.State == effects.Begun {
@@ -223,7 +227,7 @@ func TestRandomMoves(t *testing.T) {
 			walked++
 			ctx := holdfast.InWorkspace(t.Context(), name)
 			b := &bench{t: t, ctx: ctx, e: e, def: randomFrom(firsts[seed%uint64(len(firsts))])}
-			at, err := e.Place(ctx, store.Read)
+			at, err := engine.Of(e).Place(ctx, store.Read)
 			b.ok(err)
 			w := &walk{bench: b.start(), at: at, rnd: rand.New(rand.NewPCG(seed, 7)), did: did}
 			w.walk(moves)

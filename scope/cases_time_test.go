@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -145,7 +146,7 @@ var timedCases = []testCase{
 func (e *env) sweep() {
 	e.Helper()
 	if e.hf != nil {
-		e.hf.Round(e.ctx)
+		engine.Of(e.hf).Round(e.ctx)
 		return
 	}
 	_, err := e.own.Sweep(e.ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
@@ -136,10 +137,10 @@ func TestCrashOfWhatEnds(t *testing.T) {
 				}
 			}
 			for _, by := range []time.Duration{time.Hour, 48 * time.Hour} { // it has ended; its tombstone may go
-				if err := store.Shift(ctx, hf, by); err != nil {
+				if err := store.Shift(ctx, engine.Of(hf), by); err != nil {
 					return err
 				}
-				if _, err := scopes.SweepAll(ctx, hf); err != nil {
+				if _, err := scopes.SweepAll(ctx, engine.Of(hf)); err != nil {
 					return err
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -45,7 +45,7 @@ func (v verbs) remove(ctx context.Context, a scopes.DeleteArgs) (scopes.Scope, e
 // engineHome keeps scopes in the database of an engine.
 type engineHome struct {
 	verbs
-	engine *holdfast.Engine
+	engine *engine.Engine
 }
 
 func (e *engineHome) traits() traits                  { return traits{queued: true} }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -55,7 +56,7 @@ func TestNothingIsLeftOfWhatEnded(t *testing.T) {
 		}{{0, "41", "141"}, {2 * time.Minute, "41", "161"}, {25 * time.Hour, "1", "1"}} {
 			holdfasttest.Advance(e.T, hf, c.wait)
 			for range 3 {
-				hf.Round(e.ctx)
+				engine.Of(hf).Round(e.ctx)
 			}
 			e.equal(fmt.Sprint("scopes after ", c.wait), e.count("scope"), c.scopes)
 			e.equal(fmt.Sprint("events after ", c.wait), e.count("history"), c.events)

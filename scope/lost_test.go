@@ -26,7 +26,7 @@ type meddler struct {
 type meddling func(ctx context.Context, verb string, do func(context.Context) error) (done bool, err error)
 
 func (m *meddler) Open(ctx context.Context, o store.Options) (_ store.Store, err error) {
-	m.Store, err = m.Database.Open(ctx, o)
+	m.Store, err = store.DatabaseOf(m.Database).Open(ctx, o)
 	return m, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -83,7 +84,7 @@ type kindsPart []Kind
 
 // Start implements [holdfast.Part].
 func (p kindsPart) Start(_ context.Context, e *holdfast.Engine) error {
-	return shared(e.Port().Places).declare(p)
+	return shared(engine.Of(e).Port().Places).declare(p)
 }
 
 // house is what all handles on one store have in common.

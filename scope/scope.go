@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -38,7 +39,7 @@ type Scope[T any] struct{ handle *handle }
 func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
 	switch d := d.(type) {
 	case *holdfast.Engine:
-		return handled[T](&engineHome{verbs{d, shared(d.Port().Places)}, d}, kind, id, o)
+		return handled[T](&engineHome{verbs{engine.Of(d), shared(engine.Of(d).Port().Places)}, engine.Of(d)}, kind, id, o)
 	case *store.Tx:
 		return handled[T](&txHome{verbs{d, shared(d.Places())}}, kind, id, o)
 	}

@@ -40,7 +40,7 @@ func TestABadFileIsRefusedByNameAndNotTouched(t *testing.T) {
 			before := snapshot(t, filepath.Dir(path))
 			for range 2 {
 				wantFault(t, openError(t, sqlite.File(path), quiet), bad.code, path)
-				if _, err := sqlite.File(path).Migrate(t.Context(), options); fault.CodeOf(err) != bad.code {
+				if _, err := store.DatabaseOf(sqlite.File(path)).Migrate(t.Context(), options); fault.CodeOf(err) != bad.code {
 					t.Errorf("Migrate: %v", err)
 				}
 			}

@@ -104,7 +104,7 @@ func (w *wallClock) stored(back time.Duration) {
 }
 
 // keepTime makes up for a clock that was set back since it was last called.
-func (s *Store) keepTime(ctx context.Context) error {
+func (s *adapter) keepTime(ctx context.Context) error {
 	_, back, ago := s.wall.stepped()
 	if back < leastStep {
 		return nil
@@ -127,7 +127,7 @@ func (s *Store) keepTime(ctx context.Context) error {
 }
 
 // keepTimeAtStart makes up for a clock that was set back while nobody looked.
-func (s *Store) keepTimeAtStart(ctx context.Context) error {
+func (s *adapter) keepTimeAtStart(ctx context.Context) error {
 	ms, _, _ := s.wall.stepped()
 	var ahead int64
 	err := store.Retry(ctx, func() error { return s.fault(s.read.QueryRowContext(ctx, aheadText, ms).Scan(&ahead)) })
@@ -138,7 +138,7 @@ func (s *Store) keepTimeAtStart(ctx context.Context) error {
 }
 
 // setBack has the time go on from where it was.
-func (s *Store) setBack(ctx context.Context, ms int64, back, ago time.Duration) error {
+func (s *adapter) setBack(ctx context.Context, ms int64, back, ago time.Duration) error {
 	meets := ms + 2*back.Milliseconds()
 	first, err := s.setMeets(ctx, meets, "meets < ?2", meets-(ago+leastStep).Milliseconds())
 	if first {
@@ -148,14 +148,14 @@ func (s *Store) setBack(ctx context.Context, ms int64, back, ago time.Duration) 
 }
 
 // follow has the time go back with the clock.
-func (s *Store) follow(ctx context.Context, back time.Duration) error {
+func (s *adapter) follow(ctx context.Context, back time.Duration) error {
 	s.log.Warn("the clock was set back by more than a day: leases of dead holders last longer by as much", "by", back)
 	_, err := s.setMeets(ctx, 0, "meets > ?2", 0)
 	return err
 }
 
 // setMeets says whether it changed anything: another process may have.
-func (s *Store) setMeets(ctx context.Context, meets int64, where string, limit int64) (changed bool, err error) {
+func (s *adapter) setMeets(ctx context.Context, meets int64, where string, limit int64) (changed bool, err error) {
 	err = store.Retry(ctx, func() error {
 		link, release, err := s.writer(ctx)
 		if err != nil {

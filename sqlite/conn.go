@@ -17,7 +17,7 @@ import (
 // conn is one open transaction: the store's own, or one of the user's that was
 // joined.
 type conn struct {
-	store  *Store
+	store  *adapter
 	tx     *sql.Tx
 	joined bool
 	// failed is the first error of a command in a transaction of our own. Its

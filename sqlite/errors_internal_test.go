@@ -123,7 +123,7 @@ func TestTheDriverOfThisBuildIsNewEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := &Store{read: db, name: "memory"}
+	s := &adapter{read: db, name: "memory"}
 	if err := s.checkLibrary(t.Context()); err != nil {
 		t.Error(err)
 	}

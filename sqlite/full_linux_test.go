@@ -15,7 +15,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -145,7 +147,7 @@ func fillUp(ctx context.Context, hf *holdfast.Engine, makeRoom func() error) (st
 // parts, also where its function makes light of the error.
 func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
 	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if _, err := entities.Create(ctx, tx, entities.CreateArgs{Lifecycle: "thing", ID: "half", Status: "new"}); err != nil {
+		if _, err := entities.Create(ctx, store.DoerOf(tx), entities.CreateArgs{Lifecycle: "thing", ID: "half", Status: "new"}); err != nil {
 			return nil
 		}
 		_, err := stream.Append(ctx, tx, "half", stream.Any, slices.Repeat([]stream.Event{event("large", strings.Repeat("x", 6000))}, 600)...)
@@ -157,7 +159,7 @@ func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
 	if fault.CodeOf(err) != fault.StorageFull {
 		return fmt.Errorf("an update on a full disk: %w", err)
 	}
-	if e, err := entities.Get(ctx, hf, "thing", "half"); !errors.Is(err, holdfast.ErrNotFound) {
+	if e, err := entities.Get(ctx, engine.Of(hf), "thing", "half"); !errors.Is(err, holdfast.ErrNotFound) {
 		return fmt.Errorf("half of an update is there: %v, %w", e, err)
 	}
 	return nil

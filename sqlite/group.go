@@ -16,7 +16,7 @@ const mostMembers = 256
 // rounds is how this store serves groups: whatever waits for the connection
 // that writes shares one transaction, and so one flush of the disk. The scripts
 // run one after the other, so members may share rows.
-func (s *Store) rounds() store.Rounds {
+func (s *adapter) rounds() store.Rounds {
 	return store.Rounds{
 		Queue: func(store.Command) string { return "writer" },
 		Fits:  func() func(store.Command) bool { return func(store.Command) bool { return true } },
@@ -35,7 +35,7 @@ func (s *Store) rounds() store.Rounds {
 }
 
 // alone runs a command in a transaction of its own, and waits for the lock.
-func (s *Store) alone(ctx context.Context, c store.Command) error {
+func (s *adapter) alone(ctx context.Context, c store.Command) error {
 	return s.Update(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) })
 }
 
@@ -51,7 +51,7 @@ func orAlone(err error) error {
 // serve runs a round in one transaction. It is tried without savepoints first,
 // because hardly ever anything fails: a refusal is no failure. If something
 // does, nothing of that try is kept, and each member gets a savepoint.
-func (s *Store) serve(link *sql.Conn, members []store.Command) []error {
+func (s *adapter) serve(link *sql.Conn, members []store.Command) []error {
 	errs := make([]error, len(members))
 	err := s.updateOn(context.Background(), link, func(ctx context.Context, tx store.Conn) error {
 		for _, c := range members {
@@ -74,7 +74,7 @@ var errMember = errors.New("a member of the group failed")
 // as a full disk, end the whole transaction, and then the savepoint is gone:
 // what followed would be committed statement by statement. So a savepoint that
 // cannot be gone back to ends the round, and every member runs alone.
-func (s *Store) serveApart(link *sql.Conn, members []store.Command) []error {
+func (s *adapter) serveApart(link *sql.Conn, members []store.Command) []error {
 	errs := make([]error, len(members))
 	err := s.updateOn(context.Background(), link, func(ctx context.Context, tx store.Conn) error {
 		c := tx.(*conn)

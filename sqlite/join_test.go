@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -185,7 +186,7 @@ func TestARefusedVerbLeavesTheJoinedTransactionUsable(t *testing.T) {
 		t.Errorf("an append at the wrong version: %v", err)
 	}
 	move := entities.TransitionArgs{Lifecycle: "thing", ID: "none", From: []string{"a"}, To: "b", Event: "moved"}
-	if _, err := entities.Transition(t.Context(), j, move); !errors.Is(err, holdfast.ErrNotFound) {
+	if _, err := entities.Transition(t.Context(), store.DoerOf(j), move); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("a transition of nothing: %v", err)
 	}
 	mustAppend(t, j, "s", 0, "joined")

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -251,29 +252,29 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 			return fmt.Errorf("read %d events: %w", len(all), err)
 		}
 	}
-	if _, err := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
+	if _, err := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
 		return err
 	}
-	if _, err := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"new"}, To: "old", Event: "aged"}); err != nil {
+	if _, err := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"new"}, To: "old", Event: "aged"}); err != nil {
 		return err
 	}
-	if e, err := entities.Get(ctx, d, "thing", name); err != nil || e.Status != "old" {
+	if e, err := entities.Get(ctx, store.DoerOf(d), "thing", name); err != nil || e.Status != "old" {
 		return fmt.Errorf("entity is %q: %w", e.Status, err)
 	}
 	return useScopes(ctx, d, name)
 }
 
 func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
-	if _, err := scopes.Put(ctx, d, scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
+	if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
-	if s, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+	if s, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Get(ctx, d, "box", name); err != nil || s.Version != 1 {
+	if s, err := scopes.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 1 {
 		return fmt.Errorf("scope at %d: %w", s.Version, err)
 	}
-	_, err := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "box", ID: name})
+	_, err := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "box", ID: name})
 	return err
 }
 

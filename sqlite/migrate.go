@@ -19,7 +19,7 @@ const createMigration = `CREATE TABLE IF NOT EXISTS holdfast_migration (
 ) STRICT`
 
 // Script returns the SQL that migrating an empty database runs.
-func (d *Database) Script(store.Options) (string, error) {
+func (d opener) Script(store.Options) (string, error) {
 	known, err := store.LoadMigrations(files, "migrations")
 	if err != nil {
 		return "", err
@@ -43,7 +43,7 @@ func record(m store.Migration) string {
 // migrate brings the schema up to date. The write lock is what lets many
 // processes start at once: the first migrates, the others find it done. A
 // schema that is current is only read.
-func (s *Store) migrate(ctx context.Context, allowed bool) (store.Migrated, error) {
+func (s *adapter) migrate(ctx context.Context, allowed bool) (store.Migrated, error) {
 	known, err := store.LoadMigrations(files, "migrations")
 	if err != nil {
 		return store.Migrated{}, err
@@ -56,7 +56,7 @@ func (s *Store) migrate(ctx context.Context, allowed bool) (store.Migrated, erro
 	return done, err
 }
 
-func (s *Store) migrateOnce(ctx context.Context, known []store.Migration, allowed bool) (done store.Migrated, err error) {
+func (s *adapter) migrateOnce(ctx context.Context, known []store.Migration, allowed bool) (done store.Migrated, err error) {
 	have, err := s.applied(ctx, s.write)
 	if err != nil {
 		return done, err
@@ -73,7 +73,7 @@ func (s *Store) migrateOnce(ctx context.Context, known []store.Migration, allowe
 }
 
 // apply looks again under the write lock, and applies what is pending then.
-func (s *Store) apply(ctx context.Context, known []store.Migration) (done store.Migrated, err error) {
+func (s *adapter) apply(ctx context.Context, known []store.Migration) (done store.Migrated, err error) {
 	ctx = context.WithoutCancel(ctx)
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -109,7 +109,7 @@ type querier interface {
 
 // applied reads which migrations the database has. Tables with our prefix but
 // without our record were made by something else.
-func (s *Store) applied(ctx context.Context, q querier) ([]store.Applied, error) {
+func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, error) {
 	var ours, record int
 	err := q.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE name = 'holdfast_migration')
 		FROM sqlite_schema WHERE type = 'table' AND name LIKE 'holdfast\_%' ESCAPE '\'`).Scan(&ours, &record)
@@ -136,7 +136,7 @@ func (s *Store) applied(ctx context.Context, q querier) ([]store.Applied, error)
 	return all, s.fault(rows.Err())
 }
 
-func (s *Store) foreign(err error) error {
+func (s *adapter) foreign(err error) error {
 	mapped := s.fault(err)
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -122,7 +123,7 @@ func TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing(t *testing.T) {
 		err := openError(t, sqlite.File(path), quiet)
 		wantFault(t, err, fault.DatabaseTooNew, fmt.Sprintf("schema %d", newest+1), fmt.Sprintf("schema %d", newest))
 	}
-	if _, err := sqlite.File(path).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseTooNew {
+	if _, err := store.DatabaseOf(sqlite.File(path)).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseTooNew {
 		t.Errorf("Migrate: %v", err)
 	}
 	wantSame(t, filepath.Dir(path), before)

@@ -29,8 +29,8 @@ const checkedWhole = 64 << 20
 
 // open does everything between a path and a usable store, in an order that
 // changes nothing before the file is known to be ours or empty.
-func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
-	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}}
+func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
+	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {
@@ -56,7 +56,7 @@ func (d *Database) name() string {
 }
 
 // connect opens the one connection that writes and the few that read.
-func (d *Database) connect(s *Store) (err error) {
+func (d *Database) connect(s *adapter) (err error) {
 	if s.write, err = sql.Open("sqlite", dsn(d.path, "_txlock", "immediate", "_pragma", "journal_mode(WAL)", "_pragma", "synchronous(FULL)")); err != nil {
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}
@@ -85,7 +85,7 @@ func dsn(path string, params ...string) string {
 }
 
 // start checks the library and the schema and prepares the verbs.
-func (s *Store) start(ctx context.Context, migrate bool) (store.Migrated, error) {
+func (s *adapter) start(ctx context.Context, migrate bool) (store.Migrated, error) {
 	if err := s.checkLibrary(ctx); err != nil {
 		return store.Migrated{}, err
 	}
@@ -99,7 +99,7 @@ func (s *Store) start(ctx context.Context, migrate bool) (store.Migrated, error)
 	return done, s.keepTimeAtStart(ctx)
 }
 
-func (s *Store) checkLibrary(ctx context.Context) error {
+func (s *adapter) checkLibrary(ctx context.Context) error {
 	var version string
 	err := store.Retry(ctx, func() error {
 		return s.fault(s.read.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version))
@@ -251,7 +251,7 @@ func (d *Database) inspectSchema(ctx context.Context, db *sql.DB, migrate bool) 
 	if err != nil {
 		return err
 	}
-	have, err := (&Store{name: d.path}).applied(ctx, db)
+	have, err := (&adapter{name: d.path}).applied(ctx, db)
 	if err != nil {
 		return err
 	}

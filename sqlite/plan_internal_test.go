@@ -83,7 +83,7 @@ func tablesIn(text string) map[string]bool {
 	return all
 }
 
-func planOf(t *testing.T, s *Store, text string) (lines []string) {
+func planOf(t *testing.T, s *adapter, text string) (lines []string) {
 	t.Helper()
 	last := 0
 	for _, m := range binding.FindAllStringSubmatch(text, -1) {

@@ -14,12 +14,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Database is a SQLite database that an engine can be opened on.
 type Database struct {
+	handle
 	path    string
 	db      *sql.DB
 	alone   bool
@@ -27,7 +30,10 @@ type Database struct {
 	wrong   func() time.Duration // by how much tests have set the clock wrong
 }
 
-var _ store.Database = (*Database)(nil)
+type handle = store.DatabaseHandle
+
+// opener is what an engine opens a database by.
+type opener struct{ *Database }
 
 // Option changes how a database is opened.
 type Option func(*Database)
@@ -43,11 +49,7 @@ func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } 
 
 // File is the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
-	d := &Database{path: path, readers: 4}
-	for _, o := range options {
-		o(d)
-	}
-	return d
+	return with(&Database{path: path}, options)
 }
 
 // DB is the database behind a pool that the program has opened already, with
@@ -55,7 +57,11 @@ func File(path string, options ...Option) *Database {
 // The engine does not close it. It should be in WAL mode; a pool of one
 // connection is enough, and more do not write faster.
 func DB(db *sql.DB, options ...Option) *Database {
-	d := &Database{db: db, readers: 4}
+	return with(&Database{db: db}, options)
+}
+
+func with(d *Database, options []Option) *Database {
+	d.handle, d.readers = store.HandleDatabase(opener{d}), 4
 	for _, o := range options {
 		o(d)
 	}
@@ -68,9 +74,9 @@ func DB(db *sql.DB, options ...Option) *Database {
 //
 // The transaction must hold SQLite's write lock or be able to take it: begin
 // it immediate (_txlock=immediate), or join before it reads anything.
-func Join(engine store.Host, tx *sql.Tx) (*store.Tx, error) {
-	port := engine.Port()
-	s, ok := port.Base().(*Store)
+func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
+	port := engine.Of(e).Port()
+	s, ok := port.Base().(*adapter)
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on SQLite: join it with the package of its own database")
 	}
@@ -80,14 +86,15 @@ func Join(engine store.Host, tx *sql.Tx) (*store.Tx, error) {
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Places), nil
 }
 
-// Raw returns the transaction under a [store.Tx], for the program's own tables.
+// Raw returns the transaction under one of the engine's, for the program's own tables.
 // It panics if tx is not of this package: that is a mistake in wiring. The
 // engine ends the transaction; do not commit it or roll it back. An update whose
 // own statement failed should return the error: SQLite may have rolled back.
-func Raw(tx *store.Tx) *sql.Tx {
-	c, ok := tx.Conn().(*conn)
+func Raw(tx holdfast.Tx) *sql.Tx {
+	under := store.TxOf(tx).Conn()
+	c, ok := under.(*conn)
 	if !ok {
-		panic(fmt.Sprintf("sqlite: Raw of a transaction that is not on SQLite (%T)", tx.Conn()))
+		panic(fmt.Sprintf("sqlite: Raw of a transaction that is not on SQLite (%T)", under))
 	}
 	return c.expose()
 }
@@ -98,7 +105,7 @@ func Raw(tx *store.Tx) *sql.Tx {
 const takeLock = `UPDATE holdfast_clock SET shift = shift WHERE one = 0`
 
 // Migrate brings the schema up to date and does nothing else.
-func (d *Database) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
+func (d opener) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
 	s, m, err := d.open(ctx, o, true)
 	if err != nil {
 		return m, err
@@ -108,7 +115,7 @@ func (d *Database) Migrate(ctx context.Context, o store.Options) (store.Migrated
 
 // Open checks the database, brings its schema up to date, and prepares every
 // verb.
-func (d *Database) Open(ctx context.Context, o store.Options) (store.Store, error) {
+func (d opener) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, _, err := d.open(ctx, o, !o.NoMigrate)
 	if err != nil {
 		return nil, err

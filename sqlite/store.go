@@ -17,9 +17,9 @@ import (
 //go:embed sql/*.sql migrations/*.sql
 var files embed.FS
 
-// Store is an open SQLite database. One connection writes; the others read,
+// adapter is an open SQLite database. One connection writes; the others read,
 // and see what was last committed. Safe for concurrent use.
-type Store struct {
+type adapter struct {
 	log     *slog.Logger
 	name    string
 	version string
@@ -74,10 +74,12 @@ func (p *prepared) close() {
 	p.by = nil
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Store = (*adapter)(nil)
 
-// Texts returns the SQL of every verb, for tests and for the curious.
-func Texts() (store.Texts, error) {
+// Texts returns the SQL of every verb.
+func (opener) Texts() (store.Texts, error) { return texts() }
+
+func texts() (store.Texts, error) {
 	texts, err := store.LoadTexts(files, "sql", strings.NewReplacer("{now}", now))
 	for _, d := range store.Decls() {
 		if d.Impatient != "" { // there is one writer, and nobody to wait for
@@ -89,7 +91,7 @@ func Texts() (store.Texts, error) {
 
 // parsed are the scripts of all verbs, and their texts.
 var parsed = sync.OnceValues(func() (all parsedScripts, err error) {
-	if all.texts, err = Texts(); err != nil {
+	if all.texts, err = texts(); err != nil {
 		return all, err
 	}
 	all.scripts = make(map[string]*script, len(all.texts))
@@ -112,7 +114,7 @@ type parsedScripts struct {
 // prepare makes ready what commands are run with. Of a pool of the program's every
 // statement is prepared now: in a transaction of its own a pool of one would have no
 // connection to prepare another on.
-func (s *Store) prepare(ctx context.Context) error {
+func (s *adapter) prepare(ctx context.Context) error {
 	all, err := parsed()
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func (s *Store) prepare(ctx context.Context) error {
 }
 
 // prepareAll prepares every statement.
-func (s *Store) prepareAll(ctx context.Context) error {
+func (s *adapter) prepareAll(ctx context.Context) error {
 	for _, sc := range s.scripts {
 		for _, st := range sc.all() {
 			if _, err := s.writing(ctx, st.text); err != nil {
@@ -156,7 +158,7 @@ func (s *Store) prepareAll(ctx context.Context) error {
 }
 
 // writing returns a statement on the connection that writes, which the caller has.
-func (s *Store) writing(ctx context.Context, text string) (*sql.Stmt, error) {
+func (s *adapter) writing(ctx context.Context, text string) (*sql.Stmt, error) {
 	prepare := s.write.PrepareContext
 	if s.link != nil {
 		prepare = s.link.PrepareContext
@@ -165,13 +167,13 @@ func (s *Store) writing(ctx context.Context, text string) (*sql.Stmt, error) {
 }
 
 // reading returns a statement on the connections that read.
-func (s *Store) reading(ctx context.Context, text string) (*sql.Stmt, error) {
+func (s *adapter) reading(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s.reads.get(ctx, text, s.read.PrepareContext)
 }
 
 // keepLink takes the connection that writes out of its pool, for good: what is
 // prepared on it then needs no look-up for each use.
-func (s *Store) keepLink(ctx context.Context) (err error) {
+func (s *adapter) keepLink(ctx context.Context) (err error) {
 	if !s.owned {
 		return nil
 	}
@@ -182,7 +184,7 @@ func (s *Store) keepLink(ctx context.Context) (err error) {
 
 // notWhole says that a statement does not fit the database. Its schema number
 // said that it would, so something was removed.
-func (s *Store) notWhole(verb string, err error) error {
+func (s *adapter) notWhole(verb string, err error) error {
 	mapped := s.fault(err)
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped
@@ -192,7 +194,7 @@ func (s *Store) notWhole(verb string, err error) error {
 
 // Do runs a command and commits it. The context is listened to while the
 // command waits for its turn; once begun, it is carried through.
-func (s *Store) Do(ctx context.Context, c store.Command) error {
+func (s *adapter) Do(ctx context.Context, c store.Command) error {
 	if err := s.keepTime(ctx); err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func (s *Store) Do(ctx context.Context, c store.Command) error {
 }
 
 // looks says whether there may be something for a command to do.
-func (s *Store) looks(ctx context.Context, sc *script, c store.Command) (found bool, err error) {
+func (s *adapter) looks(ctx context.Context, sc *script, c store.Command) (found bool, err error) {
 	err = store.Retry(ctx, func() error {
 		err := s.readOnce(ctx, sc.look, c, nil)
 		found = !errors.Is(err, errNothing)
@@ -225,7 +227,7 @@ var errNothing = errors.New("no row")
 
 // readOnce runs a statement that reads with the arguments of a command, and
 // gives its rows to the one that wants them, if any does.
-func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Command) error {
+func (s *adapter) readOnce(ctx context.Context, st *statement, c, wants store.Command) error {
 	if !s.owned { // of a pool of one, an update may have the only connection
 		limit := longTurn
 		if c.Decl().Slow {
@@ -255,14 +257,14 @@ func (s *Store) readOnce(ctx context.Context, st *statement, c, wants store.Comm
 
 // Update runs f in one transaction that holds the write lock from its first
 // moment, and runs it again if the lock could not be had.
-func (s *Store) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+func (s *adapter) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	if err := s.keepTime(ctx); err != nil {
 		return err
 	}
 	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
 }
 
-func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
+func (s *adapter) updateOnce(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	link, release, err := s.writer(ctx)
 	if err != nil {
 		return err
@@ -271,7 +273,7 @@ func (s *Store) updateOnce(ctx context.Context, f func(context.Context, store.Co
 	return s.updateOn(ctx, link, f)
 }
 
-func (s *Store) updateOn(ctx context.Context, link *sql.Conn, f func(context.Context, store.Conn) error) error {
+func (s *adapter) updateOn(ctx context.Context, link *sql.Conn, f func(context.Context, store.Conn) error) error {
 	tx, err := s.begin(ctx, link)
 	if err != nil {
 		return err
@@ -302,7 +304,7 @@ func (s *Store) updateOn(ctx context.Context, link *sql.Conn, f func(context.Con
 const longTurn = 30 * time.Second
 
 // writer waits its turn for the connection that writes.
-func (s *Store) writer(ctx context.Context) (link *sql.Conn, release func(), err error) {
+func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, longTurn)
 	defer cancel()
 	if s.link == nil {
@@ -325,7 +327,7 @@ func (s *Store) writer(ctx context.Context) (link *sql.Conn, release func(), err
 
 // begin takes the write lock. The context stays outside: database/sql would
 // roll back in the background when it ends.
-func (s *Store) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
+func (s *adapter) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
 	tx, err := link.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return nil, s.fault(err)
@@ -341,11 +343,11 @@ func (s *Store) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
 }
 
 // Version names the database and its version.
-func (s *Store) Version() string { return s.version }
+func (s *adapter) Version() string { return s.version }
 
 // Close waits for what is under way and frees every connection. A pool that
 // the program brought stays open.
-func (s *Store) Close() error {
+func (s *adapter) Close() error {
 	s.writes.close()
 	s.reads.close()
 	if s.link != nil {
@@ -365,4 +367,4 @@ func (s *Store) Close() error {
 	return err
 }
 
-func (s *Store) fault(err error) error { return mapError(err, s.name) }
+func (s *adapter) fault(err error) error { return mapError(err, s.name) }

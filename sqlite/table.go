@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-var _ store.OwnTables = (*Store)(nil)
+var _ store.OwnTables = (*adapter)(nil)
 
 // table is a table of the user's own.
 //
@@ -29,7 +29,7 @@ var _ store.OwnTables = (*Store)(nil)
 // Statements are prepared for each use: beside a commit that costs little, and
 // there is nothing to close.
 type table struct {
-	store *Store
+	store *adapter
 	name  string // quoted, with its schema
 	cols  columns
 	all   []column

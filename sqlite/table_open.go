@@ -15,7 +15,7 @@ import (
 
 // OpenTable looks a table of the user's own up in the file. SQLite does not tell
 // upper from lower case in names.
-func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
+func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
 	name, err := checkTable(want)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (s *Store) OpenTable(ctx context.Context, want store.Table) (store.OwnTable
 	return t, t.statements()
 }
 
-func (s *Store) openTable(ctx context.Context, t *table, want store.Table, name string) error {
+func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, name string) error {
 	name, strict, err := s.relation(ctx, name)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func checkTable(want store.Table) (name string, err error) {
 }
 
 // relation finds the table by its name, as the file has it.
-func (s *Store) relation(ctx context.Context, name string) (found string, strict bool, err error) {
+func (s *adapter) relation(ctx context.Context, name string) (found string, strict bool, err error) {
 	var kind string
 	err = s.read.QueryRowContext(ctx, `SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE`, name).Scan(&found, &kind, &strict)
 	lower := strings.ToLower(found)
@@ -92,7 +92,7 @@ func (s *Store) relation(ctx context.Context, name string) (found string, strict
 	return found, strict, nil
 }
 
-func (s *Store) columns(ctx context.Context, table string) (all []column, err error) {
+func (s *adapter) columns(ctx context.Context, table string) (all []column, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT name, upper(type), pk, hidden FROM pragma_table_xinfo(?1, 'main') ORDER BY cid`, table)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (c *column) comparable(strict bool) bool {
 }
 
 // checkUnique wants one row for an id, or for a workspace and an id.
-func (s *Store) checkUnique(ctx context.Context, t *table, name string) error {
+func (s *adapter) checkUnique(ctx context.Context, t *table, name string) error {
 	keys, err := s.uniqueKeys(ctx, name)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *Store) checkUnique(ctx context.Context, t *table, name string) error {
 
 // uniqueKeys are the columns of each unique index over all rows. An expression
 // has no name, and is no column.
-func (s *Store) uniqueKeys(ctx context.Context, table string) (keys [][]string, err error) {
+func (s *adapter) uniqueKeys(ctx context.Context, table string) (keys [][]string, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT (SELECT json_group_array(coalesce(x.name, '')) FROM pragma_index_xinfo(i.name, 'main') AS x WHERE x.key = 1)
   FROM pragma_index_list(?1, 'main') AS i WHERE i."unique" = 1 AND i.partial = 0`, table)
 	if err != nil {

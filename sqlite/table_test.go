@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -25,7 +26,7 @@ const plainOrders = `id INTEGER PRIMARY KEY, status TEXT, version INTEGER, note 
 
 func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTable {
 	t.Helper()
-	own, err := hf.Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	own, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -34,7 +35,7 @@ func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTab
 
 func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 	t.Helper()
-	_, err := hf.Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	_, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
 	return err
 }
 
@@ -76,7 +77,7 @@ func (w wrapped) Unwrap() store.Conn { return w.Conn }
 func move(t *testing.T, hf *holdfast.Engine, own store.OwnTable, workspace, id, from, to string, want *int64) (version int64, moved bool) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
-		version, moved, err = own.Move(ctx, wrapped{tx.Conn()}, workspace, id, from, to, want)
+		version, moved, err = own.Move(ctx, wrapped{store.TxOf(tx).Conn()}, workspace, id, from, to, want)
 		return err
 	})
 	if err != nil {
@@ -124,10 +125,10 @@ func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.OwnTable, ids []str
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, id := range ids {
-			if row, found, err := own.Read(ctx, tx.Conn(), "", id); found || err != nil {
+			if row, found, err := own.Read(ctx, store.TxOf(tx).Conn(), "", id); found || err != nil {
 				t.Errorf("%.40q is found: %+v, %v", id, row, err)
 			}
-			if v, moved, err := own.Move(ctx, tx.Conn(), "", id, from, to, nil); moved || err != nil {
+			if v, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", id, from, to, nil); moved || err != nil {
 				t.Errorf("%.40q is moved: %d, %v", id, v, err)
 			}
 		}
@@ -181,10 +182,10 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 	}
 	check(wantRow(t, own, "", "1", "new", 0))
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		if _, _, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil); err != nil {
+		if _, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil); err != nil {
 			return err
 		}
-		row, found, err := own.Read(ctx, wrapped{tx.Conn()}, "", "1")
+		row, found, err := own.Read(ctx, wrapped{store.TxOf(tx).Conn()}, "", "1")
 		if !found || row.Status != "paid" || row.Version != 1 {
 			t.Errorf("inside: %+v, %t", row, found)
 		}
@@ -279,19 +280,19 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			{own, "a", "new", "a\x00b", "cannot be a status"},
 			{firm, "1", "10", "paid", "INTEGER"},
 		} {
-			_, moved, err := c.own.Move(ctx, tx.Conn(), "", c.id, c.from, c.to, nil)
+			_, moved, err := c.own.Move(ctx, store.TxOf(tx).Conn(), "", c.id, c.from, c.to, nil)
 			if moved {
 				t.Errorf("moved to %q", c.to)
 			}
 			wantTableFault(t, err, fault.Validation, c.why)
 		}
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "a", "new", "skip", nil); moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "skip", nil); moved || err != nil {
 			t.Errorf("a trigger kept the row as it was: %t, %v", moved, err)
 		}
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "a", "new", "paid", nil); !moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "paid", nil); !moved || err != nil {
 			t.Errorf("moved %t, %v", moved, err)
 		}
-		if c := tx.Conn().(interface{ Exposed() bool }); c.Exposed() {
+		if c := store.TxOf(tx).Conn().(interface{ Exposed() bool }); c.Exposed() {
 			t.Error("the transaction counts as exposed")
 		}
 		_, err := stream.Append(ctx, tx, "after", stream.Any, event("refused", ""))
@@ -312,12 +313,12 @@ func TestTableThatRollsBackEndsTheTransaction(t *testing.T) {
 		`CREATE TRIGGER watch BEFORE UPDATE ON orders WHEN NEW.status = 'boom' BEGIN SELECT RAISE(ROLLBACK, 'all of it'); END`,
 		`INSERT INTO orders VALUES (1, 'new', 0, ''), (2, 'new', 0, '')`)
 	fail := func(ctx context.Context, tx holdfast.Tx) {
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 			t.Errorf("%t, %v", moved, err)
 		}
-		_, _, err := own.Move(ctx, tx.Conn(), "", "2", "new", "boom", nil)
+		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "2", "new", "boom", nil)
 		wantTableFault(t, err, fault.Validation, "all of it")
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "2", "new", "paid", nil); moved || err == nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "2", "new", "paid", nil); moved || err == nil {
 			t.Errorf("it goes on: %t, %v", moved, err)
 		}
 	}
@@ -341,7 +342,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	gone := errors.New("gone")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		left = tx
-		if _, moved, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
+		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 			t.Errorf("%t, %v", moved, err)
 		}
 		return gone
@@ -350,12 +351,12 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRow(t, own, "", "1", "new", 0)
-	if _, _, err = own.Move(t.Context(), left.Conn(), "", "1", "new", "paid", nil); !errors.Is(err, store.ErrTxDone) {
+	if _, _, err = own.Move(t.Context(), store.TxOf(left).Conn(), "", "1", "new", "paid", nil); !errors.Is(err, store.ErrTxDone) {
 		t.Errorf("after the end: %v", err)
 	}
 	other, _, _ := newOrders(t, plainOrders)
 	err = other.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, _, err := own.Move(ctx, tx.Conn(), "", "1", "new", "paid", nil)
+		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
 		return err
 	})
 	wantTableFault(t, err, fault.Internal, "another engine")
@@ -371,9 +372,9 @@ func TestTableMovesInAJoinedTransaction(t *testing.T) {
 	hf, db, own := newOrders(t, plainOrders+`, CHECK (status <> 'never')`, `INSERT INTO orders VALUES (1, 'new', 0, '')`)
 	tx := begin(t, db)
 	joined := mustJoin(t, hf, tx)
-	_, _, err := own.Move(t.Context(), joined.Conn(), "", "1", "new", "never", nil)
+	_, _, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "never", nil)
 	wantTableFault(t, err, fault.Validation)
-	if _, moved, err := own.Move(t.Context(), joined.Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
+	if _, moved, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 		t.Fatal(moved, err, errors.Unwrap(err))
 	}
 	if err := tx.Commit(); err != nil {
@@ -557,7 +558,7 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	_, _, err := own.Read(t.Context(), nil, "", "1")
 	wantTableFault(t, err, fault.Validation, "not what it was", "version")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, _, err := own.Move(ctx, tx.Conn(), "", "1", "sent", "x", nil)
+		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "sent", "x", nil)
 		return err
 	})
 	wantTableFault(t, err, fault.Validation, "not what it was")

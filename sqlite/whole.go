@@ -101,7 +101,7 @@ func digest(all map[part]bool) string {
 
 // whole refuses a database that lacks a part: its schema number says that it has it, so
 // something was removed.
-func (s *Store) whole(ctx context.Context) error {
+func (s *adapter) whole(ctx context.Context) error {
 	var has map[part]bool
 	err := store.Retry(ctx, func() (err error) {
 		has, err = partsOf(ctx, s.read)

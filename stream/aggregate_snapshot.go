@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // kind is what the aggregate's snapshots are kept under.
@@ -32,7 +33,7 @@ func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was
 	if err != nil || len(data) > events.MaxBytes {
 		return
 	}
-	_, _ = snapshots.Put(ctx, d, snapshots.Snapshot{Stream: s.stream, Kind: a.kind(), Version: int64(s.version), Data: data})
+	_, _ = snapshots.Put(ctx, store.DoerOf(d), snapshots.Snapshot{Stream: s.stream, Kind: a.kind(), Version: int64(s.version), Data: data})
 }
 
 // beginKept returns the state of the snapshot and the events from its version on.
@@ -40,7 +41,7 @@ func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was
 // no events are returned then, nor where there is no snapshot to begin with. Where
 // the stream was restarted since, the first event is the newer state.
 func (a *Aggregate[S]) beginKept(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
-	found, err := snapshots.Get(ctx, d, none.stream, a.kind())
+	found, err := snapshots.Get(ctx, store.DoerOf(d), none.stream, a.kind())
 	if err != nil || found.Version == events.None {
 		return none, nil, err
 	}

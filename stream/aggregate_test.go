@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -273,7 +274,7 @@ func TestDoWritesNothingThatWasNotDecided(t *testing.T) {
 		if _, v := mustLoad(t, purses, hf, "a"); v != stream.None {
 			t.Errorf("the stream is at %d", v)
 		}
-		if s, err := snapshots.Get(t.Context(), hf, "purse-a", "1/purse-"); err != nil || s.Version != -1 {
+		if s, err := snapshots.Get(t.Context(), engine.Of(hf), "purse-a", "1/purse-"); err != nil || s.Version != -1 {
 			t.Errorf("a snapshot of nothing: %+v, %v", s, err)
 		}
 		if _, _, err := purses.Load(t.Context(), hf, ""); !errors.Is(err, holdfast.ErrValidation) {
@@ -302,14 +303,14 @@ func TestSnapshotsSaveFolding(t *testing.T) {
 		if want, _ := mustLoad(t, plain, hf, "a"); fmt.Sprint(got) != fmt.Sprint(want) || want.Last.IsZero() {
 			t.Errorf("from the snapshot %+v, without it %+v", got, want)
 		}
-		kept, err := snapshots.Get(t.Context(), hf, "purse-a", "1/purse-")
+		kept, err := snapshots.Get(t.Context(), engine.Of(hf), "purse-a", "1/purse-")
 		if err != nil || kept.Version != 19 {
 			t.Errorf("the snapshot is at %d: %v", kept.Version, err)
 		}
 		mustDo(t, quick, hf, "a", func(purse) ([]stream.Event, error) { // past a multiple, not onto it
 			return []stream.Event{by(1), by(1), by(1), by(1), by(1), by(1), by(1)}, nil
 		})
-		if kept, _ = snapshots.Get(t.Context(), hf, "purse-a", "1/purse-"); kept.Version != 31 {
+		if kept, _ = snapshots.Get(t.Context(), engine.Of(hf), "purse-a", "1/purse-"); kept.Version != 31 {
 			t.Errorf("the next snapshot is at %d", kept.Version)
 		}
 	})
@@ -337,7 +338,7 @@ func TestUnusableSnapshotsAreIgnored(t *testing.T) {
 			if bad.Kind == "" {
 				bad.Kind = "1/purse-"
 			}
-			if kept, err := snapshots.Put(t.Context(), hf, bad); err != nil || !kept {
+			if kept, err := snapshots.Put(t.Context(), engine.Of(hf), bad); err != nil || !kept {
 				t.Fatal(kept, err)
 			}
 			calls.Store(0)
@@ -351,7 +352,7 @@ func TestUnusableSnapshotsAreIgnored(t *testing.T) {
 		// And one that fits is taken: the test would notice.
 		purses := stream.Fold("purse-", foldPurse, stream.SnapshotEvery(1000, "1"))
 		mustDo(t, purses, hf, "x", add(1))
-		if _, err := snapshots.Put(t.Context(), hf, snapshots.Snapshot{Stream: "purse-x", Kind: "1/purse-", Data: []byte(`{"Balance": 1000}`)}); err != nil {
+		if _, err := snapshots.Put(t.Context(), engine.Of(hf), snapshots.Snapshot{Stream: "purse-x", Kind: "1/purse-", Data: []byte(`{"Balance": 1000}`)}); err != nil {
 			t.Fatal(err)
 		}
 		if p, _ := mustLoad(t, purses, hf, "x"); p.Balance != 1000 {

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 )
 
@@ -76,7 +77,7 @@ func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOption
 			return export(ctx, e, stream, Version(first), Version(last), o.Archive)
 		}
 	}
-	c, err := books.Close(ctx, e, a)
+	c, err := books.Close(ctx, engine.Of(e), a)
 	return Closed{Stream: c.Stream, Mode: c.Mode, First: Version(c.First), Last: Version(c.Last)}, err
 }
 
@@ -104,5 +105,5 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 // concerns it, the error is [holdfast.ErrConflict], whose field "reactions" says
 // which. A reaction that is reset afterwards starts at the first event kept.
 func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
-	return books.Truncate(ctx, e, stream, int64(before))
+	return books.Truncate(ctx, engine.Of(e), stream, int64(before))
 }

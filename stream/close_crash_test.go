@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -85,7 +86,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	closed, err := stream.Close(ctx, hf, "s", o)
 	if errors.Is(err, holdfast.ErrConflict) { // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, hf, hold.Lease+time.Second))
+		return errors.Join(err, store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second))
 	}
 	if err != nil {
 		return err
@@ -102,14 +103,14 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 // recover does what a janitor does, after a while: it looks for streams that were
 // left held. What was dropped is not deleted here, for it is of other cases too.
 func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
-	if err := store.Shift(ctx, hf, hold.Lease+time.Second); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second); err != nil {
 		return err
 	}
-	at, err := hf.Place(ctx, store.Write)
+	at, err := engine.Of(hf).Place(ctx, store.Write)
 	if err != nil {
 		return err
 	}
-	_, err = books.Sweep(ctx, hf, at.Shard)
+	_, err = books.Sweep(ctx, engine.Of(hf), at.Shard)
 	return err
 }
 
@@ -162,7 +163,7 @@ func TestCrashOfARestart(t *testing.T) {
 		c := &restarting{exports: exports, cases: make(map[string]*restartingCase)}
 		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Check: c.check, Pairs: true,
 			Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-				return store.Shift(ctx, hf, hold.Lease+time.Second)
+				return store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second)
 			}})
 	}
 }
@@ -207,7 +208,7 @@ func (k *restartingCase) append(ctx context.Context, hf *holdfast.Engine) error 
 	k.appends++
 	_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: name})
 	if fault.CodeOf(err) == fault.StreamClosed { // a closer that died has it still
-		err = errors.Join(err, store.Shift(ctx, hf, hold.Lease+time.Second))
+		err = errors.Join(err, store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second))
 	}
 	if err == nil {
 		k.acked = append(k.acked, name)
@@ -241,7 +242,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 	closed, err := stream.Close(ctx, hf, "s", *k.begun)
 	switch {
 	case errors.Is(err, holdfast.ErrConflict): // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, hf, hold.Lease+time.Second))
+		return errors.Join(err, store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second))
 	case errors.Is(err, holdfast.ErrConcurrency) && k.closed == nil: // as it is told
 		k.begun = nil
 		if err := c.read(ctx, hf, k); err != nil {
@@ -308,7 +309,7 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 		},
 		Accepts: []error{full, holdfast.ErrConflict},
 		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-			return store.Shift(ctx, hf, hold.Lease+time.Second)
+			return store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second)
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			last, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "b"})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -43,12 +44,12 @@ func (p *feedPart) Start(ctx context.Context, e *holdfast.Engine) error {
 		spaces = []string{store.DefaultWorkspace}
 	}
 	for _, space := range spaces {
-		if err := feed.Open(holdfast.InWorkspace(ctx, space), e); err != nil {
+		if err := feed.Open(holdfast.InWorkspace(ctx, space), engine.Of(e)); err != nil {
 			return err
 		}
 	}
 	feedsOf(e).on.Store(true)
-	s := &feed.Sequencer{Doer: e, Hub: e.Hub(), Log: e.Reactions().Log}
+	s := &feed.Sequencer{Doer: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Reactions().Log}
 	e.Background(s.Run)
 	return nil
 }
@@ -62,7 +63,7 @@ type feeds struct {
 type feedsKey struct{}
 
 func feedsOf(e *holdfast.Engine) *feeds {
-	return e.Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
+	return engine.Of(e).Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
 }
 
 // OpenFeed switches the feed on in the context's workspace, if the engine has the part
@@ -72,12 +73,12 @@ func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
 	if _, known := f.open.Load(space); known || !f.on.Load() {
 		return nil
 	}
-	if there, err := store.WorkspaceNamed(ctx, e, space); err != nil || there == nil {
+	if there, err := store.WorkspaceNamed(ctx, engine.Of(e), space); err != nil || there == nil {
 		return err
 	}
-	_, err := reactions.Get(ctx, e, feed.Reaction)
+	_, err := reactions.Get(ctx, engine.Of(e), feed.Reaction)
 	if fault.CodeOf(err) == fault.NotFound {
-		err = feed.Open(ctx, e)
+		err = feed.Open(ctx, engine.Of(e))
 	}
 	if err == nil {
 		f.open.Store(space, true)
@@ -112,7 +113,7 @@ func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (Fe
 	if err != nil {
 		return FeedPage{}, err
 	}
-	page, err := feed.Read(ctx, d, position, limit)
+	page, err := feed.Read(ctx, store.DoerOf(d), position, limit)
 	if err != nil {
 		return FeedPage{}, err
 	}
@@ -127,21 +128,21 @@ func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (Fe
 
 // Head returns where the feed stands now: after it comes what is numbered later.
 func Head(ctx context.Context, d holdfast.Doer) (Cursor, error) {
-	last, err := feed.Head(ctx, d)
+	last, err := feed.Head(ctx, store.DoerOf(d))
 	return cursor(last), err
 }
 
 // PositionOf returns the place of an event in the feed. It says no as long as the
 // event has none, and where there is no such event.
 func PositionOf(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, bool, error) {
-	position, err := feed.PositionOf(ctx, d, stream, int64(version))
+	position, err := feed.PositionOf(ctx, store.DoerOf(d), stream, int64(version))
 	return cursor(position), position > 0, err
 }
 
 // PositionsOf returns the places of some events of a stream in the feed, by version,
 // as far as they have one.
 func PositionsOf(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
-	found, err := feed.PositionsOf(ctx, d, stream, int64(first), int64(last))
+	found, err := feed.PositionsOf(ctx, store.DoerOf(d), stream, int64(first), int64(last))
 	all := make(map[Version]Cursor, len(found))
 	for version, position := range found {
 		all[Version(version)] = cursor(position)
@@ -160,7 +161,7 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	read := store.NewBudget(followBytes)
-	p := wake.Poller{Hub: e.Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: e.Reactions().Log,
+	p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: engine.Of(e).Reactions().Log,
 		Look: func(ctx context.Context) (bool, error) {
 			if err := OpenFeed(ctx, e); err != nil { // the workspace may be one of later
 				return false, err

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -16,7 +17,7 @@ import (
 // numbered appends events one by one, on two streams, and numbers them.
 func numbered(t *testing.T, ctx context.Context, hf *holdfast.Engine, n int) {
 	t.Helper()
-	if err := feed.Open(ctx, hf); err != nil {
+	if err := feed.Open(ctx, engine.Of(hf)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
@@ -26,7 +27,7 @@ func numbered(t *testing.T, ctx context.Context, hf *holdfast.Engine, n int) {
 	}
 	for some := true; some; {
 		var err error
-		if some, err = feed.Step(ctx, hf, 0, feed.DefaultBatch); err != nil {
+		if some, err = feed.Step(ctx, engine.Of(hf), 0, feed.DefaultBatch); err != nil {
 			t.Fatal(err)
 		}
 	}

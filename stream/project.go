@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -34,9 +35,9 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 // tells how far it is. What is being applied at this moment is either cleared or
 // refused.
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
-	_, err := reactions.Rebuild(ctx, e, p.name, p.clear)
+	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
 	if err == nil {
-		e.Hub().Wake([]string{store.MarkTopic(p.name)})
+		engine.Of(e).Hub().Wake([]string{store.MarkTopic(p.name)})
 	}
 	return err
 }
@@ -58,6 +59,6 @@ func (p *Projection) Progress(ctx context.Context, d holdfast.Doer) (Progress, e
 
 // ProgressOf tells how far a reaction is, in the context's workspace.
 func ProgressOf(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
-	p, err := reactions.ProgressOf(ctx, d, reaction)
+	p, err := reactions.ProgressOf(ctx, store.DoerOf(d), reaction)
 	return Progress(p), err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -88,7 +89,9 @@ type Delivery struct {
 // Commit adds what is written with the acknowledgement of the event, in one
 // transaction: both are kept, or neither. f may run again, as in
 // [holdfast.Engine.Update]; it runs after the body has returned nil.
-func (d *Delivery) Commit(f func(context.Context, holdfast.Tx) error) { d.inner.Commit(f) }
+func (d *Delivery) Commit(f func(context.Context, holdfast.Tx) error) {
+	d.inner.Commit(store.TxFunc(f))
+}
 
 // Later is what a body returns to have its event delivered again after a while.
 // It counts as no failure.
@@ -121,7 +124,7 @@ func (r *reaction) Start(ctx context.Context, e *holdfast.Engine) error {
 	if err := errors.Join(h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
 	}
-	if err := e.Reactions().Add(h); err != nil {
+	if err := engine.Of(e).Reactions().Add(h); err != nil {
 		return err
 	}
 	spaces := r.o.Workspaces
@@ -129,7 +132,7 @@ func (r *reaction) Start(ctx context.Context, e *holdfast.Engine) error {
 		spaces = []string{store.DefaultWorkspace}
 	}
 	for _, space := range spaces {
-		if _, err := reactions.Register(holdfast.InWorkspace(ctx, space), e, h.Definition); err != nil {
+		if _, err := reactions.Register(holdfast.InWorkspace(ctx, space), engine.Of(e), h.Definition); err != nil {
 			return err
 		}
 	}
@@ -184,5 +187,5 @@ func Remove(ctx context.Context, e *holdfast.Engine, name string) (bool, error) 
 	if err := reactions.CheckName(name); err != nil {
 		return false, err
 	}
-	return reactions.Remove(ctx, e, name)
+	return reactions.Remove(ctx, engine.Of(e), name)
 }

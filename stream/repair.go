@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Filter chooses where reactions stand. The zero value is every stream of every
@@ -58,7 +59,7 @@ func Query(ctx context.Context, d holdfast.Doer, f Filter, after Position, limit
 	if limit <= 0 {
 		limit = 1000
 	}
-	found, more, err := reactions.Query(ctx, d, f.inner(), reactions.Position{Reaction: after.Reaction, Stream: after.Stream}, limit)
+	found, more, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), reactions.Position{Reaction: after.Reaction, Stream: after.Stream}, limit)
 	return positions(found), more, err
 }
 
@@ -84,7 +85,7 @@ func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaire
 	if reactions.Kind(f.Reaction) == "" {
 		return Repaired{}, reactions.CheckName(f.Reaction)
 	}
-	touched, held, err := reactions.Repair(ctx, d, how, f.inner())
+	touched, held, err := reactions.Repair(ctx, store.DoerOf(d), how, f.inner())
 	r := Repaired{Held: positions(held)}
 	for _, p := range positions(touched) {
 		if p.ResetRequested {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Version is the version that an append expects a stream to be at.
@@ -66,7 +67,7 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, a
 		a.Events = append(a.Events, events.Event{Name: e.Name, Data: e.Data, Subject: e.Subject,
 			Meta: events.Meta{Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor}})
 	}
-	last, err := events.Append(ctx, d, a)
+	last, err := events.Append(ctx, store.DoerOf(d), a)
 	return Version(last), err
 }
 
@@ -83,7 +84,7 @@ func ReadBack(ctx context.Context, d holdfast.Doer, stream string, from Version,
 }
 
 func read(ctx context.Context, d holdfast.Doer, a events.ReadArgs) ([]Event, error) {
-	found, err := events.Read(ctx, d, a)
+	found, err := events.Read(ctx, store.DoerOf(d), a)
 	if err != nil {
 		return nil, err
 	}

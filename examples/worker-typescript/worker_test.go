@@ -211,7 +211,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		must(first.cmd.Process.Signal(syscall.SIGKILL))
 		_ = first.cmd.Wait()
 		holdfasttest.Advance(t, e, 2*time.Minute)
-		e.Round(ctx) // the janitor need not be waited for
+		holdfasttest.Round(ctx, e) // the janitor need not be waited for
 		second := start(t, file, srv.URL, far.URL, "w2")
 		waiting.Wait()
 		must(err)

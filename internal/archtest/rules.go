@@ -27,7 +27,7 @@ var (
 	}
 
 	// core is what root and the capabilities may use.
-	core = join(ground, inner, []string{"internal/files"})
+	core = join(ground, inner, []string{"internal/files", "internal/engine"})
 )
 
 // Libraries that the table speaks of together. A library outside of a rule's
@@ -125,18 +125,22 @@ var Rules = slices.Concat(
 		Pkg: root, May: core, Libs: plainLibs,
 		Why: "the root knows no capability and no adapter by name",
 	}},
+	[]Rule{{
+		Pkg: "internal/engine", May: join(ground, inner), Libs: plainLibs,
+		Why: "the engine knows no capability and no adapter by name; the root is its public face",
+	}},
 	each(inner, Rule{
 		May: core, Libs: plainLibs,
 		Why: "what the capabilities share knows none of them, nor the root",
 	}),
 	[]Rule{
 		{
-			Pkg: "sqlite", May: []string{"internal/store", "internal/clock", "fault"},
+			Pkg: "sqlite", May: []string{root, "internal/engine", "internal/store", "internal/clock", "fault"},
 			Libs: []string{"modernc.org/sqlite", "github.com/google/uuid"},
 			Why:  "an adapter knows verbs by name alone, and no other adapter",
 		},
 		{
-			Pkg: "postgres", May: []string{"internal/store", "internal/clock", "fault"},
+			Pkg: "postgres", May: []string{root, "internal/engine", "internal/store", "internal/clock", "fault"},
 			Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"},
 			Why:  "an adapter knows verbs by name alone, and no other adapter",
 		},

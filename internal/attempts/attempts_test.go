@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -19,10 +20,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 // noted beside it, and that a long detail is not stored.
 func TestRefusalsAreBounded(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		l := attempts.NewLog(e)
+		l := attempts.NewLog(engine.Of(e))
 		note := func(workspace string, a attempts.Attempt) store.Place {
 			t.Helper()
-			at, err := e.Place(holdfast.InWorkspace(t.Context(), workspace), store.Write)
+			at, err := engine.Of(e).Place(holdfast.InWorkspace(t.Context(), workspace), store.Write)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		l.Flush()
 		stored := 0
 		for i := range entities {
-			all, err := attempts.List(holdfast.InWorkspace(t.Context(), "loud"), e, "invoice", strconv.Itoa(i), 1000)
+			all, err := attempts.List(holdfast.InWorkspace(t.Context(), "loud"), engine.Of(e), "invoice", strconv.Itoa(i), 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +51,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		if stored < attempts.Burst || stored == tries {
 			t.Errorf("%d of %d refusals are stored", stored, tries)
 		}
-		all, err := attempts.List(holdfast.InWorkspace(t.Context(), "quiet"), e, "invoice", "q", 0)
+		all, err := attempts.List(holdfast.InWorkspace(t.Context(), "quiet"), engine.Of(e), "invoice", "q", 0)
 		if err != nil || len(all) != 1 || all[0].Detail["status"] != nil || all[0].Detail["truncated"] != true {
 			t.Errorf("of the other workspace %d are stored, %v", len(all), err)
 		}

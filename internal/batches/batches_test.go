@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
@@ -30,9 +31,9 @@ func each(t *testing.T, f func(*testing.T, site)) {
 
 func (s site) wallet(points int64) {
 	s.t.Helper()
-	_, err := wallets.Put(s.t.Context(), s.e, "w", false)
+	_, err := wallets.Put(s.t.Context(), engine.Of(s.e), "w", false)
 	if err == nil && points > 0 {
-		_, err = wallets.Post(s.t.Context(), s.e, wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: "first"})
+		_, err = wallets.Post(s.t.Context(), engine.Of(s.e), wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: "first"})
 	}
 	s.ok(err)
 }
@@ -61,14 +62,14 @@ func work(n int, cost int64) (all []batches.Work) {
 func (s site) create(n batches.New) batches.Batch {
 	s.t.Helper()
 	n.ID, n.Wallet, n.Handler = "b", "w", "h"
-	b, err := batches.Create(s.t.Context(), s.e, n)
+	b, err := batches.Create(s.t.Context(), engine.Of(s.e), n)
 	s.ok(err)
 	return b
 }
 
 func (s site) take(limit int) []batches.Taken {
 	s.t.Helper()
-	all, err := batches.Take(s.t.Context(), s.e, batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit})
+	all, err := batches.Take(s.t.Context(), engine.Of(s.e), batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit})
 	s.ok(err)
 	return all
 }
@@ -76,21 +77,21 @@ func (s site) take(limit int) []batches.Taken {
 func (s site) settle(all ...batches.Taken) {
 	s.t.Helper()
 	for _, x := range all {
-		_, err := batches.Settle(s.t.Context(), s.e, x, []byte(`"done"`))
+		_, err := batches.Settle(s.t.Context(), engine.Of(s.e), x, []byte(`"done"`))
 		s.ok(err)
 	}
 }
 
 func (s site) get() batches.Batch {
 	s.t.Helper()
-	b, err := batches.Get(s.t.Context(), s.e, "b")
+	b, err := batches.Get(s.t.Context(), engine.Of(s.e), "b")
 	s.ok(err)
 	return b
 }
 
 func (s site) balance() int64 {
 	s.t.Helper()
-	w, err := wallets.Get(s.t.Context(), s.e, "w")
+	w, err := wallets.Get(s.t.Context(), engine.Of(s.e), "w")
 	s.ok(err)
 	return w.Balance
 }
@@ -112,12 +113,12 @@ func (s site) keep() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	for range 10 {
-		n, err := batches.Look(ctx, s.e, store.Place{})
+		n, err := batches.Look(ctx, engine.Of(s.e), store.Place{})
 		s.ok(err)
-		all, err := batches.Dirty(ctx, s.e, batches.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 100})
+		all, err := batches.Dirty(ctx, engine.Of(s.e), batches.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 100})
 		s.ok(err)
 		for _, x := range all {
-			s.ok(batches.Cleaned(ctx, s.e, x))
+			s.ok(batches.Cleaned(ctx, engine.Of(s.e), x))
 		}
 		if n == 0 && len(all) == 0 {
 			return
@@ -133,9 +134,9 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		if b.Status != batches.Pending || !b.Sealed || b.Counts().Pending != 5 {
 			t.Fatalf("made %+v", b)
 		}
-		_, err := batches.Create(t.Context(), s.e, batches.New{ID: "b", Wallet: "w", Handler: "h"})
+		_, err := batches.Create(t.Context(), engine.Of(s.e), batches.New{ID: "b", Wallet: "w", Handler: "h"})
 		s.code(err, fault.Conflict)
-		_, err = batches.Create(t.Context(), s.e, batches.New{ID: "c", Wallet: "none", Handler: "h"})
+		_, err = batches.Create(t.Context(), engine.Of(s.e), batches.New{ID: "c", Wallet: "none", Handler: "h"})
 		s.code(err, fault.NotFound)
 		first := s.take(10)
 		if len(first) != 3 || first[0].Key != "k000" || string(first[1].Input) != `{"i":1}` || first[0].Attempt() != 1 || first[0].Until.IsZero() {
@@ -147,16 +148,16 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		}
 		s.settle(first[0])
 		s.settle(first[0]) // again, the same
-		_, err = batches.Settle(t.Context(), s.e, first[0], []byte(`"other"`))
+		_, err = batches.Settle(t.Context(), engine.Of(s.e), first[0], []byte(`"other"`))
 		s.code(err, fault.LeaseLost)
-		if n, err := batches.Finalize(t.Context(), s.e, "b", []string{"k000", "k001"}); n != 1 || err != nil {
+		if n, err := batches.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "k001"}); n != 1 || err != nil {
 			t.Fatalf("accepted %d, %v", n, err)
 		}
-		_, err = batches.Finalize(t.Context(), s.e, "b", []string{"k000", "x"})
+		_, err = batches.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "x"})
 		s.code(err, fault.NotFound)
 		s.is(batches.Running, batches.Counts{Pending: 2, Running: 2, Succeeded: 1, Accepted: 1}, 30, 0, 70)
 		// One fails, and is tried again before what was never tried.
-		e, err := batches.Fail(t.Context(), s.e, first[1], "no", 0, false)
+		e, err := batches.Fail(t.Context(), engine.Of(s.e), first[1], "no", 0, false)
 		if err != nil || e.State != "waiting" || e.Failures != 1 {
 			t.Fatalf("failed: %+v, %v", e, err)
 		}
@@ -167,9 +168,9 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		s.settle(first[2], next[0])
 		s.settle(s.take(10)...)
 		s.is(batches.Completed, batches.Counts{Succeeded: 5, Accepted: 5}, 50, 0, 50)
-		_, _, err = batches.Cancel(t.Context(), s.e, "b")
+		_, _, err = batches.Cancel(t.Context(), engine.Of(s.e), "b")
 		s.code(err, fault.InvalidTransition)
-		items, err := batches.Items(t.Context(), s.e, "b", 0, "", 10)
+		items, err := batches.Items(t.Context(), engine.Of(s.e), "b", 0, "", 10)
 		if err != nil || len(items) != 5 || items[4].Decision != "accepted" || items[1].Attempts() != 2 || string(items[0].Output) != `"done"` {
 			t.Fatalf("its items are %+v, %v", items, err)
 		}
@@ -182,17 +183,17 @@ func TestABatchIsCancelled(t *testing.T) {
 		s.create(batches.New{Parallel: 3, Items: work(6, 10)})
 		all := s.take(10)
 		s.settle(all[0], all[1])
-		if _, err := batches.Finalize(t.Context(), s.e, "b", []string{"k000"}); err != nil {
+		if _, err := batches.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000"}); err != nil {
 			t.Fatal(err)
 		}
-		b, accepted, err := batches.Cancel(t.Context(), s.e, "b")
+		b, accepted, err := batches.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || !accepted || b.Status != batches.Running || !b.CancelRequested {
 			t.Fatalf("cancelled: %+v, %v, %v", b, accepted, err)
 		}
 		if more := s.take(10); len(more) > 0 {
 			t.Fatalf("took %+v after the cancel", more)
 		}
-		if r, err := batches.Renew(t.Context(), s.e, all[2], time.Minute); err != nil || !r.CancelRequested {
+		if r, err := batches.Renew(t.Context(), engine.Of(s.e), all[2], time.Minute); err != nil || !r.CancelRequested {
 			t.Fatalf("renewed: %+v, %v", r, err)
 		}
 		s.keep()
@@ -200,26 +201,26 @@ func TestABatchIsCancelled(t *testing.T) {
 		other := all[2]
 		other.Epoch += 3
 		for range 2 { // of a hold that was not, nothing is believed
-			_, err = batches.Settle(t.Context(), s.e, other, nil)
+			_, err = batches.Settle(t.Context(), engine.Of(s.e), other, nil)
 			s.code(err, fault.LeaseLost)
 			s.keep()
 			s.is(batches.Cancelling, batches.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
 		}
-		_, err = batches.Settle(t.Context(), s.e, all[2], nil)
+		_, err = batches.Settle(t.Context(), engine.Of(s.e), all[2], nil)
 		s.code(err, fault.LeaseLost)
-		_, accepted, err = batches.Cancel(t.Context(), s.e, "b")
+		_, accepted, err = batches.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || !accepted {
 			t.Fatalf("cancelled again: %v, %v", accepted, err)
 		}
 		s.keep() // who had the item has said that it is done with it
 		s.is(batches.Cancelled, batches.Counts{Succeeded: 1, Accepted: 1, Cancelled: 5}, 30, 20, 90)
-		b, accepted, err = batches.Cancel(t.Context(), s.e, "b")
+		b, accepted, err = batches.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || accepted || b.Status != batches.Cancelled {
 			t.Fatalf("cancelled again: %+v, %v, %v", b, accepted, err)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
 		s.keep() // the last look
-		items, err := batches.Items(t.Context(), s.e, "b", 0, "cancelled", 10)
+		items, err := batches.Items(t.Context(), engine.Of(s.e), "b", 0, "cancelled", 10)
 		if err != nil || len(items) != 5 {
 			t.Fatalf("cancelled are %+v, %v", items, err)
 		}
@@ -230,12 +231,12 @@ func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(100)
 		s.create(batches.New{Items: work(3, 10)})
-		b, accepted, err := batches.Cancel(t.Context(), s.e, "b")
+		b, accepted, err := batches.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || accepted || b.Status != batches.Cancelled {
 			t.Fatalf("cancelled: %+v, %v, %v", b, accepted, err)
 		}
 		s.is(batches.Cancelled, batches.Counts{Cancelled: 3}, 0, 0, 100)
-		if ledger, err := wallets.Ledger(t.Context(), s.e, "w", 0, 10); err != nil || len(ledger) != 1 {
+		if ledger, err := wallets.Ledger(t.Context(), engine.Of(s.e), "w", 0, 10); err != nil || len(ledger) != 1 {
 			t.Fatalf("the ledger is %+v, %v", ledger, err)
 		}
 	})
@@ -259,9 +260,9 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		}
 		s.is(batches.Paused, batches.Counts{Pending: 2, Succeeded: 1}, 10, 0, 5)
 		credit := func(points int64, reference string) {
-			_, err := wallets.Post(t.Context(), s.e, wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: reference})
+			_, err := wallets.Post(t.Context(), engine.Of(s.e), wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: reference})
 			s.ok(err)
-			s.ok(batches.Resume(t.Context(), s.e, "w"))
+			s.ok(batches.Resume(t.Context(), engine.Of(s.e), "w"))
 		}
 		credit(4, "second")
 		s.is(batches.Paused, batches.Counts{Pending: 2, Succeeded: 1}, 10, 0, 9)
@@ -270,7 +271,7 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		s.settle(s.take(8)...)
 		s.take(8)
 		s.is(batches.Paused, batches.Counts{Pending: 1, Succeeded: 2}, 20, 0, 0)
-		b, accepted, err := batches.Cancel(t.Context(), s.e, "b")
+		b, accepted, err := batches.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || !accepted {
 			t.Fatalf("cancelled: %+v, %v", b, err)
 		}
@@ -285,7 +286,7 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 		s.create(batches.New{Items: work(2, 10), Attempts: 2, MaxDeaths: 3})
 		for i := range 2 {
 			x := s.take(1)
-			e, err := batches.Fail(t.Context(), s.e, x[0], "no", 0, false)
+			e, err := batches.Fail(t.Context(), engine.Of(s.e), x[0], "no", 0, false)
 			if want := []string{"waiting", "failed"}[i]; err != nil || e.State != want {
 				t.Fatalf("failed: %+v, %v", e, err)
 			}
@@ -300,12 +301,12 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 				t.Fatalf("the wallet has %d", s.balance())
 			}
 			holdfasttest.Advance(t, s.e, time.Minute)
-			if n, err := batches.Expire(t.Context(), s.e, store.Place{}); n != 1 || err != nil {
+			if n, err := batches.Expire(t.Context(), engine.Of(s.e), store.Place{}); n != 1 || err != nil {
 				t.Fatalf("freed %d, %v", n, err)
 			}
-			_, err := batches.Settle(t.Context(), s.e, x[0], nil)
+			_, err := batches.Settle(t.Context(), engine.Of(s.e), x[0], nil)
 			s.code(err, fault.LeaseLost)
-			_, err = batches.Fail(t.Context(), s.e, x[0], "too late", 0, false)
+			_, err = batches.Fail(t.Context(), engine.Of(s.e), x[0], "too late", 0, false)
 			s.code(err, fault.LeaseLost)
 		}
 		s.is(batches.Running, batches.Counts{Failed: 2}, 20, 20, 20)
@@ -324,10 +325,10 @@ func TestAnItemIsItsHoldersAlone(t *testing.T) {
 		refused := func(why string, x batches.Taken) {
 			t.Helper()
 			for name, end := range map[string]func() error{
-				"renew":   func() error { _, err := batches.Renew(t.Context(), s.e, x, time.Minute); return err },
-				"settle":  func() error { _, err := batches.Settle(t.Context(), s.e, x, nil); return err },
-				"fail":    func() error { _, err := batches.Fail(t.Context(), s.e, x, "no", 0, false); return err },
-				"release": func() error { return batches.Release(t.Context(), s.e, x, 0) },
+				"renew":   func() error { _, err := batches.Renew(t.Context(), engine.Of(s.e), x, time.Minute); return err },
+				"settle":  func() error { _, err := batches.Settle(t.Context(), engine.Of(s.e), x, nil); return err },
+				"fail":    func() error { _, err := batches.Fail(t.Context(), engine.Of(s.e), x, "no", 0, false); return err },
+				"release": func() error { return batches.Release(t.Context(), engine.Of(s.e), x, 0) },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
 					t.Errorf("%s %s: %v", name, why, err)
@@ -352,25 +353,25 @@ func TestABatchIsMadeInPages(t *testing.T) {
 		all := work(30, 1)
 		for range 2 { // each page is sent twice
 			for i := 0; i < 30; i += 10 {
-				_, err := batches.Add(t.Context(), s.e, "b", all[i:i+10])
+				_, err := batches.Add(t.Context(), engine.Of(s.e), "b", all[i:i+10])
 				s.ok(err)
 			}
 		}
-		if n, err := batches.Add(t.Context(), s.e, "b", append(work(2, 1), batches.Work{Key: "new"})); n != 1 || err != nil {
+		if n, err := batches.Add(t.Context(), engine.Of(s.e), "b", append(work(2, 1), batches.Work{Key: "new"})); n != 1 || err != nil {
 			t.Fatalf("added %d, %v", n, err)
 		}
-		_, err := batches.Add(t.Context(), s.e, "b", []batches.Work{{Key: "newer"}, {Key: "k001", Cost: 2}})
+		_, err := batches.Add(t.Context(), engine.Of(s.e), "b", []batches.Work{{Key: "newer"}, {Key: "k001", Cost: 2}})
 		s.code(err, fault.Conflict)
 		s.settle(s.take(100)...)
 		s.is(batches.Running, batches.Counts{Succeeded: 31}, 30, 0, 970)
 		for range 2 {
-			if b, err := batches.Seal(t.Context(), s.e, "b"); err != nil || b.Status != batches.Completed {
+			if b, err := batches.Seal(t.Context(), engine.Of(s.e), "b"); err != nil || b.Status != batches.Completed {
 				t.Fatalf("sealed: %+v, %v", b, err)
 			}
 		}
-		_, err = batches.Add(t.Context(), s.e, "b", work(1, 1))
+		_, err = batches.Add(t.Context(), engine.Of(s.e), "b", work(1, 1))
 		s.code(err, fault.InvalidTransition)
-		_, err = batches.Add(t.Context(), s.e, "x", work(1, 1))
+		_, err = batches.Add(t.Context(), engine.Of(s.e), "x", work(1, 1))
 		s.code(err, fault.NotFound)
 	})
 }
@@ -388,11 +389,11 @@ func TestBadBatches(t *testing.T) {
 			"input":    {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{Key: "a", Input: []byte("{")}}},
 			"key":      {ID: "b", Wallet: "w", Handler: "h", Items: []batches.Work{{}}},
 		} {
-			if _, err := batches.Create(t.Context(), s.e, n); fault.CodeOf(err) != fault.Validation {
+			if _, err := batches.Create(t.Context(), engine.Of(s.e), n); fault.CodeOf(err) != fault.Validation {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if b, err := batches.Create(t.Context(), s.e, batches.New{ID: "e", Wallet: "w", Handler: "h"}); err != nil || b.Status != batches.Completed {
+		if b, err := batches.Create(t.Context(), engine.Of(s.e), batches.New{ID: "e", Wallet: "w", Handler: "h"}); err != nil || b.Status != batches.Completed {
 			t.Errorf("an empty batch is %+v, %v", b, err)
 		}
 	})

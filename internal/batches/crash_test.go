@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
@@ -23,11 +24,11 @@ type crasher struct {
 	e   *holdfast.Engine
 }
 
-func (c crasher) place() (store.Place, error) { return c.e.Place(c.ctx, store.Read) }
+func (c crasher) place() (store.Place, error) { return engine.Of(c.e).Place(c.ctx, store.Read) }
 
 // fund makes the wallet, with so many points.
 func (c crasher) fund(points int64) error {
-	if _, err := wallets.Put(c.ctx, c.e, "w", false); err != nil {
+	if _, err := wallets.Put(c.ctx, engine.Of(c.e), "w", false); err != nil {
 		return err
 	}
 	if points == 0 {
@@ -37,16 +38,16 @@ func (c crasher) fund(points int64) error {
 }
 
 func (c crasher) credit(points int64, reference string) error {
-	_, err := wallets.Post(c.ctx, c.e, wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: reference})
+	_, err := wallets.Post(c.ctx, engine.Of(c.e), wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: reference})
 	if err == nil {
-		err = batches.Resume(c.ctx, c.e, "w")
+		err = batches.Resume(c.ctx, engine.Of(c.e), "w")
 	}
 	return err
 }
 
 // create makes a batch whose items cost 10 each.
 func (c crasher) create(items int) error {
-	_, err := batches.Create(c.ctx, c.e, batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Items: work(items, 10)})
+	_, err := batches.Create(c.ctx, engine.Of(c.e), batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Items: work(items, 10)})
 	if fault.CodeOf(err) == fault.Conflict {
 		err = nil
 	}
@@ -55,27 +56,27 @@ func (c crasher) create(items int) error {
 
 // pages makes a batch in pages of one.
 func (c crasher) pages(items int) error {
-	_, err := batches.Create(c.ctx, c.e, batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Open: true})
+	_, err := batches.Create(c.ctx, engine.Of(c.e), batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Open: true})
 	if err != nil && fault.CodeOf(err) != fault.Conflict {
 		return err
 	}
-	b, err := batches.Get(c.ctx, c.e, "b")
+	b, err := batches.Get(c.ctx, engine.Of(c.e), "b")
 	if err != nil || b.Sealed || b.CancelRequested {
 		return err
 	}
 	for _, w := range work(items, 10) {
-		if _, err := batches.Add(c.ctx, c.e, "b", []batches.Work{w}); err != nil {
+		if _, err := batches.Add(c.ctx, engine.Of(c.e), "b", []batches.Work{w}); err != nil {
 			return err
 		}
 	}
-	_, err = batches.Seal(c.ctx, c.e, "b")
+	_, err = batches.Seal(c.ctx, engine.Of(c.e), "b")
 	return err
 }
 
 // do takes items, and ends each: the second fails for good, the others succeed, and note
 // that in a stream with their end.
 func (c crasher) do(limit int) (n int, err error) {
-	some, err := batches.Take(c.ctx, c.e, batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit, Lease: time.Minute})
+	some, err := batches.Take(c.ctx, engine.Of(c.e), batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit, Lease: time.Minute})
 	for _, t := range some {
 		if err == nil {
 			err = c.end(t)
@@ -86,10 +87,10 @@ func (c crasher) do(limit int) (n int, err error) {
 
 func (c crasher) end(t batches.Taken) error {
 	if t.Key == "k001" {
-		_, err := batches.Fail(c.ctx, c.e, t, "no", 0, false)
+		_, err := batches.Fail(c.ctx, engine.Of(c.e), t, "no", 0, false)
 		return err
 	}
-	return batches.SettleWith(c.ctx, c.e, t, []byte("1"), []batches.Commit{func(ctx context.Context, tx *store.Tx) error {
+	return batches.SettleWith(c.ctx, engine.Of(c.e), t, []byte("1"), []batches.Commit{func(ctx context.Context, tx *store.Tx) error {
 		_, err := events.Append(ctx, tx, events.AppendArgs{Stream: "did/" + t.Key, Events: []events.Event{{Name: "did", Data: []byte("{}")}}})
 		return err
 	}})
@@ -99,30 +100,30 @@ func (c crasher) end(t batches.Taken) error {
 func (c crasher) keep() error {
 	at, err := c.place()
 	if err == nil {
-		err = store.Shift(c.ctx, c.e, time.Hour)
+		err = store.Shift(c.ctx, engine.Of(c.e), time.Hour)
 	}
 	if err == nil {
-		_, err = batches.Expire(c.ctx, c.e, at)
+		_, err = batches.Expire(c.ctx, engine.Of(c.e), at)
 	}
 	if err == nil {
-		_, err = batches.ResumeAll(c.ctx, c.e, at)
+		_, err = batches.ResumeAll(c.ctx, engine.Of(c.e), at)
 	}
 	if err == nil {
-		_, err = batches.Look(c.ctx, c.e, at)
+		_, err = batches.Look(c.ctx, engine.Of(c.e), at)
 	}
 	var all []batches.Swept
 	if err == nil {
-		all, err = batches.Dirty(c.ctx, c.e, batches.Sweep{At: at, Lease: time.Minute, Limit: 10})
+		all, err = batches.Dirty(c.ctx, engine.Of(c.e), batches.Sweep{At: at, Lease: time.Minute, Limit: 10})
 	}
 	for _, s := range all {
 		if err == nil {
-			err = batches.Cleaned(c.ctx, c.e, s)
+			err = batches.Cleaned(c.ctx, engine.Of(c.e), s)
 		}
 	}
 	return err
 }
 
-func (c crasher) get() (batches.Batch, error) { return batches.Get(c.ctx, c.e, "b") }
+func (c crasher) get() (batches.Batch, error) { return batches.Get(c.ctx, engine.Of(c.e), "b") }
 
 // finish goes round until the batch is at its end.
 func (c crasher) finish() error {
@@ -158,22 +159,22 @@ func (c crasher) check(funds int64, statuses ...string) error {
 	if !fits {
 		return fmt.Errorf("it is %s: %+v", b.Status, b)
 	}
-	w, err := wallets.Get(c.ctx, c.e, "w")
+	w, err := wallets.Get(c.ctx, engine.Of(c.e), "w")
 	if err != nil {
 		return err
 	}
 	if want := funds - 10*b.Accepted; w.Balance != want || b.Charged-b.Refunded != 10*b.Accepted {
 		return fmt.Errorf("the wallet has %d, not %d: %+v", w.Balance, want, b)
 	}
-	if a, err := wallets.Audit(c.ctx, c.e, "w"); err != nil || len(a.Wrong) > 0 {
+	if a, err := wallets.Audit(c.ctx, engine.Of(c.e), "w"); err != nil || len(a.Wrong) > 0 {
 		return fmt.Errorf("it does not add up: %+v, %w", a.Wrong, err)
 	}
-	items, err := batches.Items(c.ctx, c.e, "b", 0, "", 100)
+	items, err := batches.Items(c.ctx, engine.Of(c.e), "b", 0, "", 100)
 	if err != nil {
 		return err
 	}
 	for _, i := range items {
-		did, err := events.Read(c.ctx, c.e, events.ReadArgs{Stream: "did/" + i.Key, Limit: 10})
+		did, err := events.Read(c.ctx, engine.Of(c.e), events.ReadArgs{Stream: "did/" + i.Key, Limit: 10})
 		if err != nil {
 			return err
 		}
@@ -203,7 +204,7 @@ func TestCrashOfABatch(t *testing.T) {
 		}
 	}
 	cancel := func(c crasher) error {
-		_, _, err := batches.Cancel(c.ctx, c.e, "b")
+		_, _, err := batches.Cancel(c.ctx, engine.Of(c.e), "b")
 		if fault.CodeOf(err) == fault.InvalidTransition { // it was completed before
 			err = nil
 		}
@@ -243,7 +244,7 @@ func TestCrashOfABatch(t *testing.T) {
 			}
 		}
 		if !begun(c, 2) { // and one runs
-			if _, err := batches.Take(c.ctx, c.e, batches.Ask{Handlers: []string{"h"}, Holder: "dead", Limit: 1, Lease: time.Minute}); err != nil {
+			if _, err := batches.Take(c.ctx, engine.Of(c.e), batches.Ask{Handlers: []string{"h"}, Holder: "dead", Limit: 1, Lease: time.Minute}); err != nil {
 				return err
 			}
 		}
@@ -255,7 +256,7 @@ func TestCrashOfABatch(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := batches.Finalize(c.ctx, c.e, "b", nil); err != nil {
+		if _, err := batches.Finalize(c.ctx, engine.Of(c.e), "b", nil); err != nil {
 			return err
 		}
 		return cancel(c)
@@ -270,11 +271,11 @@ func TestCrashOfABatch(t *testing.T) {
 	}), ends(10, batches.Cancelled))
 	scenario("cancel and the last item", made(10, 1, func(c crasher) error {
 		if !begun(c, 1) {
-			some, err := batches.Take(c.ctx, c.e, batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 1, Lease: time.Minute})
+			some, err := batches.Take(c.ctx, engine.Of(c.e), batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 1, Lease: time.Minute})
 			if err != nil {
 				return err
 			}
-			if _, _, err := batches.Cancel(c.ctx, c.e, "b"); err != nil {
+			if _, _, err := batches.Cancel(c.ctx, engine.Of(c.e), "b"); err != nil {
 				return err
 			}
 			for _, x := range some {

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -89,9 +90,9 @@ func race(e *holdfast.Engine, handler string, n int) error {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			some, err := batches.Take(ctx, e, batches.Ask{Handlers: []string{handler}, Holder: fmt.Sprint("w", os.Getpid()), Limit: 1})
+			some, err := batches.Take(ctx, engine.Of(e), batches.Ask{Handlers: []string{handler}, Holder: fmt.Sprint("w", os.Getpid()), Limit: 1})
 			for _, x := range some {
-				if _, ended := batches.Settle(ctx, e, x, nil); fault.CodeOf(ended) != fault.LeaseLost { // it was flipped
+				if _, ended := batches.Settle(ctx, engine.Of(e), x, nil); fault.CodeOf(ended) != fault.LeaseLost { // it was flipped
 					err = errors.Join(err, ended)
 				}
 			}
@@ -114,7 +115,7 @@ func post(e *holdfast.Engine, from string, n int) (sum int64) {
 			}
 			a := wallets.PostArgs{Wallet: "w", Delta: delta, Reason: "test", Reference: fmt.Sprint(from, "/", i)}
 			for range 2 { // the second time it is there already
-				if _, err := wallets.Post(context.Background(), e, a); err != nil {
+				if _, err := wallets.Post(context.Background(), engine.Of(e), a); err != nil {
 					fmt.Println("failed", err)
 					return
 				}
@@ -130,7 +131,7 @@ func post(e *holdfast.Engine, from string, n int) (sum int64) {
 
 // serve does items. A body that is not to finish hangs.
 func serve(e *holdfast.Engine, finish bool) {
-	w := &batches.Worker{Engine: e, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: fmt.Sprint("w", os.Getpid()), Handlers: func() []string { return []string{"h"} }, Parallel: 1,
+	w := &batches.Worker{Engine: engine.Of(e), Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: fmt.Sprint("w", os.Getpid()), Handlers: func() []string { return []string{"h"} }, Parallel: 1,
 		Body: func(ctx context.Context, t batches.Taken) ([]byte, []batches.Commit, error) {
 			fmt.Println("body", t.Key)
 			if !finish {
@@ -160,12 +161,12 @@ func TestCancelRacesTheTakes(t *testing.T) {
 		untouched, rounds := 0, testlevel.Pick(20, 300, 5000)
 		for i := range rounds {
 			id := fmt.Sprint("b", i)
-			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Parallel: 8, Items: work(20, 3)})
+			_, err := batches.Create(ctx, engine.Of(s.e), batches.New{ID: id, Wallet: "w", Handler: id, Parallel: 8, Items: work(20, 3)})
 			s.ok(err)
 			for _, n := range nodes {
 				n.Tell("race %s 4", id)
 			}
-			b, accepted, err := batches.Cancel(ctx, s.e, id)
+			b, accepted, err := batches.Cancel(ctx, engine.Of(s.e), id)
 			s.ok(err)
 			if accepted != (b.Next > 0) {
 				t.Fatalf("%d: cancelled: %v, %+v", i, accepted, b)
@@ -175,12 +176,12 @@ func TestCancelRacesTheTakes(t *testing.T) {
 					t.Fatalf("%d: %s", i, failed)
 				}
 			}
-			after, err := batches.Get(ctx, s.e, id)
+			after, err := batches.Get(ctx, engine.Of(s.e), id)
 			s.ok(err)
 			if after.Next != b.Next {
 				t.Fatalf("%d: an item was taken after the cancel: %+v, and then %+v", i, b, after)
 			}
-			told, err := events.Read(ctx, s.e, events.ReadArgs{Stream: batches.Stream(id), Limit: 100})
+			told, err := events.Read(ctx, engine.Of(s.e), events.ReadArgs{Stream: batches.Stream(id), Limit: 100})
 			s.ok(err)
 			cancelled := false
 			for _, e := range told {
@@ -196,7 +197,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 		holdfasttest.Advance(t, s.e, time.Hour)
 		for n := 1; n > 0; {
 			var err error
-			n, err = batches.Look(ctx, s.e, store.Place{})
+			n, err = batches.Look(ctx, engine.Of(s.e), store.Place{})
 			s.ok(err)
 		}
 		if s.balance() != 1_000_000 {
@@ -225,7 +226,7 @@ func TestProcessesShareAWallet(t *testing.T) {
 			}
 			want += sum
 		}
-		a, err := wallets.Audit(t.Context(), s.e, "w")
+		a, err := wallets.Audit(t.Context(), engine.Of(s.e), "w")
 		if err != nil || len(a.Wrong) > 0 || a.Entries != 101 || s.balance() != want {
 			t.Errorf("the wallet has %d, not %d: %+v, %v", s.balance(), want, a, err)
 		}
@@ -244,7 +245,7 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 			n.Hears("body k000")
 			n.Kill()
 			holdfasttest.Advance(t, s.e, time.Minute)
-			if freed, err := batches.Expire(t.Context(), s.e, store.Place{}); freed != 1 || err != nil {
+			if freed, err := batches.Expire(t.Context(), engine.Of(s.e), store.Place{}); freed != 1 || err != nil {
 				t.Fatalf("freed %d, %v", freed, err)
 			}
 			if s.balance() != 15 {
@@ -260,7 +261,7 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 			}
 		}
 		s.is(batches.Completed, batches.Counts{Succeeded: 1, Accepted: 1}, 10, 0, 15)
-		items, err := batches.Items(t.Context(), s.e, "b", 0, "", 1)
+		items, err := batches.Items(t.Context(), engine.Of(s.e), "b", 0, "", 1)
 		if err != nil || items[0].Deaths != 3 || items[0].Attempts() != 4 {
 			t.Errorf("it is %+v, %v", items, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -30,13 +31,13 @@ func TestManyWorkAtOnce(t *testing.T) {
 		for range workers {
 			all.Go(func() {
 				for {
-					some, err := batches.Take(t.Context(), s.e, batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 2})
+					some, err := batches.Take(t.Context(), engine.Of(s.e), batches.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 2})
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					for _, x := range some {
-						if _, err := batches.Settle(t.Context(), s.e, x, nil); err != nil {
+						if _, err := batches.Settle(t.Context(), engine.Of(s.e), x, nil); err != nil {
 							t.Error(err)
 							return
 						}
@@ -74,9 +75,9 @@ func TestTeardownsAtOnce(t *testing.T) {
 		spent := int64(0)
 		for i := range runs {
 			id := fmt.Sprint("b", i)
-			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Parallel: items, Items: work(items, 7)})
+			_, err := batches.Create(ctx, engine.Of(s.e), batches.New{ID: id, Wallet: "w", Handler: id, Parallel: items, Items: work(items, 7)})
 			s.ok(err)
-			taken, err := batches.Take(ctx, s.e, batches.Ask{Handlers: []string{id}, Holder: "me", Limit: items})
+			taken, err := batches.Take(ctx, engine.Of(s.e), batches.Ask{Handlers: []string{id}, Holder: "me", Limit: items})
 			s.ok(err)
 			s.settle(taken[:4]...)
 			var all sync.WaitGroup
@@ -90,16 +91,19 @@ func TestTeardownsAtOnce(t *testing.T) {
 				})
 			}
 			for range 2 {
-				try(func() error { _, _, err := batches.Cancel(ctx, s.e, id); return err })
-				try(func() error { _, err := batches.Settle(ctx, s.e, taken[4], nil); return err })
-				try(func() error { _, err := batches.Look(ctx, s.e, store.Place{}); return err })
-				try(func() error { _, err := batches.Finalize(ctx, s.e, id, []string{"k001", "k002"}); return err })
+				try(func() error { _, _, err := batches.Cancel(ctx, engine.Of(s.e), id); return err })
+				try(func() error { _, err := batches.Settle(ctx, engine.Of(s.e), taken[4], nil); return err })
+				try(func() error { _, err := batches.Look(ctx, engine.Of(s.e), store.Place{}); return err })
+				try(func() error {
+					_, err := batches.Finalize(ctx, engine.Of(s.e), id, []string{"k001", "k002"})
+					return err
+				})
 			}
 			close(begin)
 			all.Wait()
-			_, err = batches.Look(ctx, s.e, store.Place{})
+			_, err = batches.Look(ctx, engine.Of(s.e), store.Place{})
 			s.ok(err)
-			b, err := batches.Get(ctx, s.e, id)
+			b, err := batches.Get(ctx, engine.Of(s.e), id)
 			s.ok(err)
 			if b.Status != batches.Cancelling || b.Refunded != 7*(items-b.Accepted) || b.Charged != 7*items || b.Running != 0 {
 				t.Fatalf("%d: it is %+v", i, b)
@@ -124,11 +128,11 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 		all := s.take(2)
 		s.settle(all[0])
 		s.rename("w", "gone")
-		_, err := batches.Fail(ctx, s.e, all[1], "no", 0, false)
+		_, err := batches.Fail(ctx, engine.Of(s.e), all[1], "no", 0, false)
 		s.code(err, fault.NotFound)
-		_, _, err = batches.Cancel(ctx, s.e, "b")
+		_, _, err = batches.Cancel(ctx, engine.Of(s.e), "b")
 		s.ok(err)
-		_, err = batches.Look(ctx, s.e, store.Place{})
+		_, err = batches.Look(ctx, engine.Of(s.e), store.Place{})
 		s.code(err, fault.NotFound)
 		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "there is no wallet") {
 			t.Fatalf("it is %+v", b)
@@ -167,7 +171,7 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		s.create(batches.New{Parallel: 3, Attempts: 1, Items: work(4, 10)})
 		all := s.take(3)
 		s.settle(all[0])
-		_, err := batches.Fail(t.Context(), s.e, all[1], "no", 0, false)
+		_, err := batches.Fail(t.Context(), engine.Of(s.e), all[1], "no", 0, false)
 		s.ok(err)
 		for name, c := range map[string][3]string{
 			"a charge that is another's": {"UPDATE {}ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE {}ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
@@ -204,23 +208,23 @@ func TestAnEndMeetsATake(t *testing.T) {
 		const runs = 40
 		for i := range runs {
 			id := fmt.Sprint("b", i)
-			_, err := batches.Create(ctx, s.e, batches.New{ID: id, Wallet: "w", Handler: id, Items: work(1, 10)})
+			_, err := batches.Create(ctx, engine.Of(s.e), batches.New{ID: id, Wallet: "w", Handler: id, Items: work(1, 10)})
 			s.ok(err)
 			ask := batches.Ask{Handlers: []string{id}, Holder: "me", Limit: 1}
-			taken, err := batches.Take(ctx, s.e, ask)
+			taken, err := batches.Take(ctx, engine.Of(s.e), ask)
 			s.ok(err)
-			s.ok(batches.Release(ctx, s.e, taken[0], 0))
+			s.ok(batches.Release(ctx, engine.Of(s.e), taken[0], 0))
 			early := taken[0]
 			early.Epoch = 2
 			var all sync.WaitGroup
 			for range 2 {
 				all.Go(func() {
-					if _, err := batches.Take(ctx, s.e, ask); err != nil {
+					if _, err := batches.Take(ctx, engine.Of(s.e), ask); err != nil {
 						t.Error(err)
 					}
 				})
 				all.Go(func() {
-					_, err := batches.Fail(ctx, s.e, early, "no", 0, i%2 == 0)
+					_, err := batches.Fail(ctx, engine.Of(s.e), early, "no", 0, i%2 == 0)
 					if err != nil && fault.CodeOf(err) != fault.LeaseLost {
 						t.Error(err)
 					}
@@ -240,11 +244,11 @@ func TestPoorBatchesHoldUpNoOther(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()
 		put := func(wallet string, points int64) {
-			_, err := wallets.Put(ctx, s.e, wallet, false)
+			_, err := wallets.Put(ctx, engine.Of(s.e), wallet, false)
 			s.ok(err)
-			_, err = wallets.Post(ctx, s.e, wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: "first"})
+			_, err = wallets.Post(ctx, engine.Of(s.e), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: "first"})
 			s.ok(err)
-			_, err = batches.Create(ctx, s.e, batches.New{ID: "of-" + wallet, Wallet: wallet, Handler: "h", Parallel: 5, Items: work(5, 1)})
+			_, err = batches.Create(ctx, engine.Of(s.e), batches.New{ID: "of-" + wallet, Wallet: wallet, Handler: "h", Parallel: 5, Items: work(5, 1)})
 			s.ok(err)
 		}
 		for i := range 20 {
@@ -266,17 +270,17 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 		ctx := t.Context()
 		s.wallet(100)
 		s.create(batches.New{Attempts: 1, Items: work(1, 10)})
-		_, err := batches.Fail(ctx, s.e, s.take(1)[0], "no", 0, false)
+		_, err := batches.Fail(ctx, engine.Of(s.e), s.take(1)[0], "no", 0, false)
 		s.ok(err)
 		sweep := func() []batches.Swept {
-			all, err := batches.Dirty(ctx, s.e, batches.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 10})
+			all, err := batches.Dirty(ctx, engine.Of(s.e), batches.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 10})
 			s.ok(err)
 			return all
 		}
 		dirty := sweep()
 		for range 2 {
-			s.ok(batches.Cleaned(ctx, s.e, dirty...))
-			s.ok(batches.Unclean(ctx, s.e, dirty[0], context.Canceled)) // it is not, any more
+			s.ok(batches.Cleaned(ctx, engine.Of(s.e), dirty...))
+			s.ok(batches.Unclean(ctx, engine.Of(s.e), dirty[0], context.Canceled)) // it is not, any more
 		}
 		if more := sweep(); len(more) > 0 {
 			t.Fatalf("swept again: %+v", more)
@@ -286,12 +290,12 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 		if len(last) != 1 || last[0].Dirty {
 			t.Fatalf("the last look is at %+v", last)
 		}
-		s.ok(batches.Unclean(ctx, s.e, last[0], context.Canceled))
+		s.ok(batches.Unclean(ctx, engine.Of(s.e), last[0], context.Canceled))
 		if b := s.get(); b.Status != batches.Completed || b.Error != "" {
 			t.Fatalf("it is %+v", b)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
-		s.ok(batches.Cleaned(ctx, s.e, sweep()...))
+		s.ok(batches.Cleaned(ctx, engine.Of(s.e), sweep()...))
 		holdfasttest.Advance(t, s.e, time.Hour)
 		if more := sweep(); len(more) > 0 {
 			t.Fatalf("swept for ever: %+v", more)

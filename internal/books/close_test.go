@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -39,25 +40,25 @@ func TestModes(t *testing.T) {
 				a.Snapshot = []byte(`{"sum":1}`)
 			}
 			for range 3 {
-				if got, err := books.Close(ctx, hf, a); err != nil || got != c.want {
+				if got, err := books.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
 					t.Errorf("%s: %+v, %v", name, got, err)
 				}
 				reads(t, hf, name, c.reads)
 			}
 			a.Export = func(context.Context, int64, int64) error { return errors.New("exported again") }
-			if got, err := books.Close(ctx, hf, a); err != nil || got != c.want {
+			if got, err := books.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
 				t.Errorf("%s in steps: %+v, %v", name, got, err)
 			}
 			if c.mode == books.Restart {
 				continue
 			}
 			a.Want = nil
-			if got, err := books.Close(ctx, hf, a); err != nil || got != c.want {
+			if got, err := books.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
 				t.Errorf("%s at any version: %+v, %v", name, got, err)
 			}
 			for _, other := range []int64{1, 3} {
 				a.Want = &other
-				_, err := books.Close(ctx, hf, a)
+				_, err := books.Close(ctx, engine.Of(hf), a)
 				refused(t, err, fault.Conflict, "closed already, by "+name+" at version 2")
 			}
 			_, err := restart(hf, name, 2, `{}`)
@@ -138,7 +139,7 @@ func TestARestartIsRepeated(t *testing.T) {
 				add(t, hf, name, 1)
 			}, fault.Concurrency, "5:$snapshot 6:a"},
 			"truncated": {func(name string) {
-				if err := books.Truncate(ctx, hf, name, 4); err != nil {
+				if err := books.Truncate(ctx, engine.Of(hf), name, 4); err != nil {
 					t.Error(err)
 				}
 			}, fault.Concurrency, "4:a"},
@@ -152,7 +153,7 @@ func TestARestartIsRepeated(t *testing.T) {
 				t.Helper()
 				for _, export := range []func(context.Context, int64, int64) error{nil,
 					func(context.Context, int64, int64) error { return errors.New("exported again") }} {
-					got, err := books.Close(ctx, hf, books.Args{Stream: name, Mode: books.Restart, Want: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
+					got, err := books.Close(ctx, engine.Of(hf), books.Args{Stream: name, Mode: books.Restart, Want: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
 					if fault.CodeOf(err) != c.code || err == nil && got != (books.Closed{Stream: name, Mode: books.Restart, First: 3, Last: 3}) {
 						t.Errorf("%s: %+v, %v", name, got, err)
 					}
@@ -200,11 +201,11 @@ func TestBadRequests(t *testing.T) {
 			{books.Args{Stream: "s", Mode: books.Archive, Lease: -1}, fault.Validation},
 			{books.Args{Stream: "s", Mode: books.Archive, Want: new(int64(7))}, fault.Concurrency},
 		} {
-			_, err := books.Close(ctx, hf, c.a)
+			_, err := books.Close(ctx, engine.Of(hf), c.a)
 			refused(t, err, c.code)
 		}
 		other := holdfast.InWorkspace(ctx, "other")
-		_, err := books.Close(other, hf, books.Args{Stream: "s", Mode: books.Archive})
+		_, err := books.Close(other, engine.Of(hf), books.Args{Stream: "s", Mode: books.Archive})
 		refused(t, err, fault.NotFound)
 		add(t, hf, "s", 1)
 	})
@@ -230,7 +231,7 @@ func TestFailedExport(t *testing.T) {
 		}()
 		add(t, hf, "s", 1)
 		gone, cancel := context.WithCancel(ctx)
-		_, err := books.Close(gone, hf, books.Args{Stream: "s", Mode: books.Tombstone, Export: func(ctx context.Context, _, _ int64) error {
+		_, err := books.Close(gone, engine.Of(hf), books.Args{Stream: "s", Mode: books.Tombstone, Export: func(ctx context.Context, _, _ int64) error {
 			cancel()
 			<-ctx.Done()
 			return nil
@@ -265,10 +266,10 @@ func TestDeadCloser(t *testing.T) {
 				}
 			}, "2:$snapshot"},
 			"sweep": {func(t *testing.T, name string) {
-				if n, err := books.SweepAll(ctx, hf); n == 0 || err != nil { // those that nobody revived, too
+				if n, err := books.SweepAll(ctx, engine.Of(hf)); n == 0 || err != nil { // those that nobody revived, too
 					t.Errorf("opened %d, %v", n, err)
 				}
-				if n, err := books.SweepAll(ctx, hf); n != 0 || err != nil {
+				if n, err := books.SweepAll(ctx, engine.Of(hf)); n != 0 || err != nil {
 					t.Errorf("opened %d again, %v", n, err)
 				}
 				add(t, hf, name, 1)
@@ -286,8 +287,8 @@ func TestDeadCloser(t *testing.T) {
 					if by, ok := field(err, "holder").(string); !ok || !strings.HasPrefix(by, "close-") {
 						t.Errorf("the holder is told as %v", by)
 					}
-					refused(t, books.Truncate(ctx, hf, name, 1), fault.Conflict, "is being closed by")
-					if _, err := books.SweepAll(ctx, hf); err != nil {
+					refused(t, books.Truncate(ctx, engine.Of(hf), name, 1), fault.Conflict, "is being closed by")
+					if _, err := books.SweepAll(ctx, engine.Of(hf)); err != nil {
 						t.Error(err)
 					}
 					_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"})
@@ -300,7 +301,7 @@ func TestDeadCloser(t *testing.T) {
 				reads(t, hf, name, c.reads)
 			}
 		}
-		if _, err := books.SweepAll(ctx, hf); err != nil { // what nobody revived
+		if _, err := books.SweepAll(ctx, engine.Of(hf)); err != nil { // what nobody revived
 			t.Error(err)
 		}
 	})
@@ -345,7 +346,7 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 func TestLongExport(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
-		_, err := books.Close(ctx, hf, books.Args{Stream: "s", Mode: books.Archive, Lease: 1500 * time.Millisecond,
+		_, err := books.Close(ctx, engine.Of(hf), books.Args{Stream: "s", Mode: books.Archive, Lease: 1500 * time.Millisecond,
 			Export: func(ctx context.Context, _, _ int64) error {
 				var first time.Time
 				for {
@@ -407,7 +408,7 @@ func TestReactionsKeepTheBooksOpen(t *testing.T) {
 				}
 			}
 			if c.why != "mailer (held)" { // it has handled them
-				refused(t, books.Truncate(ctx, hf, c.name, 2), fault.Conflict, "still needed by "+c.why)
+				refused(t, books.Truncate(ctx, engine.Of(hf), c.name, 2), fault.Conflict, "still needed by "+c.why)
 			}
 			reads(t, hf, c.name, "0:a 1:a 2:a")
 			add(t, hf, c.name, 1)

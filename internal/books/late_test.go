@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
 )
@@ -20,19 +21,19 @@ func TestNoSnapshotComesAfterATombstone(t *testing.T) {
 		if _, err := closeAt(hf, "gone", books.Tombstone, nil); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := books.Prune(ctx, hf, shard(t, hf), 100); err != nil || n == 0 {
+		if n, err := books.Prune(ctx, engine.Of(hf), shard(t, hf), 100); err != nil || n == 0 {
 			t.Fatal(n, err)
 		}
 		late := snapshots.Snapshot{Stream: "gone", Kind: "k", Version: 2, Data: []byte(`"secret"`)}
-		if kept, err := snapshots.Put(ctx, hf, late); err != nil || kept {
+		if kept, err := snapshots.Put(ctx, engine.Of(hf), late); err != nil || kept {
 			t.Errorf("kept: %v, %v", kept, err)
 		}
-		if s, err := snapshots.Get(ctx, hf, "gone", "k"); err != nil || s.Version != events.None {
+		if s, err := snapshots.Get(ctx, engine.Of(hf), "gone", "k"); err != nil || s.Version != events.None {
 			t.Errorf("a tombstone has the snapshot %+v (%v)", s, err)
 		}
 		add(t, hf, "goes on", 3)
 		for _, v := range []int64{0, 2} { // a stream that is open has snapshots
-			if kept, err := snapshots.Put(ctx, hf, snapshots.Snapshot{Stream: "goes on", Kind: "k", Version: v, Data: []byte(`1`)}); err != nil || !kept {
+			if kept, err := snapshots.Put(ctx, engine.Of(hf), snapshots.Snapshot{Stream: "goes on", Kind: "k", Version: v, Data: []byte(`1`)}); err != nil || !kept {
 				t.Errorf("not kept at %d: %v", v, err)
 			}
 		}

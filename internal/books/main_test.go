@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -161,10 +162,10 @@ func closeAt(hf *holdfast.Engine, name string, mode books.Mode, export func(cont
 		}
 		a.Snapshot, a.Want = []byte(`{"sum":1}`), new(int64(last[0].Version))
 	}
-	return books.Close(ctx, hf, a)
+	return books.Close(ctx, engine.Of(hf), a)
 }
 
 // restart has a stream begin anew from a snapshot that covers a version.
 func restart(hf *holdfast.Engine, name string, version int64, snapshot string) (books.Closed, error) {
-	return books.Close(ctx, hf, books.Args{Stream: name, Mode: books.Restart, Want: &version, Snapshot: []byte(snapshot)})
+	return books.Close(ctx, engine.Of(hf), books.Args{Stream: name, Mode: books.Restart, Want: &version, Snapshot: []byte(snapshot)})
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/books"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 func shard(t *testing.T, hf *holdfast.Engine) int16 {
 	t.Helper()
-	at, err := hf.Place(ctx, store.Write)
+	at, err := engine.Of(hf).Place(ctx, store.Write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestTruncate(t *testing.T) {
 			{-1, fault.Validation, "2:a 3:a 4:a"},
 			{4, "", "4:a"},
 		} {
-			if err := books.Truncate(ctx, hf, "s", c.before); fault.CodeOf(err) != c.code {
+			if err := books.Truncate(ctx, engine.Of(hf), "s", c.before); fault.CodeOf(err) != c.code {
 				t.Errorf("before %d: %v", c.before, err)
 			}
 			reads(t, hf, "s", c.reads)
@@ -47,11 +48,11 @@ func TestTruncate(t *testing.T) {
 		if _, err := closeAt(hf, "s", books.Archive, nil); err != nil {
 			t.Error(err)
 		}
-		if err := books.Truncate(ctx, hf, "s", 5); err != nil {
+		if err := books.Truncate(ctx, engine.Of(hf), "s", 5); err != nil {
 			t.Error(err)
 		}
 		reads(t, hf, "s", "5:a")
-		refused(t, books.Truncate(ctx, hf, "none", 1), fault.NotFound)
+		refused(t, books.Truncate(ctx, engine.Of(hf), "none", 1), fault.NotFound)
 	})
 }
 
@@ -78,7 +79,7 @@ func TestTruncateLooksAtWhatGoes(t *testing.T) {
 			name := fmt.Sprint("s", i)
 			add(t, hf, name, 5)
 			follow(t, hf, "mailer", name, c.watermark, c.due, c.more)
-			if err := books.Truncate(ctx, hf, name, 3); fault.CodeOf(err) != c.code {
+			if err := books.Truncate(ctx, engine.Of(hf), name, 3); fault.CodeOf(err) != c.code {
 				t.Errorf("%+v: %v", c, err)
 			}
 		}
@@ -104,18 +105,18 @@ func TestPrune(t *testing.T) {
 		if _, err := closeAt(hf, "gone", books.Tombstone, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := books.Truncate(ctx, hf, "cut", 3); err != nil {
+		if err := books.Truncate(ctx, engine.Of(hf), "cut", 3); err != nil {
 			t.Fatal(err)
 		}
 		s := shard(t, hf)
-		if n, err := books.Prune(ctx, hf, s, 100); n != 0 || err != nil {
+		if n, err := books.Prune(ctx, engine.Of(hf), s, 100); n != 0 || err != nil {
 			t.Errorf("deleted %d at once, %v", n, err)
 		}
 		holdfasttest.Advance(t, hf, books.Grace+time.Second)
 		// somebody has died after he deleted a page, before he noted it
 		exec(t, hf, `DELETE FROM holdfast_event WHERE stream = 'gone' AND version < 3`)
 		for _, want := range []int64{8, 0} {
-			if n, err := books.Prune(ctx, hf, s, 100); n != want || err != nil {
+			if n, err := books.Prune(ctx, engine.Of(hf), s, 100); n != want || err != nil {
 				t.Errorf("deleted %d, want %d, %v", n, want, err)
 			}
 		}

@@ -15,7 +15,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -29,48 +28,16 @@ const (
 	MostListed = 100
 )
 
-// Report says what was looked at and what is wrong with it.
+// Report says what was looked at and what is wrong with it; holdfast.Report explains it.
 type Report struct {
-	// Checked counts what was looked at: streams, entities, claims, scopes,
-	// positions of reactions.
-	Checked map[string]int64 `json:"checked"`
-	// Violations are those found, at most [MostListed] of each kind.
-	Violations []Violation `json:"violations"`
-	// Unlisted counts the violations beyond those.
-	Unlisted int64 `json:"unlisted,omitempty"`
-	// OverdueHolds counts holds that ended over a minute ago and that no
-	// janitor has freed (I4). None may be running; that is a warning, and no
-	// violation.
-	OverdueHolds int64 `json:"overdueHolds"`
+	Checked      map[string]int64
+	Violations   []Violation
+	Unlisted     int64
+	OverdueHolds int64
 }
 
 // Violation is an invariant that something breaks.
-type Violation struct {
-	Invariant string `json:"invariant"` // "I17", as the design numbers them
-	Workspace string `json:"workspace"`
-	Subject   string `json:"subject"` // "stream orders-17", "entity invoice/7"
-	Message   string `json:"message"`
-}
-
-// String returns the violation on one line.
-func (v Violation) String() string {
-	return fmt.Sprintf("%s: %s in workspace %s: %s", v.Invariant, v.Subject, v.Workspace, v.Message)
-}
-
-// Clean says whether nothing is wrong.
-func (r Report) Clean() bool { return len(r.Violations) == 0 }
-
-// String tells the violations, one a line; it is empty for a clean report.
-func (r Report) String() string {
-	var b strings.Builder
-	for _, v := range r.Violations {
-		fmt.Fprintln(&b, v)
-	}
-	if r.Unlisted > 0 {
-		fmt.Fprintf(&b, "and %d more\n", r.Unlisted)
-	}
-	return b.String()
-}
+type Violation struct{ Invariant, Workspace, Subject, Message string }
 
 // row is one row of an answer: the head of a history, and what was found of that
 // history.
@@ -257,7 +224,7 @@ func version(v int64) string {
 
 // Run checks everything.
 func Run(ctx context.Context, d store.Doer) (Report, error) {
-	r := Report{Checked: make(map[string]int64), Violations: []Violation{}}
+	r := Report{Checked: make(map[string]int64)}
 	for _, k := range kinds {
 		if err := k.run(ctx, d, &r); err != nil {
 			return r, err

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopes"
@@ -107,11 +108,11 @@ func (s *scene) fill(workspaces ...string) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		at, err := s.hf.Place(ctx, store.Read)
+		at, err := engine.Of(s.hf).Place(ctx, store.Read)
 		if err != nil {
 			s.Fatal(err)
 		}
-		if _, err := reactions.Gather(ctx, s.hf, at, []string{"watch"}); err != nil {
+		if _, err := reactions.Gather(ctx, engine.Of(s.hf), at, []string{"watch"}); err != nil {
 			s.Fatal(err)
 		}
 	}
@@ -120,7 +121,7 @@ func (s *scene) fill(workspaces ...string) {
 // react registers a reaction that wants everything.
 func (s *scene) react(ctx context.Context) {
 	s.Helper()
-	if _, err := reactions.Register(ctx, s.hf, reactions.Definition{Name: "watch", Options: reactions.DefaultOptions()}); err != nil {
+	if _, err := reactions.Register(ctx, engine.Of(s.hf), reactions.Definition{Name: "watch", Options: reactions.DefaultOptions()}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -130,23 +131,23 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 	if _, err := stream.Append(ctx, tx, "orders/7", stream.None, event, event, event); err != nil {
 		return err
 	}
-	if _, err := entities.Create(ctx, tx, entities.CreateArgs{Lifecycle: "invoice", ID: "a/b", Status: "open"}); err != nil {
+	if _, err := entities.Create(ctx, store.DoerOf(tx), entities.CreateArgs{Lifecycle: "invoice", ID: "a/b", Status: "open"}); err != nil {
 		return err
 	}
 	for range 2 {
-		if _, err := entities.Transition(ctx, tx, entities.TransitionArgs{Lifecycle: "invoice", ID: "a/b", From: []string{"open"}, To: "open", Event: "kept"}); err != nil {
+		if _, err := entities.Transition(ctx, store.DoerOf(tx), entities.TransitionArgs{Lifecycle: "invoice", ID: "a/b", From: []string{"open"}, To: "open", Event: "kept"}); err != nil {
 			return err
 		}
 	}
 	for range 3 {
-		if _, err := scopes.Add(ctx, tx, scopes.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
+		if _, err := scopes.Add(ctx, store.DoerOf(tx), scopes.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
 			return err
 		}
 	}
-	if _, err := scopes.Put(ctx, tx, scopes.PutArgs{Kind: "user", ID: "gone", State: []byte(`{}`)}); err != nil {
+	if _, err := scopes.Put(ctx, store.DoerOf(tx), scopes.PutArgs{Kind: "user", ID: "gone", State: []byte(`{}`)}); err != nil {
 		return err
 	}
-	if _, err := scopes.Delete(ctx, tx, scopes.DeleteArgs{Kind: "user", ID: "gone"}); err != nil {
+	if _, err := scopes.Delete(ctx, store.DoerOf(tx), scopes.DeleteArgs{Kind: "user", ID: "gone"}); err != nil {
 		return err
 	}
 	return paid(ctx, tx)
@@ -154,11 +155,11 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 
 // paid makes a wallet, and posts to it.
 func paid(ctx context.Context, tx holdfast.Tx) error {
-	if _, err := wallets.Put(ctx, tx, "acme", false); err != nil {
+	if _, err := wallets.Put(ctx, store.DoerOf(tx), "acme", false); err != nil {
 		return err
 	}
 	for i, delta := range []int64{10, -3} {
-		if _, err := wallets.Post(ctx, tx, wallets.PostArgs{Wallet: "acme", Delta: delta, Reason: "test", Reference: fmt.Sprint(i)}); err != nil {
+		if _, err := wallets.Post(ctx, store.DoerOf(tx), wallets.PostArgs{Wallet: "acme", Delta: delta, Reason: "test", Reference: fmt.Sprint(i)}); err != nil {
 			return err
 		}
 	}
@@ -270,10 +271,10 @@ var plantedViolations = []struct{ name, damage, want string }{
 func TestOverdueHolds(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		ctx := context.Background()
-		if _, err := entities.Create(ctx, s.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"}); err != nil {
+		if _, err := entities.Create(ctx, engine.Of(s.hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"}); err != nil {
 			s.Fatal(err)
 		}
-		if _, err := entities.Take(ctx, s.hf, entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
+		if _, err := entities.Take(ctx, engine.Of(s.hf), entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
 			Operation: "op", Step: "close", Requester: "api", Holder: "me", Lease: time.Minute}); err != nil {
 			s.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -192,14 +193,14 @@ func (f doorFlags) api(p *program) (o httpapi.Options, err error) {
 
 // number gives all events that are there their place in the feed, so that who reads
 // it once reads all of them.
-func number(ctx context.Context, engine *holdfast.Engine) error {
-	shards, err := store.Shards(ctx, engine)
+func number(ctx context.Context, hf *holdfast.Engine) error {
+	shards, err := store.Shards(ctx, engine.Of(hf))
 	if err != nil {
 		return err
 	}
 	for _, shard := range shards {
 		for more := true; more; {
-			if more, err = feed.Step(ctx, engine, shard, feed.DefaultBatch); err != nil {
+			if more, err = feed.Step(ctx, engine.Of(hf), shard, feed.DefaultBatch); err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast"
 )
 
 // Run brings the schema up to date, or prints how.
@@ -17,25 +17,25 @@ func (c *migrateCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	o := store.Options{Log: p.log, RuntimeRole: c.RuntimeRole}
+	m := holdfast.Migration{Log: p.log, RuntimeRole: c.RuntimeRole}
 	if c.Print {
-		script, err := db.Script(o)
+		script, err := holdfast.MigrationScript(db, m)
 		if err == nil {
 			_, err = io.WriteString(p.stdout, script)
 		}
 		return err
 	}
-	done, err := db.Migrate(ctx, o)
+	from, to, err := holdfast.Migrate(ctx, db, m)
 	if err != nil {
 		return err
 	}
-	return p.migrated(done, c.RuntimeRole)
+	return p.migrated(from, to, c.RuntimeRole)
 }
 
-func (p *program) migrated(done store.Migrated, role string) error {
-	text := fmt.Sprintf("schema %d → %d\n", done.From, done.To)
-	if done.From == done.To {
-		text = fmt.Sprintf("schema %d, nothing to do\n", done.To)
+func (p *program) migrated(from, to int, role string) error {
+	text := fmt.Sprintf("schema %d → %d\n", from, to)
+	if from == to {
+		text = fmt.Sprintf("schema %d, nothing to do\n", to)
 	}
 	if role != "" {
 		text += fmt.Sprintf("role %s has what a node needs\n", role)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
@@ -70,8 +71,8 @@ func (s server) nobodyHasAKey() error {
 
 // someoneHasAKey refuses to listen for other machines where nobody has a key: it is
 // then a mistake, and not a server.
-func (s server) someoneHasAKey(ctx context.Context, engine *holdfast.Engine) error {
-	yes, err := keys.Any(ctx, engine)
+func (s server) someoneHasAKey(ctx context.Context, hf *holdfast.Engine) error {
+	yes, err := keys.Any(ctx, engine.Of(hf))
 	if err == nil && !yes {
 		err = s.nobodyHasAKey()
 	}

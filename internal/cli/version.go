@@ -81,7 +81,7 @@ var migrationHeading = regexp.MustCompile(`(?m)^-- migration (\d+): `)
 // knownSchema is the number of the newest migration in the program. The two
 // adapters have the same ones, and a script names each of its own.
 func knownSchema() (int, error) {
-	script, err := sqlite.File("unused.db").Script(store.Options{})
+	script, err := store.DatabaseOf(sqlite.File("unused.db")).Script(store.Options{})
 	if err != nil {
 		return 0, err
 	}

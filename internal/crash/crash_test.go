@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/crash"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -30,7 +31,7 @@ type scene struct {
 }
 
 func newScene(t *testing.T) *scene {
-	s := &scene{T: t, ctx: context.Background(), db: crash.Keep(sqlite.File(filepath.Join(t.TempDir(), "a.db")))}
+	s := &scene{T: t, ctx: context.Background(), db: crash.Keep(store.DatabaseOf(sqlite.File(filepath.Join(t.TempDir(), "a.db"))))}
 	s.open()
 	t.Cleanup(func() {
 		if err := errors.Join(s.hf.Close(), s.db.Close()); err != nil {
@@ -42,7 +43,7 @@ func newScene(t *testing.T) *scene {
 
 func (s *scene) open() {
 	s.Helper()
-	hf, err := holdfast.Open(context.Background(), crash.Wrap(s.db, &s.plan), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
+	hf, err := holdfast.Open(context.Background(), store.HandleDatabase(crash.Wrap(s.db, &s.plan)), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -233,8 +234,8 @@ func TestNumbering(t *testing.T) {
 // TestRawAndJoin verifies that what stands before the store does not hide it.
 func TestRawAndJoin(t *testing.T) {
 	s := newScene(t)
-	if _, ok := s.hf.Port().Base().(*sqlite.Store); !ok {
-		t.Errorf("the base is %T", s.hf.Port().Base())
+	if base := fmt.Sprintf("%T", engine.Of(s.hf).Port().Base()); base != "*sqlite.adapter" {
+		t.Errorf("the base is %s", base)
 	}
 	err := s.hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := sqlite.Raw(tx).ExecContext(ctx, `CREATE TABLE mine (a)`)

@@ -9,13 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // slow is an engine whose answers may be held up.
 type slow struct {
-	*holdfast.Engine
+	*engine.Engine
 	after func(name string)
 }
 
@@ -29,15 +30,15 @@ func (s *slow) Do(ctx context.Context, c store.Command) error {
 func claimed(t *testing.T, hf *holdfast.Engine) (store.Place, entities.Ticket) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}); err != nil {
+	if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := entities.Take(ctx, hf, entities.ClaimArgs{Lifecycle: "l", ID: "x", Choices: map[string]entities.Choice{"a": {Into: "b", Revert: "a"}},
+	e, err := entities.Take(ctx, engine.Of(hf), entities.ClaimArgs{Lifecycle: "l", ID: "x", Choices: map[string]entities.Choice{"a": {Into: "b", Revert: "a"}},
 		Operation: store.NewID().String(), Step: "s", Requester: "r", Holder: "me", Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := hf.Place(ctx, store.Write)
+	at, err := engine.Of(hf).Place(ctx, store.Write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func call(name string) effects.Call {
 func TestNoResultIsForgotten(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		at, ticket := claimed(t, hf)
-		d := &slow{Engine: hf, after: func(string) {}}
+		d := &slow{Engine: engine.Of(hf), after: func(string) {}}
 		j := &effects.Journal{Book: effects.OfClaim(d, at, ticket)}
 		if err := j.Do(t.Context(), call("first")); err != nil {
 			t.Fatal(err)
@@ -77,7 +78,7 @@ func TestNoResultIsForgotten(t *testing.T) {
 		if err := j.Do(t.Context(), call("last")); err != nil { // writes what is left
 			t.Fatal(err)
 		}
-		all, err := effects.List(t.Context(), hf, at, ticket.Operation)
+		all, err := effects.List(t.Context(), engine.Of(hf), at, ticket.Operation)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,12 +98,12 @@ func TestBeginAndEnd(t *testing.T) {
 		ctx := t.Context()
 		at, ticket := claimed(t, hf)
 		begin := func(ticket entities.Ticket) (effects.State, error) {
-			e, err := effects.Begin(ctx, hf, at, ticket, "e", 0, effects.Hold, nil)
+			e, err := effects.Begin(ctx, engine.Of(hf), at, ticket, "e", 0, effects.Hold, nil)
 			return e.State, err
 		}
 		begun := func(want int) {
 			t.Helper()
-			if e, err := entities.Get(ctx, hf, "l", "x"); err != nil || e.Claim.Begun != want {
+			if e, err := entities.Get(ctx, engine.Of(hf), "l", "x"); err != nil || e.Claim.Begun != want {
 				t.Errorf("%d are begun, %v, want %d", e.Claim.Begun, err, want)
 			}
 		}
@@ -117,11 +118,11 @@ func TestBeginAndEnd(t *testing.T) {
 		if _, err := begin(late); !isLost(err) {
 			t.Errorf("under another epoch: %v", err)
 		}
-		if _, err := effects.End(ctx, hf, at, late, "e", 0, effects.NotDone, nil, false); !isLost(err) {
+		if _, err := effects.End(ctx, engine.Of(hf), at, late, "e", 0, effects.NotDone, nil, false); !isLost(err) {
 			t.Errorf("ended under another epoch: %v", err)
 		}
 		for range 2 {
-			if s, err := effects.End(ctx, hf, at, ticket, "e", 0, effects.NotDone, nil, false); s != effects.NotDone || err != nil {
+			if s, err := effects.End(ctx, engine.Of(hf), at, ticket, "e", 0, effects.NotDone, nil, false); s != effects.NotDone || err != nil {
 				t.Errorf("ended: %s, %v", s, err)
 			}
 			begun(0)
@@ -131,7 +132,7 @@ func TestBeginAndEnd(t *testing.T) {
 		}
 		begun(1)
 		for _, s := range []effects.State{effects.Done, effects.NotDone} {
-			if got, err := effects.End(ctx, hf, at, ticket, "e", 0, s, []byte("7"), false); got != effects.Done || err != nil {
+			if got, err := effects.End(ctx, engine.Of(hf), at, ticket, "e", 0, s, []byte("7"), false); got != effects.Done || err != nil {
 				t.Errorf("ended as %s: %s, %v", s, got, err)
 			}
 			begun(1)
@@ -159,7 +160,7 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 			state  effects.State
 		}{"new": {0, effects.NotDone}, "called": {1, effects.Begun}} {
 			calls := 0
-			j := &effects.Journal{Book: effects.OfClaim(hf, at, ticket), Held: func(context.Context) error {
+			j := &effects.Journal{Book: effects.OfClaim(engine.Of(hf), at, ticket), Held: func(context.Context) error {
 				if calls == c.called {
 					return lost
 				}
@@ -177,7 +178,7 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 			if err := j.Do(t.Context(), x); !errors.Is(err, lost) || calls != c.called {
 				t.Errorf("%s: %v after %d calls", name, err, calls)
 			}
-			all, err := effects.List(t.Context(), hf, at, ticket.Operation)
+			all, err := effects.List(t.Context(), engine.Of(hf), at, ticket.Operation)
 			if err != nil {
 				t.Fatal(err)
 			}

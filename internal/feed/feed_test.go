@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -115,7 +116,7 @@ func TestTheFeedUnderLoad(t *testing.T) {
 		wantWhole(t, one, all, streams...)
 		wantWhole(t, one, followed, streams...)
 		wantWhole(t, one, append(resumed, restAfter(t, one, resumed)...), streams...)
-		if head, err := feed.Head(t.Context(), one); err != nil || head != total.Load() {
+		if head, err := feed.Head(t.Context(), engine.Of(one)); err != nil || head != total.Load() {
 			t.Errorf("%d events have positions up to %d (%v)", total.Load(), head, err)
 		}
 	})
@@ -157,7 +158,7 @@ func comeAndGo(t *testing.T, ctx context.Context, db func() holdfast.Database) {
 	defer hf.Close()
 	for ctx.Err() == nil {
 		life, cancel := context.WithTimeout(context.Background(), rand.N(20*time.Millisecond))
-		s := feed.Sequencer{Doer: hf, Hub: hf.Hub(), Log: quiet, Batch: feed.Batch{Streams: 2, Events: 3}}
+		s := feed.Sequencer{Doer: engine.Of(hf), Hub: engine.Of(hf).Hub(), Log: quiet, Batch: feed.Batch{Streams: 2, Events: 3}}
 		s.Run(life)
 		cancel()
 	}
@@ -227,7 +228,7 @@ func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
 	arrived(t, hf, 1)
 	close(release)
 	done.Wait()
-	if _, err := reactions.SweepAll(t.Context(), hf, hf.Hub().Wake); err != nil { // as the janitor does
+	if _, err := reactions.SweepAll(t.Context(), engine.Of(hf), engine.Of(hf).Hub().Wake); err != nil { // as the janitor does
 		t.Fatal(err)
 	}
 	wantWhole(t, hf, arrived(t, hf, 2), "s")
@@ -238,7 +239,7 @@ func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
 // done, and that each event is numbered once.
 func TestBatchesAreBounded(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		if err := feed.Open(t.Context(), hf); err != nil {
+		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
@@ -249,20 +250,20 @@ func TestBatchesAreBounded(t *testing.T) {
 			write(t, hf, name, 10)
 		}
 		gather(t, hf)
-		at, err := hf.Place(t.Context(), store.Read)
+		at, err := engine.Of(hf).Place(t.Context(), store.Read)
 		if err != nil {
 			t.Fatal(err)
 		}
 		heads := []int64{0}
 		for {
-			some, err := feed.Sequence(t.Context(), hf, at, feed.Batch{Streams: 3, Events: 700})
+			some, err := feed.Sequence(t.Context(), engine.Of(hf), at, feed.Batch{Streams: 3, Events: 700})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !some {
 				break
 			}
-			head, err := feed.Head(t.Context(), hf)
+			head, err := feed.Head(t.Context(), engine.Of(hf))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +283,7 @@ func TestBatchesAreBounded(t *testing.T) {
 func gather(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	for {
-		some, err := reactions.Gather(t.Context(), hf, store.Place{}, []string{feed.Reaction})
+		some, err := reactions.Gather(t.Context(), engine.Of(hf), store.Place{}, []string{feed.Reaction})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +298,7 @@ func gather(t *testing.T, hf *holdfast.Engine) {
 // gives no event a second position, and fails at nothing.
 func TestRepairsDoNotNumberAgain(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		if err := feed.Open(t.Context(), hf); err != nil {
+		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}
 		stop := make(chan struct{})
@@ -319,12 +320,12 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 		}
 		for range 4 {
 			forever(func() error {
-				_, err := feed.Step(context.Background(), hf, 0, feed.Batch{Streams: 2, Events: 5})
+				_, err := feed.Step(context.Background(), engine.Of(hf), 0, feed.Batch{Streams: 2, Events: 5})
 				return err
 			})
 		}
 		forever(func() error {
-			_, _, err := reactions.Repair(context.Background(), hf, "reset", reactions.Filter{Reaction: feed.Reaction})
+			_, _, err := reactions.Repair(context.Background(), engine.Of(hf), "reset", reactions.Filter{Reaction: feed.Reaction})
 			return err
 		})
 		streams := []string{"s0", "s1", "s2", "s3"}
@@ -342,17 +343,17 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 		all, _ := rest(t, hf, "", 0)
 		wantWhole(t, hf, all, streams...)
 
-		if _, err := reactions.Remove(t.Context(), hf, feed.Reaction); err != nil {
+		if _, err := reactions.Remove(t.Context(), engine.Of(hf), feed.Reaction); err != nil {
 			t.Fatal(err)
 		}
 		write(t, hf, "s0", 1)
-		if err := feed.Open(t.Context(), hf); err != nil {
+		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}
 		stepAll(t, hf)
 		all, _ = rest(t, hf, "", 0)
 		wantWhole(t, hf, all, streams...)
-		if head, err := feed.Head(t.Context(), hf); err != nil || head != 401 {
+		if head, err := feed.Head(t.Context(), engine.Of(hf)); err != nil || head != 401 {
 			t.Errorf("401 events have positions up to %d (%v)", head, err)
 		}
 	})
@@ -367,7 +368,7 @@ func stepAll(t *testing.T, hf *holdfast.Engine) {
 
 func numberAll(ctx context.Context, hf *holdfast.Engine) error {
 	for {
-		if some, err := feed.Step(ctx, hf, 0, feed.DefaultBatch); err != nil || !some {
+		if some, err := feed.Step(ctx, engine.Of(hf), 0, feed.DefaultBatch); err != nil || !some {
 			return err
 		}
 	}
@@ -382,7 +383,7 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 		if err := stream.Truncate(t.Context(), hf, "never", 3); err != nil {
 			t.Fatal(err)
 		}
-		if err := feed.Open(t.Context(), hf); err != nil {
+		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}
 		if err := stream.Truncate(t.Context(), hf, "s", 2); !errors.Is(err, holdfast.ErrConflict) {
@@ -415,21 +416,21 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 func TestCrashOfTheFeed(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			if err := feed.Open(ctx, hf); err != nil {
+			if err := feed.Open(ctx, engine.Of(hf)); err != nil {
 				return err
 			}
 			for _, want := range []stream.Version{stream.None, 1} {
 				if _, err := stream.Append(ctx, hf, "s", want, named(2)...); err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 					return err
 				}
-				if _, err := feed.Step(ctx, hf, 0, feed.Batch{Streams: 1, Events: 1}); err != nil {
+				if _, err := feed.Step(ctx, engine.Of(hf), 0, feed.Batch{Streams: 1, Events: 1}); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-			_, err := reactions.SweepAll(ctx, hf, func([]string) {})
+			_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 			return errors.Join(err, numberAll(ctx, hf))
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -437,7 +438,7 @@ func TestCrashOfTheFeed(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			head, err := feed.Head(ctx, hf)
+			head, err := feed.Head(ctx, engine.Of(hf))
 			if head != 4 {
 				err = errors.Join(err, fmt.Errorf("4 events have positions up to %d", head))
 			}

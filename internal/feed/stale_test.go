@@ -9,8 +9,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -24,7 +26,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 		"the next batch": func(t *testing.T, hf *holdfast.Engine) { stepAll(t, hf) },
 		"the next batch and a reset": func(t *testing.T, hf *holdfast.Engine) {
 			stepAll(t, hf)
-			if _, _, err := reactions.Repair(t.Context(), hf, "reset", reactions.Filter{Reaction: feed.Reaction}); err != nil {
+			if _, _, err := reactions.Repair(t.Context(), engine.Of(hf), "reset", reactions.Filter{Reaction: feed.Reaction}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -42,7 +44,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 			t.Parallel()
 			url := holdfasttest.PostgreSQL(t)
 			hf := holdfasttest.OpenOn(t, postgres.URL(url))
-			if err := feed.Open(t.Context(), hf); err != nil {
+			if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 				t.Fatal(err)
 			}
 			write(t, hf, "s", 2)
@@ -62,7 +64,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 // locked nothing yet.
 func paused(t *testing.T, url string, f func()) {
 	t.Helper()
-	texts, err := postgres.Texts("holdfast")
+	texts, err := store.DatabaseOf(postgres.URL("")).Texts()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 func move(t *testing.T, hf *holdfast.Engine, id string, times int) {
 	t.Helper()
 	for range times {
-		if _, err := entities.Transition(t.Context(), hf, entities.TransitionArgs{Lifecycle: "l", ID: id, From: []string{"s"}, To: "s", Event: "moved"}); err != nil {
+		if _, err := entities.Transition(t.Context(), engine.Of(hf), entities.TransitionArgs{Lifecycle: "l", ID: id, From: []string{"s"}, To: "s", Event: "moved"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +36,7 @@ func move(t *testing.T, hf *holdfast.Engine, id string, times int) {
 
 func create(t *testing.T, hf *holdfast.Engine, id string) {
 	t.Helper()
-	if _, err := entities.Create(t.Context(), hf, entities.CreateArgs{Lifecycle: "l", ID: id, Status: "s"}); err != nil {
+	if _, err := entities.Create(t.Context(), engine.Of(hf), entities.CreateArgs{Lifecycle: "l", ID: id, Status: "s"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,19 +71,19 @@ func TestOldHistoryGoes(t *testing.T) {
 		move(t, hf, "idle", 3)
 		create(t, hf, "busy")
 		move(t, hf, "busy", 3)
-		if _, err := scopes.Add(t.Context(), hf, scopes.IncArgs{Kind: "k", ID: "s", Field: "n", By: 1}); err != nil {
+		if _, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "k", ID: "s", Field: "n", By: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := stream.Append(t.Context(), hf, "users", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
 			t.Fatal(err)
 		}
 		p := history.Pruner{Keep: time.Hour}
-		if n, err := p.Sweep(t.Context(), hf); err != nil || n != 0 {
+		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 			t.Fatalf("removed %d at once, %v", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		move(t, hf, "busy", 2)
-		if n, err := p.Sweep(t.Context(), hf); err != nil || n != 7 {
+		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 7 {
 			t.Fatalf("removed %d, %v", n, err)
 		}
 		if got := versions(t, hf, entities.Stream("l", "idle")); len(got) != 1 || got[0] != 3 {
@@ -94,11 +95,11 @@ func TestOldHistoryGoes(t *testing.T) {
 		if got := versions(t, hf, "users"); len(got) != 2 {
 			t.Errorf("the users' stream has %v", got)
 		}
-		if n, err := p.Sweep(t.Context(), hf); err != nil || n != 0 {
+		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 			t.Errorf("removed %d more, %v", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
-		if n, err := p.Sweep(t.Context(), hf); err != nil || n != 1 {
+		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 1 {
 			t.Errorf("two hours later %d were removed, %v", n, err)
 		}
 		move(t, hf, "idle", 1)
@@ -114,7 +115,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		def := reactions.Definition{Name: "r", Streams: `^\$entity/`, Options: reactions.DefaultOptions()}
-		if _, err := reactions.Register(ctx, hf, def); err != nil {
+		if _, err := reactions.Register(ctx, engine.Of(hf), def); err != nil {
 			t.Fatal(err)
 		}
 		create(t, hf, "a")
@@ -123,7 +124,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		p := history.Pruner{Keep: time.Hour}
 		sweep := func() {
 			t.Helper()
-			if _, err := p.Sweep(ctx, hf); err != nil {
+			if _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,18 +134,18 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 			t.Fatalf("marks alone do not keep it: %v", versions(t, hf, name))
 		}
 		l := take(ctx, t, hf)
-		if err := reactions.Stop(ctx, hf, l, 1, 2, "no", 1, true); err != nil {
+		if err := reactions.Stop(ctx, engine.Of(hf), l, 1, 2, "no", 1, true); err != nil {
 			t.Fatal(err)
 		}
 		sweep()
 		if got := first(t, hf, name); got != 2 {
 			t.Errorf("while it is blocked at 2 the first kept is %d", got)
 		}
-		if touched, _, err := reactions.Repair(ctx, hf, "unblock", reactions.Filter{}); err != nil || len(touched) != 1 {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{}); err != nil || len(touched) != 1 {
 			t.Fatal(touched, err)
 		}
 		l = take(ctx, t, hf)
-		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 3}); err != nil {
+		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 3}); err != nil {
 			t.Fatal(err)
 		}
 		sweep()
@@ -156,14 +157,14 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 
 func take(ctx context.Context, t *testing.T, hf *holdfast.Engine) *reactions.Lease {
 	t.Helper()
-	at, err := hf.Place(ctx, store.Read)
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reactions.Gather(ctx, hf, at, []string{"r"}); err != nil {
+	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
 		t.Fatal(err)
 	}
-	all, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "h", Limit: 10})
+	all, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "h", Limit: 10})
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -202,7 +203,7 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := history.Pruner{Keep: history.Shortest}
-	if n, err := p.Sweep(t.Context(), hf); err != nil || n != 0 {
+	if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 		t.Errorf("%d events of this minute were removed, %v", n, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/keys"
 )
@@ -20,12 +21,12 @@ func TestCrash(t *testing.T) {
 }
 
 func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
-	all, err := keys.List(ctx, hf, "", 0)
+	all, err := keys.List(ctx, engine.Of(hf), "", 0)
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		k, text, err := keys.Create(ctx, hf, plain)
+		k, text, err := keys.Create(ctx, engine.Of(hf), plain)
 		if err != nil {
 			return err
 		}
@@ -34,12 +35,12 @@ func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		all = append(all, k)
 	}
-	if k, _, err := keys.Rotate(ctx, hf, all[0].ID, 0, "bob"); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+	if k, _, err := keys.Rotate(ctx, engine.Of(hf), all[0].ID, 0, "bob"); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err
 	} else if err == nil && (k.Name != plain.Name || k.CreatedAt.IsZero()) {
 		return fmt.Errorf("rotated to %+v", k)
 	}
-	k, err := keys.Revoke(ctx, hf, all[0].ID, "cleo")
+	k, err := keys.Revoke(ctx, engine.Of(hf), all[0].ID, "cleo")
 	if err == nil && (k.ID != all[0].ID || k.RevokedAt == nil) {
 		err = fmt.Errorf("revoked %+v", k)
 	}
@@ -47,13 +48,13 @@ func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	all, err := keys.List(ctx, hf, "", 0)
+	all, err := keys.List(ctx, engine.Of(hf), "", 0)
 	if err != nil {
 		return err
 	}
 	got := ""
 	for _, k := range all {
-		told, err := events.Read(ctx, hf, events.ReadArgs{Stream: keys.Stream(k.ID)})
+		told, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: keys.Stream(k.ID)})
 		if err != nil {
 			return err
 		}

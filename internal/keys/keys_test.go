@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // TestAKeyIsMadeAndKnown verifies that what was made is what Get and List tell and
@@ -20,7 +22,7 @@ import (
 func TestAKeyIsMadeAndKnown(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
-		k, text, err := keys.Create(ctx, hf, plain)
+		k, text, err := keys.Create(ctx, engine.Of(hf), plain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,25 +40,25 @@ func TestAKeyIsMadeAndKnown(t *testing.T) {
 			got.Requesters[0] = "changed by a caller"
 		}
 		same(t, "verified again", accepted(t, ring, text), k)
-		got, err := keys.Get(ctx, hf, k.ID)
+		got, err := keys.Get(ctx, engine.Of(hf), k.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		same(t, "got", got, k)
-		silent, _, err := keys.Create(ctx, hf, keys.CreateArgs{Name: "silent", Role: keys.Read, Lifetime: time.Microsecond, By: "ann"})
+		silent, _, err := keys.Create(ctx, engine.Of(hf), keys.CreateArgs{Name: "silent", Role: keys.Read, Lifetime: time.Microsecond, By: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if silent.Speaks("admin") || silent.ExpiresAt == nil || !silent.ExpiresAt.Equal(silent.CreatedAt.Add(time.Millisecond)) {
 			t.Errorf("made %+v", silent)
 		}
-		all, err := keys.List(ctx, hf, "", 0)
+		all, err := keys.List(ctx, engine.Of(hf), "", 0)
 		if err != nil || len(all) != 2 {
 			t.Fatalf("listed %v, %v", all, err)
 		}
 		same(t, "listed", all[0], k)
 		same(t, "listed", all[1], silent)
-		rest, err := keys.List(ctx, hf, k.ID, 1)
+		rest, err := keys.List(ctx, engine.Of(hf), k.ID, 1)
 		if err != nil || len(rest) != 1 || rest[0].ID != silent.ID {
 			t.Errorf("after the first there is %v, %v", rest, err)
 		}
@@ -90,21 +92,21 @@ func TestHistory(t *testing.T) {
 		old, _ := create(t, hf, a)
 		undo := errors.New("undo")
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			if _, _, err := keys.Rotate(ctx, tx, old.ID, 0, "cleo"); err != nil {
+			if _, _, err := keys.Rotate(ctx, store.DoerOf(tx), old.ID, 0, "cleo"); err != nil {
 				return err
 			}
-			_, err := keys.Revoke(ctx, tx, old.ID, "cleo")
+			_, err := keys.Revoke(ctx, store.DoerOf(tx), old.ID, "cleo")
 			return errors.Join(err, undo)
 		})
 		if !errors.Is(err, undo) || errors.Is(err, fault.Of(fault.Conflict)) {
 			t.Fatal(err)
 		}
-		k, _, err := keys.Rotate(t.Context(), hf, old.ID, time.Minute, "bob")
+		k, _, err := keys.Rotate(t.Context(), engine.Of(hf), old.ID, time.Minute, "bob")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := keys.Revoke(t.Context(), hf, old.ID, "dan"); err != nil {
+			if _, err := keys.Revoke(t.Context(), engine.Of(hf), old.ID, "dan"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -114,7 +116,7 @@ func TestHistory(t *testing.T) {
 		if got, want := names(t, hf, k.ID), "0 created by bob"; got != want {
 			t.Errorf("the new key's history is %q, want %q", got, want)
 		}
-		now, err := keys.Get(t.Context(), hf, old.ID)
+		now, err := keys.Get(t.Context(), engine.Of(hf), old.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +162,7 @@ func TestRevoke(t *testing.T) {
 		k, text := create(t, hf, plain)
 		got := make([]keys.Key, 8)
 		if _, lost := holdfasttest.Race(t, len(got), func(i int) (err error) {
-			got[i], err = keys.Revoke(t.Context(), hf, k.ID, "bob")
+			got[i], err = keys.Revoke(t.Context(), engine.Of(hf), k.ID, "bob")
 			return err
 		}); len(lost) > 0 {
 			t.Fatal(lost[0])
@@ -171,7 +173,7 @@ func TestRevoke(t *testing.T) {
 			t.Fatalf("revoked: %+v", got[0])
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
-		again, err := keys.Revoke(t.Context(), hf, k.ID, "bob")
+		again, err := keys.Revoke(t.Context(), engine.Of(hf), k.ID, "bob")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +197,7 @@ func TestRotate(t *testing.T) {
 		a.Lifetime = 48 * time.Hour
 		old, oldText := create(t, hf, a)
 		holdfasttest.Advance(t, hf, 10*time.Hour)
-		k, text, err := keys.Rotate(t.Context(), hf, old.ID, time.Hour, "bob")
+		k, text, err := keys.Rotate(t.Context(), engine.Of(hf), old.ID, time.Hour, "bob")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +210,7 @@ func TestRotate(t *testing.T) {
 		same(t, "rotated", k, want)
 		rotatedAgain := func(id, tells string) {
 			t.Helper()
-			_, text, err := keys.Rotate(t.Context(), hf, id, time.Hour, "bob")
+			_, text, err := keys.Rotate(t.Context(), engine.Of(hf), id, time.Hour, "bob")
 			hasCode(t, err, fault.Conflict)
 			if err == nil || text != "" || !strings.Contains(err.Error(), tells) {
 				t.Errorf("got %v, which does not tell of %q", err, tells)
@@ -224,7 +226,7 @@ func TestRotate(t *testing.T) {
 		refused(t, ring, oldText, "rotated, after the overlap")
 		accepted(t, ring, text)
 
-		next, nextText, err := keys.Rotate(t.Context(), hf, k.ID, 0, "bob")
+		next, nextText, err := keys.Rotate(t.Context(), engine.Of(hf), k.ID, 0, "bob")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +236,7 @@ func TestRotate(t *testing.T) {
 		holdfasttest.Advance(t, hf, 49*time.Hour)
 		rotatedAgain(next.ID, "expired")
 		endless, _ := create(t, hf, plain)
-		if _, err := keys.Revoke(t.Context(), hf, endless.ID, "bob"); err != nil {
+		if _, err := keys.Revoke(t.Context(), engine.Of(hf), endless.ID, "bob"); err != nil {
 			t.Fatal(err)
 		}
 		rotatedAgain(endless.ID, "revoked")
@@ -248,10 +250,10 @@ func TestTheOverlapDoesNotProlongAKey(t *testing.T) {
 		a := plain
 		a.Lifetime = time.Hour
 		old, _ := create(t, hf, a)
-		if _, _, err := keys.Rotate(t.Context(), hf, old.ID, 48*time.Hour, "bob"); err != nil {
+		if _, _, err := keys.Rotate(t.Context(), engine.Of(hf), old.ID, 48*time.Hour, "bob"); err != nil {
 			t.Fatal(err)
 		}
-		now, err := keys.Get(t.Context(), hf, old.ID)
+		now, err := keys.Get(t.Context(), engine.Of(hf), old.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,14 +267,14 @@ func TestOfManyWhoRotateOneWins(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, overlap := range []time.Duration{0, time.Hour} {
 			old, _ := create(t, hf, plain)
-			before, err := keys.List(t.Context(), hf, "", 0)
+			before, err := keys.List(t.Context(), engine.Of(hf), "", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			texts := make([]string, 12)
 			won, lost := holdfasttest.Race(t, len(texts), func(i int) error {
 				rotate := func(ctx context.Context, d holdfast.Doer) (err error) {
-					_, texts[i], err = keys.Rotate(ctx, d, old.ID, overlap, "bob")
+					_, texts[i], err = keys.Rotate(ctx, store.DoerOf(d), old.ID, overlap, "bob")
 					return err
 				}
 				if i%2 == 0 {
@@ -286,7 +288,7 @@ func TestOfManyWhoRotateOneWins(t *testing.T) {
 			for _, err := range lost {
 				hasCode(t, err, fault.Conflict)
 			}
-			after, err := keys.List(t.Context(), hf, "", 0)
+			after, err := keys.List(t.Context(), engine.Of(hf), "", 0)
 			if err != nil || len(after) != len(before)+1 {
 				t.Errorf("there were %d keys, and are %d: %v", len(before), len(after), err)
 			}
@@ -308,10 +310,10 @@ func TestARevocationAndARotationExcludeEachOther(t *testing.T) {
 			old, text := create(t, hf, plain)
 			_, lost := holdfasttest.Race(t, 2, func(i int) error {
 				if i == 0 {
-					_, err := keys.Revoke(t.Context(), hf, old.ID, "bob")
+					_, err := keys.Revoke(t.Context(), engine.Of(hf), old.ID, "bob")
 					return err
 				}
-				_, _, err := keys.Rotate(t.Context(), hf, old.ID, time.Hour, "bob")
+				_, _, err := keys.Rotate(t.Context(), engine.Of(hf), old.ID, time.Hour, "bob")
 				return err
 			})
 			want := "0 created by ann, 1 rotated by bob, 2 revoked by bob"
@@ -334,26 +336,26 @@ func TestAnotherWorkspacesKeyIsUnknown(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
 		elsewhere := holdfast.InWorkspace(t.Context(), "elsewhere")
-		mine, _, err := keys.Create(elsewhere, hf, plain)
+		mine, _, err := keys.Create(elsewhere, engine.Of(hf), plain)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for what, id := range map[string]string{"foreign": k.ID, "unknown": keys.NewText()[3:29], "malformed": "x\x00", "empty": ""} {
-			_, err := keys.Get(elsewhere, hf, id)
+			_, err := keys.Get(elsewhere, engine.Of(hf), id)
 			hasCode(t, err, fault.NotFound)
-			_, err = keys.Revoke(elsewhere, hf, id, "eve")
+			_, err = keys.Revoke(elsewhere, engine.Of(hf), id, "eve")
 			hasCode(t, err, fault.NotFound)
-			got, text, err := keys.Rotate(elsewhere, hf, id, 0, "eve")
+			got, text, err := keys.Rotate(elsewhere, engine.Of(hf), id, 0, "eve")
 			hasCode(t, err, fault.NotFound)
 			if got.ID != "" || text != "" {
 				t.Errorf("%s: rotated to %+v", what, got)
 			}
 		}
-		all, err := keys.List(elsewhere, hf, "", 0)
+		all, err := keys.List(elsewhere, engine.Of(hf), "", 0)
 		if err != nil || len(all) != 1 || all[0].ID != mine.ID {
 			t.Errorf("elsewhere there is %+v, %v", all, err)
 		}
-		now, err := keys.Get(t.Context(), hf, k.ID)
+		now, err := keys.Get(t.Context(), engine.Of(hf), k.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +390,7 @@ func TestWhatIsWrongIsRefused(t *testing.T) {
 		for i, f := range change {
 			a := plain
 			f(&a)
-			_, text, err := keys.Create(t.Context(), hf, a)
+			_, text, err := keys.Create(t.Context(), engine.Of(hf), a)
 			e, ok := errors.AsType[*fault.Error](err)
 			if !ok || e.Code != fault.Validation || e.Fields["field"] != field || text != "" {
 				t.Errorf("%s %d: got %v", field, i, err)
@@ -397,16 +399,16 @@ func TestWhatIsWrongIsRefused(t *testing.T) {
 	}
 	k, _ := create(t, hf, keys.CreateArgs{Name: long, Role: keys.Worker, Requesters: many[1:], Rate: keys.MaxRate, Lifetime: keys.MaxTime, By: long})
 	for _, overlap := range []time.Duration{-1, keys.MaxTime + 1} {
-		_, _, err := keys.Rotate(t.Context(), hf, k.ID, overlap, "bob")
+		_, _, err := keys.Rotate(t.Context(), engine.Of(hf), k.ID, overlap, "bob")
 		hasCode(t, err, fault.Validation)
 	}
-	_, _, err := keys.Rotate(t.Context(), hf, k.ID, 0, "")
+	_, _, err := keys.Rotate(t.Context(), engine.Of(hf), k.ID, 0, "")
 	hasCode(t, err, fault.Validation)
-	_, err = keys.Revoke(t.Context(), hf, k.ID, "")
+	_, err = keys.Revoke(t.Context(), engine.Of(hf), k.ID, "")
 	hasCode(t, err, fault.Validation)
-	_, err = keys.List(t.Context(), hf, "a\x00", 1)
+	_, err = keys.List(t.Context(), engine.Of(hf), "a\x00", 1)
 	hasCode(t, err, fault.Validation)
-	if _, _, err := keys.Rotate(t.Context(), hf, k.ID, keys.MaxTime, "bob"); err != nil {
+	if _, _, err := keys.Rotate(t.Context(), engine.Of(hf), k.ID, keys.MaxTime, "bob"); err != nil {
 		t.Error(err)
 	}
 }

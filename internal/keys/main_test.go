@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -28,7 +29,7 @@ var plain = keys.CreateArgs{Name: "ci", Role: keys.Operate, Requesters: []string
 
 func create(t *testing.T, d holdfast.Doer, a keys.CreateArgs) (keys.Key, string) {
 	t.Helper()
-	k, text, err := keys.Create(t.Context(), d, a)
+	k, text, err := keys.Create(t.Context(), store.DoerOf(d), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func (h *hand) move(by time.Duration) {
 // newRing returns a ring whose clock stands still until it is moved.
 func newRing(d holdfast.Doer) (*keys.Ring, *hand) {
 	h := &hand{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r := keys.NewRing(d)
+	r := keys.NewRing(store.DoerOf(d))
 	r.SetClock(h.now)
 	return r, h
 }
@@ -103,7 +104,7 @@ func same(t *testing.T, what string, got, want keys.Key) {
 
 func history(t *testing.T, d holdfast.Doer, id string) []events.Event {
 	t.Helper()
-	all, err := events.Read(t.Context(), d, events.ReadArgs{Stream: keys.Stream(id)})
+	all, err := events.Read(t.Context(), store.DoerOf(d), events.ReadArgs{Stream: keys.Stream(id)})
 	if err != nil {
 		t.Fatal(err)
 	}

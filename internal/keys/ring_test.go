@@ -16,7 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // TestEveryRefusalIsTheSame verifies that a caller cannot tell from it what was
@@ -26,7 +28,7 @@ func TestEveryRefusalIsTheSame(t *testing.T) {
 		k, text := create(t, hf, plain)
 		other, otherText := create(t, hf, plain)
 		revoked, revokedText := create(t, hf, plain)
-		if _, err := keys.Revoke(t.Context(), hf, revoked.ID, "bob"); err != nil {
+		if _, err := keys.Revoke(t.Context(), engine.Of(hf), revoked.ID, "bob"); err != nil {
 			t.Fatal(err)
 		}
 		short := plain
@@ -72,7 +74,7 @@ func TestARevocationIsSeenByOtherRings(t *testing.T) {
 		second, clock2 := newRing(hf)
 		accepted(t, first, text)
 		accepted(t, second, text)
-		if _, err := keys.Revoke(t.Context(), hf, k.ID, "bob"); err != nil {
+		if _, err := keys.Revoke(t.Context(), engine.Of(hf), k.ID, "bob"); err != nil {
 			t.Fatal(err)
 		}
 		clock1.move(keys.Remembered)
@@ -91,7 +93,7 @@ func TestAClockThatIsPutBackProlongsNothing(t *testing.T) {
 	k, text := create(t, hf, plain)
 	ring, hand := newRing(hf)
 	accepted(t, ring, text)
-	if _, err := keys.Revoke(t.Context(), hf, k.ID, "bob"); err != nil {
+	if _, err := keys.Revoke(t.Context(), engine.Of(hf), k.ID, "bob"); err != nil {
 		t.Fatal(err)
 	}
 	hand.move(-time.Hour)
@@ -142,13 +144,13 @@ func TestUnknownIDsFillNoMemory(t *testing.T) {
 
 // counted is a doer that counts what is asked of it, says so, and holds it up.
 type counted struct {
-	holdfast.Doer
+	store.Doer
 	asked atomic.Int64
 	begun chan struct{}
 	gate  chan struct{}
 }
 
-func (c *counted) Do(ctx context.Context, cmd holdfast.Command) error {
+func (c *counted) Do(ctx context.Context, cmd store.Command) error {
 	if c.asked.Add(1) == 1 {
 		close(c.begun)
 	}
@@ -161,7 +163,7 @@ func (c *counted) Do(ctx context.Context, cmd holdfast.Command) error {
 func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
-		c := &counted{Doer: hf, begun: make(chan struct{}), gate: make(chan struct{})}
+		c := &counted{Doer: engine.Of(hf), begun: make(chan struct{}), gate: make(chan struct{})}
 		ring, _ := newRing(c)
 		leaving, leave := context.WithCancel(t.Context())
 		var group sync.WaitGroup
@@ -189,7 +191,7 @@ func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		_, text := create(t, hf, plain)
-		c := &counted{Doer: hf, begun: make(chan struct{}), gate: make(chan struct{})}
+		c := &counted{Doer: engine.Of(hf), begun: make(chan struct{}), gate: make(chan struct{})}
 		ring, hand := newRing(c)
 		var group sync.WaitGroup
 		group.Go(func() { accepted(t, ring, text) })
@@ -205,9 +207,9 @@ func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
 }
 
 // late is a doer that answers when it is too late.
-type late struct{ holdfast.Doer }
+type late struct{ store.Doer }
 
-func (late) Do(ctx context.Context, _ holdfast.Command) error {
+func (late) Do(ctx context.Context, _ store.Command) error {
 	<-ctx.Done()
 	return nil
 }
@@ -290,7 +292,7 @@ func TestNoSecretIsKeptOrTold(t *testing.T) {
 func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
 	t.Helper()
 	k, text := create(t, hf, plain)
-	next, nextText, err := keys.Rotate(t.Context(), hf, k.ID, time.Hour, "bob")
+	next, nextText, err := keys.Rotate(t.Context(), engine.Of(hf), k.ID, time.Hour, "bob")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,17 +304,17 @@ func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
 	}
 	for _, text := range []string{text, nextText, text + "x", nextText[:len(nextText)-1] + "0"} {
 		tells(ring.Verify(t.Context(), text))
-		tells(keys.Get(t.Context(), hf, text)) // a mix-up of key and id
-		tells(keys.Revoke(t.Context(), hf, text, "bob"))
-		_, _, err := keys.Rotate(t.Context(), hf, text, 0, "bob")
+		tells(keys.Get(t.Context(), engine.Of(hf), text)) // a mix-up of key and id
+		tells(keys.Revoke(t.Context(), engine.Of(hf), text, "bob"))
+		_, _, err := keys.Rotate(t.Context(), engine.Of(hf), text, 0, "bob")
 		tells(nil, err)
-		tells(keys.List(t.Context(), hf, text, 1))
+		tells(keys.List(t.Context(), engine.Of(hf), text, 1))
 	}
-	_, _, err = keys.Rotate(t.Context(), hf, k.ID, 0, "bob")
+	_, _, err = keys.Rotate(t.Context(), engine.Of(hf), k.ID, 0, "bob")
 	tells(nil, err)
-	tells(keys.Revoke(t.Context(), hf, next.ID, "bob"))
-	tells(keys.Get(t.Context(), hf, k.ID))
-	tells(keys.List(t.Context(), hf, "", 0))
+	tells(keys.Revoke(t.Context(), engine.Of(hf), next.ID, "bob"))
+	tells(keys.Get(t.Context(), engine.Of(hf), k.ID))
+	tells(keys.List(t.Context(), engine.Of(hf), "", 0))
 	tells(history(t, hf, k.ID), nil)
 	tells(history(t, hf, next.ID), nil)
 	_, err = ring.Verify(t.Context(), nextText)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -33,7 +34,7 @@ func follower(name string) reactions.Definition {
 // handled before somebody has unblocked it. Every step looks at what there is, so
 // that it may be repeated from the beginning.
 func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
-	if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+	if _, err := reactions.Register(ctx, engine.Of(hf), follower("r")); err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
 	_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"})
@@ -46,7 +47,7 @@ func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 	if err := reactOnce(ctx, hf); err != nil {
 		return err
 	}
-	if _, _, err := reactions.Repair(ctx, hf, "unblock", reactions.Filter{}); err != nil {
+	if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{}); err != nil {
 		return err
 	}
 	return reactOnce(ctx, hf)
@@ -54,27 +55,27 @@ func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 
 // janitorOnce is one round of a janitor, when all holds have run out.
 func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
-	if err := store.Shift(ctx, hf, 2*time.Minute); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), 2*time.Minute); err != nil {
 		return err
 	}
-	_, err := reactions.Sweep(ctx, hf, 0, func([]string) {})
+	_, err := reactions.Sweep(ctx, engine.Of(hf), 0, func([]string) {})
 	return err
 }
 
 // reactOnce is one round of a worker.
 func reactOnce(ctx context.Context, hf *holdfast.Engine) error {
-	at, err := hf.Place(ctx, store.Read)
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, hf, at, []string{"r"}); err != nil {
+	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
-	if err := reactions.Fill(ctx, hf, store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
+	if err := reactions.Fill(ctx, engine.Of(hf), store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
 		return err
 	}
 	return reactTo(ctx, hf, leases[0])
@@ -89,7 +90,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 				return err
 			}
 			if len(history) == 0 {
-				return reactions.Stop(ctx, hf, l, done, 1, "not before it is unblocked", 1, true)
+				return reactions.Stop(ctx, engine.Of(hf), l, done, 1, "not before it is unblocked", 1, true)
 			}
 		}
 		end := reactions.End{Lease: l, Done: e.Version, Keep: e.Version < l.Due}
@@ -97,7 +98,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 			if _, err := stream.Append(ctx, tx, "out", stream.Any, stream.Event{Name: fmt.Sprint(e.Version)}); err != nil {
 				return err
 			}
-			_, err := reactions.RecordOne(ctx, tx, end)
+			_, err := reactions.RecordOne(ctx, store.DoerOf(tx), end)
 			return err
 		})
 		if err != nil {
@@ -119,7 +120,7 @@ func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		return all
 	}
-	all, _, err := reactions.Query(ctx, hf, reactions.Filter{}, reactions.Position{}, 10)
+	all, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{}, reactions.Position{}, 10)
 	if err != nil {
 		return err
 	}
@@ -148,16 +149,16 @@ func TestCrashOfARemovedReaction(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = reactions.Register(ctx, hf, follower("r"))
+			_, err = reactions.Register(ctx, engine.Of(hf), follower("r"))
 			return err
 		},
 		Recover: janitorOnce,
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			all, err := reactions.List(ctx, hf, "")
+			all, err := reactions.List(ctx, engine.Of(hf), "")
 			if err != nil || len(all) != 1 || !all[0].Settled {
 				return fmt.Errorf("there are %+v, %w", all, err)
 			}
-			at, _, err := reactions.Query(ctx, hf, reactions.Filter{}, reactions.Position{}, 10)
+			at, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{}, reactions.Position{}, 10)
 			if err != nil || len(at) != 1 || at[0].Stream != "s" || at[0].Watermark != -1 || at[0].Due != 0 || at[0].Holder != "" || at[0].Epoch < 2<<32 {
 				return fmt.Errorf("it stands at %+v, %w", at, err)
 			}
@@ -172,14 +173,14 @@ func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil || len(over) > 0 {
 		return err
 	}
-	if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+	if _, err := reactions.Register(ctx, engine.Of(hf), follower("r")); err != nil {
 		return err
 	}
 	_, err = stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"})
 	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 		return err
 	}
-	if _, err := reactions.Remove(ctx, hf, "r"); err != nil {
+	if _, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil {
 		return err
 	}
 	_, err = stream.Append(ctx, hf, "over", stream.Any, stream.Event{Name: "over"})
@@ -191,7 +192,7 @@ func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
 func TestCrashOfAReset(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+			if _, err := reactions.Register(ctx, engine.Of(hf), follower("r")); err != nil {
 				return err
 			}
 			_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"})
@@ -208,7 +209,7 @@ func TestCrashOfAReset(t *testing.T) {
 		},
 		Recover: janitorOnce,
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			all, _, err := reactions.Query(ctx, hf, reactions.Filter{}, reactions.Position{}, 10)
+			all, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{}, reactions.Position{}, 10)
 			if err != nil || len(all) != 1 || all[0].Watermark != 0 || all[0].Generation != 1 || all[0].ResetRequested || all[0].Holder != "" {
 				return fmt.Errorf("it stands at %+v, %w", all, err)
 			}
@@ -223,24 +224,24 @@ func TestCrashOfAReset(t *testing.T) {
 
 // handleOnce takes the stream and acknowledges it, and requests a reset between the two, unless that was done before.
 func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
-	at, err := hf.Place(ctx, store.Read)
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, hf, at, []string{"r"}); err != nil {
+	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
 	if history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0); err != nil {
 		return err
 	} else if reset && len(history) == 0 {
-		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
 			return err
 		}
 	}
-	_, err = reactions.RecordOne(ctx, hf, reactions.End{Lease: leases[0], Done: leases[0].Due})
+	_, err = reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: leases[0], Done: leases[0].Due})
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -20,11 +21,11 @@ import (
 
 // ask claims a stream of the reaction r by hand, with up to limit events.
 func ask(ctx context.Context, d holdfast.Doer, limit int) ([]*reactions.Lease, error) {
-	x, err := reactions.Get(ctx, d, "r")
+	x, err := reactions.Get(ctx, store.DoerOf(d), "r")
 	if err != nil {
 		return nil, err
 	}
-	return reactions.TakeAsked(ctx, d, reactions.Ask{Reactions: []reactions.Info{x}, Holder: "hand", Limit: 1, Lease: time.Minute, Events: limit})
+	return reactions.TakeAsked(ctx, store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: "hand", Limit: 1, Lease: time.Minute, Events: limit})
 }
 
 // asked claims the one stream there is, which must be shown from one version to another.
@@ -43,7 +44,7 @@ func asked(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactions.
 // acks acknowledges a version by hand, and returns the code of the refusal.
 func acks(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version int64) (fault.Code, error) {
 	at := store.Place{Shard: l.Shard, Workspace: l.Workspace}
-	refused, err := reactions.AckAsked(ctx, d, []reactions.End{{Lease: reactions.ByHand(at, l.Reaction, l.Stream, l.Epoch), Done: version}})
+	refused, err := reactions.AckAsked(ctx, store.DoerOf(d), []reactions.End{{Lease: reactions.ByHand(at, l.Reaction, l.Stream, l.Epoch), Done: version}})
 	if err != nil || refused[0] == nil {
 		return "", err
 	}
@@ -66,7 +67,7 @@ func TestCrashOfAnAckByHand(t *testing.T) {
 const lastByHand = 4
 
 func handleByHand(ctx context.Context, hf *holdfast.Engine) error {
-	if _, err := reactions.Register(ctx, hf, follower("r")); err != nil {
+	if _, err := reactions.Register(ctx, engine.Of(hf), follower("r")); err != nil {
 		return err
 	}
 	_, err := stream.Append(ctx, hf, "s", stream.None, slices.Repeat([]stream.Event{{Name: "e"}}, lastByHand+1)...)
@@ -131,7 +132,7 @@ func handledWithoutGap(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		last = max(last, version)
 	}
-	p, err := reactions.Stands(ctx, hf, "r", "s")
+	p, err := reactions.Stands(ctx, engine.Of(hf), "r", "s")
 	if err != nil || last != lastByHand || p.Watermark != lastByHand || p.Holder != "" || p.Blocked {
 		return fmt.Errorf("handled up to %d; it stands at %+v, %w", last, p, err)
 	}
@@ -178,12 +179,12 @@ type struck struct {
 
 func (s *struck) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Name != s.verb {
-		return s.Engine.Do(ctx, c)
+		return engine.Of(s.Engine).Do(ctx, c)
 	}
 	if err := s.before(); err != nil {
 		return err
 	}
-	return errors.Join(s.Engine.Do(ctx, c), s.after())
+	return errors.Join(engine.Of(s.Engine).Do(ctx, c), s.after())
 }
 
 // TestALeaseThatIsNotToldOf verifies that a server that fails before or after it notes what it delivers, or loses
@@ -202,7 +203,7 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 				emit(t, hf, "s", "a", "b", "c")
 				lapse := func() error {
 					holdfasttest.Advance(t, hf, time.Hour)
-					_, err := reactions.SweepAll(ctx, hf, func([]string) {})
+					_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 					return err
 				}
 				x := &struck{Engine: hf, verb: "reactions.deliver"}

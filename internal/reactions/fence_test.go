@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -55,7 +56,7 @@ func TestAHolderFencedByASkipWritesNothing(t *testing.T) {
 		emit(t, hf, "s", "charge")
 		l := one(t, hf, "r")
 		holdfasttest.Advance(t, hf, time.Hour)
-		if n, err := reactions.SweepAll(context.Background(), hf, func([]string) {}); err != nil || n != 1 {
+		if n, err := reactions.SweepAll(context.Background(), engine.Of(hf), func([]string) {}); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 		repair(t, hf, "skip", reactions.Filter{})
@@ -122,7 +123,7 @@ func TestALockedRowCostsNoOtherHold(t *testing.T) {
 	defer goOn()
 	started := sync.OnceFunc(func() { close(clearing) })
 	go func() {
-		_, err := reactions.Rebuild(context.Background(), hf, "p", func(context.Context, *store.Tx) error {
+		_, err := reactions.Rebuild(context.Background(), engine.Of(hf), "p", func(context.Context, *store.Tx) error {
 			started()
 			<-renewed
 			return nil
@@ -132,7 +133,7 @@ func TestALockedRowCostsNoOtherHold(t *testing.T) {
 	}()
 	<-clearing // the row of p is locked
 	held := func() reactions.Position {
-		all, _, err := reactions.Query(holdfast.InWorkspace(context.Background(), "other"), hf, reactions.Filter{Reaction: "q"}, reactions.Position{}, 1)
+		all, _, err := reactions.Query(holdfast.InWorkspace(context.Background(), "other"), engine.Of(hf), reactions.Filter{Reaction: "q"}, reactions.Position{}, 1)
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -173,13 +174,13 @@ func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 	}
 	gathered, widened := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := reactions.Gather(ctx, hf, store.Place{}, []string{"a", "q"})
+		_, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"a", "q"})
 		gathered <- err
 	}()
 	eventually(t, "the gathering waits for the row", func() bool { return s.waiters(t, other) == 1 })
 	d.Events = []string{"x", "y"}
 	go func() {
-		_, err := reactions.Register(ctx, hf, d)
+		_, err := reactions.Register(ctx, engine.Of(hf), d)
 		widened <- err
 	}()
 	eventually(t, "the registration is done, or waits for the gathering", func() bool {
@@ -195,7 +196,7 @@ func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 
 // outage is an engine on which one verb fails until it is over.
 type outage struct {
-	*holdfast.Engine
+	*engine.Engine
 	verb  string
 	over  atomic.Bool
 	tries atomic.Int64
@@ -221,7 +222,7 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	register(t, hf, d)
 	emit(t, hf, "s1", "a")
 	emit(t, hf, "s2", "a")
-	o := &outage{Engine: hf, verb: "reactions.ackall"}
+	o := &outage{Engine: engine.Of(hf), verb: "reactions.ackall"}
 	release, ended := make(chan struct{}), make(chan struct{})
 	w := &reactions.Worker{Engine: o, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: "n", Parallel: 1}
 	if err := w.Add(&reactions.Handler{Definition: d, Timeout: 300 * time.Millisecond,
@@ -322,7 +323,7 @@ func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
 
 // between is an engine on which f happens right before a verb, the first time.
 type between struct {
-	*holdfast.Engine
+	*engine.Engine
 	verb string
 	f    func()
 }
@@ -340,7 +341,7 @@ func hastily(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := reactions.Register(ctx, &between{hf, "reactions.ended", cancel}, d); err != nil && ctx.Err() == nil {
+	if _, err := reactions.Register(ctx, &between{engine.Of(hf), "reactions.ended", cancel}, d); err != nil && ctx.Err() == nil {
 		t.Fatalf("register %s: %v", d.Name, err)
 	}
 }
@@ -355,7 +356,7 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	outwaited := func() { // until it waits only for what is prepared
 		t.Helper()
 		eventually(t, "all that was open has ended", func() bool {
-			if done, err := reactions.Finish(ctx, hf, at, "r"); done || err != nil {
+			if done, err := reactions.Finish(ctx, engine.Of(hf), at, "r"); done || err != nil {
 				t.Fatal(done, err)
 			}
 			return strings.HasPrefix(s.texts(t, hf, `SELECT coalesce(waits::text, '') FROM holdfast.reaction`)[0], `["prepared"`)
@@ -367,7 +368,7 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	open.commit(t)
 	outwaited()
 	wide := define("r", "^[ab]")
-	slow := &between{hf, "reactions.live", func() {
+	slow := &between{engine.Of(hf), "reactions.live", func() {
 		late := s.hold(t, hf, pgx.ReadCommitted)
 		appendTo(t, late.tx, "b1", "x") // by the registry as it is
 		hastily(t, hf, wide)
@@ -418,7 +419,7 @@ func TestAnAppendThatWaitedOutlivesNoReaction(t *testing.T) {
 	register(t, hf, define("r", ""))
 	appendTo(t, hf, "s", "x")
 	errs := storetest.Queue(t, s.url, `SELECT FROM holdfast.stream WHERE name = 's' FOR UPDATE`, nil, func() {
-		if yes, err := reactions.Remove(ctx, hf, "r"); err != nil || !yes {
+		if yes, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !yes {
 			t.Error(yes, err)
 		}
 		sweep(t, hf)
@@ -447,7 +448,7 @@ func TestARemovedReactionIsMadeAgainAtOnce(t *testing.T) {
 	appendTo(t, open.tx, "o", "x") // by the first life's registry
 	remove := func() {
 		t.Helper()
-		if yes, err := reactions.Remove(ctx, hf, "r"); err != nil || !yes {
+		if yes, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !yes {
 			t.Fatal(yes, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -183,21 +184,21 @@ func define(name, streams string, events ...string) reactions.Definition {
 
 func register(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
 	t.Helper()
-	if _, err := reactions.Register(context.Background(), hf, d); err != nil {
+	if _, err := reactions.Register(context.Background(), engine.Of(hf), d); err != nil {
 		t.Fatalf("register %s: %v", d.Name, err)
 	}
 }
 
 func sweep(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
-	if _, err := reactions.Sweep(context.Background(), hf, 0, func([]string) {}); err != nil {
+	if _, err := reactions.Sweep(context.Background(), engine.Of(hf), 0, func([]string) {}); err != nil {
 		t.Fatalf("sweep: %v", err)
 	}
 }
 
 func settled(t *testing.T, hf *holdfast.Engine, name string) bool {
 	t.Helper()
-	info, err := reactions.Get(context.Background(), hf, name)
+	info, err := reactions.Get(context.Background(), engine.Of(hf), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,11 +211,11 @@ func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) 
 	ctx := context.Background()
 	for more := true; more; {
 		var err error
-		if more, err = reactions.Gather(ctx, hf, store.Place{}, []string{d.Name}); err != nil {
+		if more, err = reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{d.Name}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: d.Name, Lease: d.Lease}},
+	all, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: d.Name, Lease: d.Lease}},
 		Holder: "hand", Limit: limit})
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +224,7 @@ func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) 
 	if slices.Contains(names, "*") {
 		names = nil
 	}
-	if err := reactions.Fill(ctx, hf, d.Source(), all, func(*reactions.Lease) []string { return names }, 3); err != nil {
+	if err := reactions.Fill(ctx, engine.Of(hf), d.Source(), all, func(*reactions.Lease) []string { return names }, 3); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -250,7 +251,7 @@ func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []str
 			}
 			ends[i] = reactions.End{Lease: l, Done: l.Handled()}
 		}
-		out, err := reactions.Record(context.Background(), hf, ends)
+		out, err := reactions.Record(context.Background(), engine.Of(hf), ends)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // TestBlocksAndReleasesAreNoticed verifies that a stream that is blocked, and one that is
@@ -30,7 +32,7 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 		blockAt(t, hf, one(t, hf, name), 1)
 		undone := errors.New("undone")
 		err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			touched, _, err := reactions.Repair(ctx, tx, "unblock", reactions.Filter{Reaction: name})
+			touched, _, err := reactions.Repair(ctx, store.DoerOf(tx), "unblock", reactions.Filter{Reaction: name})
 			if len(touched) != 1 {
 				t.Errorf("unblocked %+v", touched)
 			}
@@ -53,7 +55,7 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 				t.Errorf("the log lacks %s:\n%s", line, &log)
 			}
 		}
-		got := hf.Reactions().Tallies()
+		got := engine.Of(hf).Reactions().Tallies()
 		for _, what := range []string{"blocked", "unblocked", "reset"} {
 			if n := got[reactions.Tally{What: what, Kind: "afterEffect"}]; n != 1 || len(got) != 3 {
 				t.Errorf("%s is counted %d times: %v", what, n, got)

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -72,7 +73,7 @@ func reactInChild(db string, lease time.Duration) error {
 	if err != nil {
 		return err
 	}
-	hf.Reactions().Trace = func(c reactions.Crumb) {
+	engine.Of(hf).Reactions().Trace = func(c reactions.Crumb) {
 		if c.What != "claimed" {
 			fmt.Println(c.What, c.Stream)
 		}
@@ -173,7 +174,7 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 			emit(t, hf, "p", "a", "wait", "b")
 		})
 		comesAbout(t, "the reaction is registered", func() bool {
-			all, err := reactions.List(context.Background(), hf, "r")
+			all, err := reactions.List(context.Background(), engine.Of(hf), "r")
 			return err == nil && len(all) == 1
 		})
 		emitOnce()
@@ -201,7 +202,7 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 		hf := openNode(t, databaseAt(db), briskly)
 		c := startChild(t, db, lease)
 		comesAbout(t, "the reaction is registered", func() bool {
-			all, err := reactions.List(context.Background(), hf, "r")
+			all, err := reactions.List(context.Background(), engine.Of(hf), "r")
 			return err == nil && len(all) == 1
 		})
 		emit(t, hf, "c", "wait", "b")
@@ -241,7 +242,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		hf := startNode(t, databaseAt(db), briskly) // only a janitor
 		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
 		def.MaxDeaths = maxDeaths
-		if _, err := reactions.Register(context.Background(), hf, def); err != nil {
+		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
 		}
 		err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -311,7 +312,7 @@ func TestAPanicInACommitIsAFailure(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), briskly)
 		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
-		if _, err := reactions.Register(context.Background(), hf, def); err != nil {
+		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
 		}
 		emit(t, hf, "c", "panic in the commit")

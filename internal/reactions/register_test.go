@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -181,7 +182,7 @@ func registerUnsettled(t *testing.T, hf *holdfast.Engine, d reactions.Definition
 	t.Helper()
 	for limit := 300 * time.Millisecond; ; limit *= 2 {
 		ctx, soon := context.WithTimeout(context.Background(), limit)
-		_, err := reactions.Register(ctx, hf, d)
+		_, err := reactions.Register(ctx, engine.Of(hf), d)
 		soon()
 		if err == nil {
 			return
@@ -213,7 +214,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 	}
 	finished := make(chan error, 1)
 	go func() {
-		_, err := reactions.Finish(context.Background(), a, store.Place{Workspace: store.DefaultWorkspace}, "r")
+		_, err := reactions.Finish(context.Background(), engine.Of(a), store.Place{Workspace: store.DefaultWorkspace}, "r")
 		finished <- err
 	}()
 	eventually(t, "the noting waits for the change", func() bool {
@@ -372,17 +373,17 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 			t.Fatalf("took %d", len(old))
 		}
 		poison := func(l *reactions.Lease) error {
-			return reactions.Stop(ctx, hf, l, -1, 0, "poison", 1, true)
+			return reactions.Stop(ctx, engine.Of(hf), l, -1, 0, "poison", 1, true)
 		}
 		b := slices.IndexFunc(old, func(l *reactions.Lease) bool { return l.Stream == "b" })
 		if err := poison(old[b]); err != nil {
 			t.Fatal(err)
 		}
 		appendTo(t, other, "a", "x") // a mark that nobody has gathered
-		if yes, err := reactions.Remove(ctx, hf, "r"); err != nil || !yes {
+		if yes, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !yes {
 			t.Fatal(yes, err)
 		}
-		if yes, err := reactions.Remove(ctx, other, "r"); err != nil || yes {
+		if yes, err := reactions.Remove(ctx, engine.Of(other), "r"); err != nil || yes {
 			t.Errorf("it was removed twice: %t, %v", yes, err)
 		}
 		eventually(t, "it is forgotten", func() bool {
@@ -392,15 +393,15 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 		})
 		appendTo(t, other, "a", "unmarked")
 		same(t, "while it is removed", drain(t, hf, d), nil)
-		if created, err := reactions.Register(ctx, other, d); err != nil || !created {
+		if created, err := reactions.Register(ctx, engine.Of(other), d); err != nil || !created {
 			t.Fatal(created, err)
 		}
 		for _, l := range old {
-			end, err := reactions.Record(ctx, hf, []reactions.End{{Lease: l, Done: l.Handled()}})
+			end, err := reactions.Record(ctx, engine.Of(hf), []reactions.End{{Lease: l, Done: l.Handled()}})
 			if err != nil || end[0].Recorded {
 				t.Errorf("the old holder of %s recorded its end: %v", l.Stream, err)
 			}
-			if kept, err := reactions.Renew(ctx, hf, []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Hour }); err != nil || !kept[0].Until.IsZero() {
+			if kept, err := reactions.Renew(ctx, engine.Of(hf), []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Hour }); err != nil || !kept[0].Until.IsZero() {
 				t.Errorf("the old holder of %s renewed its hold: %v", l.Stream, err)
 			}
 			if err := poison(l); fault.CodeOf(err) != fault.LeaseLost {
@@ -435,14 +436,14 @@ func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
 	var mu sync.Mutex
 	one := func(i int) error {
 		id := fmt.Sprint(tag, "-", i)
-		_, e1 := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "inv", ID: id, Status: "a"})
-		_, e2 := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"a"}, To: "b", Event: "moved"})
-		_, e3 := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"b", "c"}, To: "c", Event: "moved"})
-		_, e4 := scopes.Put(ctx, d, scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
-		_, e5 := scopes.Put(ctx, d, scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
-		_, e6 := scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "k", ID: id})
-		_, e7 := scopes.Add(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
-		_, e8 := scopes.Add(ctx, d, scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
+		_, e1 := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "inv", ID: id, Status: "a"})
+		_, e2 := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"a"}, To: "b", Event: "moved"})
+		_, e3 := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"b", "c"}, To: "c", Event: "moved"})
+		_, e4 := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
+		_, e5 := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
+		_, e6 := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "k", ID: id})
+		_, e7 := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
+		_, e8 := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
 		mu.Lock()
 		defer mu.Unlock()
 		streams = append(streams, entities.Stream("inv", id), scopes.Stream("k", id))

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -24,7 +25,7 @@ func enlist(t testing.TB, hf *holdfast.Engine, name string, change ...func(*reac
 	for _, c := range change {
 		c(&d)
 	}
-	if _, err := reactions.Register(context.Background(), hf, d); err != nil {
+	if _, err := reactions.Register(context.Background(), engine.Of(hf), d); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -41,14 +42,14 @@ func one(t testing.TB, d holdfast.Doer, reaction string) *reactions.Lease {
 
 // ack ends a hold, with everything done.
 func ack(d holdfast.Doer, l *reactions.Lease) error {
-	_, err := reactions.RecordOne(context.Background(), d, reactions.End{Lease: l, Done: l.Handled()})
+	_, err := reactions.RecordOne(context.Background(), store.DoerOf(d), reactions.End{Lease: l, Done: l.Handled()})
 	return err
 }
 
 // blockAt blocks a stream at a version.
 func blockAt(t testing.TB, d holdfast.Doer, l *reactions.Lease, version int64) {
 	t.Helper()
-	if err := reactions.Stop(context.Background(), d, l, version-1, version, "no", 4, true); err != nil {
+	if err := reactions.Stop(context.Background(), store.DoerOf(d), l, version-1, version, "no", 4, true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,12 +58,12 @@ func blockAt(t testing.TB, d holdfast.Doer, l *reactions.Lease, version int64) {
 func repair(t testing.TB, hf *holdfast.Engine, how string, f reactions.Filter) (touched, held []string) {
 	t.Helper()
 	ctx := context.Background()
-	some, others, err := reactions.Repair(ctx, hf, how, f)
+	some, others, err := reactions.Repair(ctx, engine.Of(hf), how, f)
 	if err != nil {
 		t.Fatalf("%s: %v", how, err)
 	}
 	for _, p := range some {
-		now, _, err := reactions.Query(ctx, hf, reactions.Filter{Reaction: p.Reaction, Streams: []string{p.Stream}}, reactions.Position{}, 1)
+		now, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{Reaction: p.Reaction, Streams: []string{p.Stream}}, reactions.Position{}, 1)
 		if err != nil || len(now) != 1 {
 			t.Fatal(now, err)
 		}
@@ -94,7 +95,7 @@ func TestRepairsAndHolds(t *testing.T) {
 		for _, how := range []string{"skip", "unblock"} {
 			emit(t, hf, "s", "a", "b")
 			l := one(t, hf, "r")
-			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil { // there is something to skip
+			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil { // there is something to skip
 				t.Fatal(err)
 			}
 			l = one(t, hf, "r")
@@ -111,7 +112,7 @@ func TestRepairsAndHolds(t *testing.T) {
 			emit(t, hf, "s", "c", "d") // one to skip, and one to go on with
 			l := one(t, hf, "r")
 			if how == "skip" {
-				if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
+				if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
 					t.Fatal(err)
 				}
 				l = one(t, hf, "r")
@@ -144,15 +145,15 @@ func late(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 	ctx := context.Background()
 	for what, err := range map[string]error{
 		"ack":   ack(hf, l),
-		"fail":  second(reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Error: "late", Failing: l.Watermark + 1})),
-		"block": reactions.Stop(ctx, hf, l, l.Watermark, l.Watermark+1, "late", 1, true),
-		"skip":  reactions.Stop(ctx, hf, l, l.Watermark, l.Watermark+1, "late", 1, false),
+		"fail":  second(reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "late", Failing: l.Watermark + 1})),
+		"block": reactions.Stop(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, true),
+		"skip":  reactions.Stop(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, false),
 	} {
 		if fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("a late %s is answered %v", what, err)
 		}
 	}
-	if held, err := reactions.Renew(ctx, hf, []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Minute }); err != nil || !held[0].Until.IsZero() {
+	if held, err := reactions.Renew(ctx, engine.Of(hf), []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Minute }); err != nil || !held[0].Until.IsZero() {
 		t.Errorf("a late renewal is answered %v, %v", held, err)
 	}
 	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
@@ -181,7 +182,7 @@ func TestWhatARepairTouches(t *testing.T) {
 		for _, name := range []string{"a-1", "a-2", "b-1"} {
 			emit(t, hf, name, "x", "y", "z")
 		}
-		if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "a", ID: "1", Status: "new"}); err != nil {
+		if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "a", ID: "1", Status: "new"}); err != nil {
 			t.Fatal(err)
 		}
 		blockAll := func() {
@@ -220,13 +221,13 @@ func TestWhatARepairTouches(t *testing.T) {
 		if len(touched) != 1 {
 			t.Errorf("of those that are blocked it touched %v", touched)
 		}
-		if _, _, err := reactions.Repair(ctx, hf, "unblock", reactions.Filter{Reaction: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{Reaction: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("an unknown reaction: %v", err)
 		}
-		if _, _, err := reactions.Repair(ctx, hf, "mend", reactions.Filter{}); !errors.Is(err, holdfast.ErrValidation) {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "mend", reactions.Filter{}); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("an unknown repair: %v", err)
 		}
-		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{Pattern: "("}); !errors.Is(err, holdfast.ErrValidation) {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{Pattern: "("}); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("a bad pattern: %v", err)
 		}
 	})
@@ -248,7 +249,7 @@ func TestWhereARepairGoesOn(t *testing.T) {
 		l := one(t, hf, "r")
 		operation := l.Operation(2)
 		blockAt(t, hf, l, 2)
-		if err := reactions.Stop(context.Background(), hf, l, 1, 2, "no", 4, true); err != nil {
+		if err := reactions.Stop(context.Background(), engine.Of(hf), l, 1, 2, "no", 4, true); err != nil {
 			t.Errorf("blocked again under the same epoch: %v", err)
 		}
 		if got := takeByHand(t, hf, "r"); len(got) != 0 {
@@ -288,18 +289,18 @@ func TestARemovalOfNothingIsNone(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
-		at, err := hf.Place(ctx, store.Read)
+		at, err := engine.Of(hf).Place(ctx, store.Read)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, err := hf.Registry(ctx, at, true)
+		before, err := engine.Of(hf).Registry(ctx, at, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if removed, err := reactions.Remove(ctx, hf, "other"); err != nil || removed {
+		if removed, err := reactions.Remove(ctx, engine.Of(hf), "other"); err != nil || removed {
 			t.Errorf("removed %t, %v", removed, err)
 		}
-		if after, err := hf.Registry(ctx, at, true); err != nil || after.Revision != before.Revision {
+		if after, err := engine.Of(hf).Registry(ctx, at, true); err != nil || after.Revision != before.Revision {
 			t.Errorf("the registry was at %d and is at %d, %v", before.Revision, after.Revision, err)
 		}
 		emit(t, hf, "s", "a") // goes by the registry that there is
@@ -320,11 +321,11 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 			if l.Epoch <= last {
 				t.Errorf("the epoch went from %d to %d", last, l.Epoch)
 			}
-			if removed, err := reactions.Remove(ctx, hf, "r"); err != nil || !removed {
+			if removed, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !removed {
 				t.Fatalf("removed %t, %v", removed, err)
 			}
 			late(t, hf, l)
-			if again, err := reactions.Remove(ctx, hf, "r"); err != nil || again {
+			if again, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || again {
 				t.Errorf("removed again %t, %v", again, err)
 			}
 			enlist(t, hf, "r")
@@ -334,7 +335,7 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 				t.Errorf("the epoch went from %d to %d", l.Epoch, next.Epoch)
 			}
 			late(t, hf, l)
-			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
+			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
 				t.Fatal(err)
 			}
 			late(t, hf, l)
@@ -350,7 +351,7 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
-		if _, err := reactions.RecordOne(context.Background(), hf, reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
+		if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		done, err := stream.Reset(context.Background(), hf, stream.Filter{})
@@ -372,15 +373,15 @@ func TestALateAckChangesNothing(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0, Keep: true}); err != nil {
+		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Keep: true}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
-		if n, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil || n != 1 {
+		if n, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {}); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 		before := *positionOf(t, hf, "r", "s")
-		_, _ = reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0})
+		_, _ = reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0})
 		if after := *positionOf(t, hf, "r", "s"); after != before {
 			t.Errorf("a late holder made %+v of %+v", after, before)
 		}
@@ -397,17 +398,17 @@ func TestProgressExtendsAHold(t *testing.T) {
 		l := one(t, hf, "r")
 		for v := range int64(4) {
 			end := reactions.End{Lease: l, Done: v, Keep: true, Extend: time.Minute}
-			if _, err := reactions.RecordOne(context.Background(), hf, end); err != nil {
+			if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), end); err != nil {
 				t.Fatalf("event %d: %v", v, err)
 			}
 			holdfasttest.Advance(t, hf, 45*time.Second)
 		}
 		end := reactions.End{Lease: l, Done: 3, Keep: true}
-		if _, err := reactions.RecordOne(context.Background(), hf, end); err != nil {
+		if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), end); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, 45*time.Second)
-		if _, err := reactions.RecordOne(context.Background(), hf, end); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), end); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("an ack that extends nothing, and one past the end of the hold: %v", err)
 		}
 	})
@@ -425,7 +426,7 @@ func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 			t.Fatalf("took %d", n)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
-		if n, err := reactions.SweepAll(context.Background(), hf, func([]string) {}); err != nil || n != 2 {
+		if n, err := reactions.SweepAll(context.Background(), engine.Of(hf), func([]string) {}); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
 		if got := takeSome(t, hf, 10, 1, "one", "two"); len(got) != 1 {
@@ -443,7 +444,7 @@ func TestSkipGoesBehindWhatKills(t *testing.T) {
 		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxDeaths, d.Events = 1, []string{"wanted"} })
 		emit(t, hf, "s", "other", "other", "wanted", "wanted")
 		wanted := func(l *reactions.Lease) {
-			if err := reactions.Fill(ctx, hf, store.EventMarks, []*reactions.Lease{l}, func(*reactions.Lease) []string { return []string{"wanted"} }, 100); err != nil {
+			if err := reactions.Fill(ctx, engine.Of(hf), store.EventMarks, []*reactions.Lease{l}, func(*reactions.Lease) []string { return []string{"wanted"} }, 100); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -453,7 +454,7 @@ func TestSkipGoesBehindWhatKills(t *testing.T) {
 			t.Fatalf("first comes %+v", l.Events[0])
 		}
 		holdfasttest.Advance(t, hf, time.Hour) // it kills
-		if n, err := reactions.SweepAll(ctx, hf, func([]string) {}); err != nil || n != 1 {
+		if n, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {}); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 		if p := positionOf(t, hf, "r", "s"); !p.Blocked || p.Failing != 2 {
@@ -479,7 +480,7 @@ func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
 		for range 2 {
-			if err := reactions.Stop(context.Background(), hf, l, -1, 0, "no", 1, false); err != nil {
+			if err := reactions.Stop(context.Background(), engine.Of(hf), l, -1, 0, "no", 1, false); err != nil {
 				t.Errorf("skip: %v", err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -23,10 +24,10 @@ import (
 func takeAs(t *testing.T, hf *holdfast.Engine, holder string) (leases []*reactions.Lease, names []string) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"r"}); err != nil {
+	if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"r"}); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: holder, Limit: 100, Suspects: 100})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: holder, Limit: 100, Suspects: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,16 +157,16 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		}
 		handOut := func(heard ...string) {
 			t.Helper()
-			if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"r"}); err != nil {
+			if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"r"}); err != nil {
 				t.Fatal(err)
 			}
-			leases, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Suspects: 100, Elsewhere: true})
+			leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Suspects: 100, Elsewhere: true})
 			if err != nil || len(leases) != 6 {
 				t.Fatalf("took %d, %v", len(leases), err)
 			}
 			for _, l := range leases {
 				if slices.Contains(heard, l.Stream) {
-					if _, err := reactions.RenewOne(ctx, hf, l, time.Minute, 0); err != nil {
+					if _, err := reactions.RenewOne(ctx, engine.Of(hf), l, time.Minute, 0); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -218,7 +219,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		if want := (map[string]int{"s0": 1, "s1": 1, "s2": 4, "s3": 4, "s4": 0, "s5": 0}); !maps.Equal(groups, want) {
 			t.Errorf("the groups are %v, want %v", groups, want)
 		}
-		if touched, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil || len(touched) != 6 {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil || len(touched) != 6 {
 			t.Fatalf("reset %+v, %v", touched, err)
 		}
 		crash(t, hf)
@@ -226,7 +227,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		crash(t, hf)
 		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
 		handOut()
-		if touched, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
 			t.Fatalf("reset %+v, %v", touched, err)
 		}
 		crash(t, hf)
@@ -245,19 +246,19 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 	ends := map[string]func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error{
 		"is acknowledged": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error { return ack(hf, l) },
 		"is given back": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			return second(reactions.RecordOne(context.Background(), hf, reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}))
+			return second(reactions.RecordOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}))
 		},
 		"fails": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			return second(reactions.RecordOne(context.Background(), hf, reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: 1}))
+			return second(reactions.RecordOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: 1}))
 		},
 		"is blocked": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			if reactions.Stop(context.Background(), hf, l, l.Watermark, 1, "no", 1, true) == nil {
+			if reactions.Stop(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, true) == nil {
 				return errors.New("it was blocked")
 			}
 			return nil
 		},
 		"is skipped": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			if reactions.Stop(context.Background(), hf, l, l.Watermark, 1, "no", 1, false) == nil {
+			if reactions.Stop(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, false) == nil {
 				return errors.New("it was skipped")
 			}
 			return nil
@@ -272,7 +273,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			emit(t, hf, "s", "a", "b")
 			l := one(t, hf, "r")
 			for range 2 { // asked for again, it is the same reset
-				touched, held, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{})
+				touched, held, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{})
 				if err != nil || len(held) != 0 || len(touched) != 1 || !touched[0].ResetRequested || touched[0].Holder == "" {
 					t.Fatalf("reset: %+v, %+v, %v", touched, held, err)
 				}
@@ -280,10 +281,10 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			if more := takeByHand(t, hf, "r"); len(more) != 0 {
 				t.Errorf("somebody took it: %+v", more)
 			}
-			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Keep: true, Extend: time.Hour}); err != nil {
+			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Keep: true, Extend: time.Hour}); err != nil {
 				t.Errorf("progress under a lease that %s: %v", how, err)
 			}
-			r, err := reactions.RenewOne(ctx, hf, l, time.Hour, 0)
+			r, err := reactions.RenewOne(ctx, engine.Of(hf), l, time.Hour, 0)
 			if err != nil || !r.CancelRequested || !r.Until.Equal(l.Until) {
 				t.Errorf("renewed %+v, %v, want until %s, and to be told", r, err, l.Until)
 			}
@@ -378,7 +379,7 @@ func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
 			t.Fatalf("took %q", names)
 		}
 		holdfasttest.Advance(t, hf, 50*time.Second)
-		if _, err := reactions.RenewOne(context.Background(), hf, innocent[0], 10*time.Minute, 0); err != nil {
+		if _, err := reactions.RenewOne(context.Background(), engine.Of(hf), innocent[0], 10*time.Minute, 0); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, 20*time.Second)
@@ -402,10 +403,10 @@ func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
+		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		if next := takeByHand(t, hf, "r"); len(next) != 1 {
@@ -422,15 +423,15 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: l, Done: 0, Error: "no", Failing: 1}); err != nil {
+		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Error: "no", Failing: 1}); err != nil {
 			t.Fatal(err)
 		}
 		one(t, hf, "r")
-		if _, _, err := reactions.Repair(ctx, hf, "reset", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
-		if _, _, err := reactions.Repair(ctx, hf, "skip", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "skip", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		sweep(t, hf)
@@ -448,7 +449,7 @@ func TestASweepThatHangsStopsNoPulse(t *testing.T) {
 		react := stream.React("r", stream.Select{Streams: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
 		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, react)
 		hangs, release := make(chan struct{}), make(chan struct{})
-		hf.Leases("hangs", func(context.Context, bool) (int, error) {
+		engine.Of(hf).Leases("hangs", func(context.Context, bool) (int, error) {
 			close(hangs)
 			<-release
 			return 0, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -347,17 +348,17 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 		register(t, hf, low)
 		wanted := []reactions.Wanted{{Name: "high", Lease: time.Hour}, {Name: "low", Lease: time.Hour}}
 		appendTo(t, hf, "l", "x")
-		if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"low"}); err != nil {
+		if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"low"}); err != nil {
 			t.Fatal(err)
 		}
 		for second := 0; ; second += 5 {
 			for i := range 3 { // and one is taken
 				appendTo(t, hf, fmt.Sprint("h-", second, "-", i), "x")
 			}
-			if _, err := reactions.Gather(ctx, hf, store.Place{}, []string{"high", "low"}); err != nil {
+			if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"high", "low"}); err != nil {
 				t.Fatal(err)
 			}
-			got, err := reactions.Take(ctx, hf, reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1})
+			got, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1})
 			if err != nil || len(got) != 1 {
 				t.Fatalf("took %d: %v", len(got), err)
 			}
@@ -367,7 +368,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 				}
 				return
 			}
-			if _, err := reactions.RecordOne(ctx, hf, reactions.End{Lease: got[0], Done: got[0].Handled()}); err != nil {
+			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: got[0], Done: got[0].Handled()}); err != nil {
 				t.Fatal(err)
 			}
 			if second > 4*worth {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -27,7 +28,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		for _, w := range append([]string{"big"}, spaces...) {
 			ctx := store.InWorkspace(t.Context(), w)
 			for _, name := range names {
-				if _, err := reactions.Register(ctx, hf, define(name, "")); err != nil {
+				if _, err := reactions.Register(ctx, engine.Of(hf), define(name, "")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -45,7 +46,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		seen := make(map[hold.Turn]int)
 		rounds := 0
 		for ; len(seen) < len(names)*(others+1); rounds++ {
-			turns, err := r.Next(t.Context(), hf, reactions.Turns, 0, names, nil)
+			turns, err := r.Next(t.Context(), engine.Of(hf), reactions.Turns, 0, names, nil)
 			if err != nil || rounds > 10 {
 				t.Fatalf("%d of %d had their turn in %d rounds, %v", len(seen), len(names)*(others+1), rounds, err)
 			}
@@ -56,18 +57,18 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		if rounds < 2 {
 			t.Error("one round had all")
 		}
-		turns, err := new(hold.Round).Next(t.Context(), hf, reactions.Turns, 0, []string{"r"}, spaces[1:])
+		turns, err := new(hold.Round).Next(t.Context(), engine.Of(hf), reactions.Turns, 0, []string{"r"}, spaces[1:])
 		if err != nil || !slices.Equal(turns, []hold.Turn{{Name: "r", Workspace: "big"}, {Name: "r", Workspace: "w000"}}) {
 			t.Fatalf("turns: %+v, %v", turns, err)
 		}
-		if _, err := new(reactions.Gathering).Next(t.Context(), hf, store.Place{}, turns); err != nil {
+		if _, err := new(reactions.Gathering).Next(t.Context(), engine.Of(hf), store.Place{}, turns); err != nil {
 			t.Fatal(err)
 		}
 		a := reactions.TakeArgs{Holder: "me", Limit: 10, Share: 5, All: true}
 		for _, x := range turns {
 			a.Reactions = append(a.Reactions, reactions.Wanted{Name: x.Name, Workspace: x.Workspace, Lease: time.Minute})
 		}
-		leases, err := reactions.Take(t.Context(), hf, a)
+		leases, err := reactions.Take(t.Context(), engine.Of(hf), a)
 		if err != nil {
 			t.Fatal(err)
 		}

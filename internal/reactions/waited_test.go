@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -22,16 +23,18 @@ func TestWhatARegistrationWaitsForIsItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), holdfasttest.PostgreSQL(t)
 	hf := holdfasttest.OpenOn(t, holdfasttest.At(url))
-	if err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return reactions.Enlist(ctx, tx, define("r", "")) }); err != nil {
+	if err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		return reactions.Enlist(ctx, store.TxOf(tx), define("r", ""))
+	}); err != nil {
 		t.Fatal(err)
 	}
-	at, err := hf.Place(ctx, store.Read)
+	at, err := engine.Of(hf).Place(ctx, store.Read)
 	if err != nil {
 		t.Fatal(err)
 	}
 	change := `WITH x AS (UPDATE holdfast.registry SET revision = revision + 1) UPDATE holdfast.reaction SET base = base + (1::bigint << 32)`
 	if err := errors.Join(storetest.Queue(t, url, change, nil, nil, func() error {
-		_, err := reactions.Finish(ctx, hf, at, "r")
+		_, err := reactions.Finish(ctx, engine.Of(hf), at, "r")
 		return err
 	})...); err != nil {
 		t.Fatal(err)

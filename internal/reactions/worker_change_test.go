@@ -11,13 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // serving runs a worker that has nothing to serve yet.
 func serving(t *testing.T, hf *holdfast.Engine) *reactions.Worker {
 	t.Helper()
-	w := &reactions.Worker{Engine: hf, Hub: hf.Hub(), Log: mute(), Name: "w", Idle: true}
+	w := &reactions.Worker{Engine: engine.Of(hf), Hub: engine.Of(hf).Hub(), Log: mute(), Name: "w", Idle: true}
 	ctx, stop := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { w.Run(ctx) })
@@ -124,7 +126,7 @@ func TestAReactionOfATransaction(t *testing.T) {
 		appendTo(t, hf, "s", "before")
 		enlist := func(then error) error {
 			return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				if err := reactions.Enlist(ctx, tx, d); err != nil {
+				if err := reactions.Enlist(ctx, store.TxOf(tx), d); err != nil {
 					return err
 				}
 				return then
@@ -133,7 +135,7 @@ func TestAReactionOfATransaction(t *testing.T) {
 		if err := enlist(fault.New(fault.Conflict, "no")); fault.CodeOf(err) != fault.Conflict {
 			t.Fatal(err)
 		}
-		if all, err := reactions.List(ctx, hf, ""); err != nil || len(all) != 0 {
+		if all, err := reactions.List(ctx, engine.Of(hf), ""); err != nil || len(all) != 0 {
 			t.Fatalf("rolled back, and there are %v, %v", all, err)
 		}
 		if err := enlist(nil); err != nil {
@@ -144,7 +146,7 @@ func TestAReactionOfATransaction(t *testing.T) {
 		eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
 		for _, want := range []bool{true, false} {
 			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				gone, err := reactions.Dismiss(ctx, tx, "a")
+				gone, err := reactions.Dismiss(ctx, store.TxOf(tx), "a")
 				if gone != want {
 					t.Errorf("removed: %v, want %v", gone, want)
 				}
@@ -155,7 +157,7 @@ func TestAReactionOfATransaction(t *testing.T) {
 			}
 			sweep(t, hf)
 		}
-		if all, err := reactions.List(ctx, hf, ""); err != nil || len(all) != 0 {
+		if all, err := reactions.List(ctx, engine.Of(hf), ""); err != nil || len(all) != 0 {
 			t.Fatalf("there are %v, %v", all, err)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -271,14 +272,14 @@ func takeSome(t testing.TB, d holdfast.Doer, limit, suspects int, names ...strin
 	for _, n := range names {
 		a.Reactions = append(a.Reactions, reactions.Wanted{Name: n, Lease: time.Minute})
 	}
-	if _, err := reactions.Gather(ctx, d, store.Place{}, names); err != nil {
+	if _, err := reactions.Gather(ctx, store.DoerOf(d), store.Place{}, names); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := reactions.Take(ctx, d, a)
+	leases, err := reactions.Take(ctx, store.DoerOf(d), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := reactions.Fill(ctx, d, store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 100); err != nil {
+	if err := reactions.Fill(ctx, store.DoerOf(d), store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 100); err != nil {
 		t.Fatal(err)
 	}
 	return leases
@@ -420,7 +421,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 					return nil
 				}, stream.Options{Retries: 2, Backoff: lasting(20 * time.Millisecond)}))
 				var seen []string // one stream, so one at a time
-				hf.Reactions().Trace = func(c reactions.Crumb) {
+				engine.Of(hf).Reactions().Trace = func(c reactions.Crumb) {
 					if c.What == "failed" {
 						seen = append(seen, fmt.Sprint(c.Version))
 					}
@@ -557,9 +558,9 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, db string) {
 				closure := once(c.closure)
-				m := &meddler{Database: databaseAt(db), command: "reactions.ack", before: once(c.before), after: once(c.after)}
+				m := &meddler{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", before: once(c.before), after: once(c.after)}
 				var bodies, closures atomic.Int32
-				hf := startNode(t, m, briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+				hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
 						bodies.Add(1)
 					}
@@ -882,7 +883,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 			}
 			return nil
 		}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond}))
-		first.Reactions().Trace = func(c reactions.Crumb) {
+		engine.Of(first).Reactions().Trace = func(c reactions.Crumb) {
 			if c.What == "lost" {
 				lost <- struct{}{}
 			}
@@ -893,7 +894,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		<-hung
 		standsSo(t, first, "r", "s", "has run out", func(p stream.Position) bool { return p.Until.Before(databaseTime(t, first.Engine)) })
 		err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { // so that nobody comes in between
-			if _, err := reactions.Sweep(ctx, tx, 0, func([]string) {}); err != nil {
+			if _, err := reactions.Sweep(ctx, store.DoerOf(tx), 0, func([]string) {}); err != nil {
 				return err
 			}
 			one(t, tx, "r")
@@ -915,9 +916,9 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 // again, even where there are no retries.
 func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		m := &meddler{Database: databaseAt(db), command: "reactions.ack", after: once(nil),
+		m := &meddler{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", after: once(nil),
 			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
-		hf := startNode(t, m, briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 			d.Commit(writeOut(d, "w"))
 			return nil
 		}, stream.Options{Retries: stream.Never, Backoff: lasting(time.Millisecond)}))
@@ -935,7 +936,7 @@ func TestSteadyAloneIsKept(t *testing.T) {
 	t.Parallel()
 	hf := openNode(t, databaseAt("sqlite:"+holdfasttest.SQLite(t)), briskly,
 		stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{Backoff: stream.Backoff{Steady: true}}))
-	if got, err := reactions.Get(context.Background(), hf, "r"); err != nil || !got.Backoff.Steady {
+	if got, err := reactions.Get(context.Background(), engine.Of(hf), "r"); err != nil || !got.Backoff.Steady {
 		t.Errorf("%+v, %v", got.Backoff, err)
 	}
 }

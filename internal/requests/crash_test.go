@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -15,7 +16,7 @@ import (
 
 // doneOnce says that the request is done, and was done once.
 func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
-	q, err := requests.Get(ctx, hf, "k")
+	q, err := requests.Get(ctx, engine.Of(hf), "k")
 	if err != nil {
 		return err
 	}
@@ -46,11 +47,11 @@ func TestCrashOfATransaction(t *testing.T) {
 // waited takes the request, or waits until its holder's time is over: the caller
 // then asks again.
 func waited(ctx context.Context, hf *holdfast.Engine) (requests.Request, bool, error) {
-	q, mine, err := take(ctx, hf)
+	q, mine, err := take(ctx, engine.Of(hf))
 	if err != nil || mine || q.State == requests.Done {
 		return q, mine, err
 	}
-	if err := store.Shift(ctx, hf, q.RetryAfter); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), q.RetryAfter); err != nil {
 		return q, false, err
 	}
 	return q, false, fault.New(fault.KeyInFlight, "it is held")
@@ -66,7 +67,7 @@ func TestCrashOfAHold(t *testing.T) {
 				return err
 			}
 			err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				if err := requests.Commit(ctx, tx, "k", q.Epoch); err != nil {
+				if err := requests.Commit(ctx, store.TxOf(tx), "k", q.Epoch); err != nil {
 					return err
 				}
 				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -75,7 +76,7 @@ func TestCrashOfAHold(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return requests.Answer(ctx, hf, "k", q.Epoch, 200, []byte("1"))
+			return requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1"))
 		},
 		Check: doneOnce,
 		Pairs: true,
@@ -95,9 +96,9 @@ func TestCrashOfAFinish(t *testing.T) {
 					return err
 				}
 				if refused {
-					err = requests.Free(ctx, hf, "k", q.Epoch)
+					err = requests.Free(ctx, engine.Of(hf), "k", q.Epoch)
 				} else {
-					err = requests.Finish(ctx, hf, "k", q.Epoch, 200, []byte("1"))
+					err = requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1"))
 				}
 				if err != nil {
 					return err
@@ -106,7 +107,7 @@ func TestCrashOfAFinish(t *testing.T) {
 			return nil
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			q, err := requests.Get(ctx, hf, "k")
+			q, err := requests.Get(ctx, engine.Of(hf), "k")
 			if err == nil && (q.State != requests.Done || q.Status != 200 || string(q.Answer) != "1") {
 				err = fmt.Errorf("it is %+v", q)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -78,44 +79,44 @@ func TestCheckKey(t *testing.T) {
 func TestLife(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		q, mine, err := takeAs(ctx, hf, "me", "print")
+		q, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
 		if err != nil || !mine || q.State != requests.Held || q.Holder != "me" || q.Key != "k" || q.RetryAfter <= 0 || q.RetryAfter > time.Minute {
 			t.Fatalf("%+v, %t, %v", q, mine, err)
 		}
-		again, mine, err := takeAs(ctx, hf, "me", "print")
+		again, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
 		if err != nil || !mine || again.Epoch != q.Epoch || !again.Until.Equal(q.Until) {
 			t.Errorf("my own take again is %+v, %t, %v, want %+v", again, mine, err, q)
 		}
-		held := mustKnow(t, hf, requests.Held)
+		held := mustKnow(t, engine.Of(hf), requests.Held)
 		if held.Holder != "me" || held.RetryAfter <= 0 {
 			t.Errorf("a held one is %+v", held)
 		}
-		until, err := requests.Renew(ctx, hf, "k", q.Epoch, time.Hour)
+		until, err := requests.Renew(ctx, engine.Of(hf), "k", q.Epoch, time.Hour)
 		if err != nil || until.Sub(q.Until) < 58*time.Minute {
 			t.Errorf("renewed until %s, from %s, %v", until, q.Until, err)
 		}
-		wantCode(t, requests.Finish(ctx, hf, "k", q.Epoch, 99, nil), fault.Validation)
-		wantCode(t, requests.Finish(ctx, hf, "k", q.Epoch, 200, []byte("{")), fault.Validation)
-		wantNil(t, requests.Finish(ctx, hf, "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
-		wantNil(t, requests.Finish(ctx, hf, "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
-		wantCode(t, requests.Finish(ctx, hf, "k", q.Epoch, 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
-		wantCode(t, requests.Finish(ctx, hf, "k", q.Epoch, 201, nil), fault.LeaseLost)
-		wantCode(t, requests.Point(ctx, hf, "k", q.Epoch, "o", ""), fault.LeaseLost)
-		_, err = requests.Renew(ctx, hf, "k", q.Epoch, time.Hour)
+		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 99, nil), fault.Validation)
+		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("{")), fault.Validation)
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
+		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, nil), fault.LeaseLost)
+		wantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "o", ""), fault.LeaseLost)
+		_, err = requests.Renew(ctx, engine.Of(hf), "k", q.Epoch, time.Hour)
 		wantCode(t, err, fault.LeaseLost)
-		wantNil(t, requests.Free(ctx, hf, "k", q.Epoch))
-		done := mustKnow(t, hf, requests.Done)
+		wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
+		done := mustKnow(t, engine.Of(hf), requests.Done)
 		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
 			t.Errorf("done: %+v", done)
 		}
-		got, err := requests.Get(ctx, hf, "k")
+		got, err := requests.Get(ctx, engine.Of(hf), "k")
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(done) {
 			t.Errorf("got %+v, %v, want %+v", got, err, done)
 		}
-		if _, mine, err := take(holdfast.InWorkspace(ctx, "other"), hf); err != nil || !mine {
+		if _, mine, err := take(holdfast.InWorkspace(ctx, "other"), engine.Of(hf)); err != nil || !mine {
 			t.Errorf("the key of another workspace is not free: %v", err)
 		}
-		_, err = requests.Get(ctx, hf, "nothing")
+		_, err = requests.Get(ctx, engine.Of(hf), "nothing")
 		wantCode(t, err, fault.NotFound)
 	})
 }
@@ -125,18 +126,18 @@ func TestLife(t *testing.T) {
 func TestTimeIsOver(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		q := mustTake(t, hf)
-		wantNil(t, requests.Finish(ctx, hf, "k", q.Epoch, 200, nil))
+		q := mustTake(t, engine.Of(hf))
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, nil))
 		holdfasttest.Advance(t, hf, requests.TTL-time.Minute)
-		mustKnow(t, hf, requests.Done)
+		mustKnow(t, engine.Of(hf), requests.Done)
 		holdfasttest.Advance(t, hf, time.Minute)
-		_, err := requests.Get(ctx, hf, "k")
+		_, err := requests.Get(ctx, engine.Of(hf), "k")
 		wantCode(t, err, fault.NotFound)
-		next, mine, err := takeAs(ctx, hf, "me", "another")
+		next, mine, err := takeAs(ctx, engine.Of(hf), "me", "another")
 		if err != nil || !mine || next.Epoch != q.Epoch+1 || next.Fingerprint != "another" || next.Status != 0 || !next.CreatedAt.After(q.CreatedAt) {
 			t.Errorf("after its time: %+v, %t, %v", next, mine, err)
 		}
-		wantNil(t, requests.Finish(ctx, hf, "k", next.Epoch, 200, nil))
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 200, nil))
 	})
 }
 
@@ -146,7 +147,7 @@ func TestTakesAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var mine atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(int) error {
-			q, yes, err := take(context.Background(), hf)
+			q, yes, err := take(context.Background(), engine.Of(hf))
 			if yes {
 				mine.Add(1)
 			} else if err == nil && q.State != requests.Held {
@@ -163,13 +164,13 @@ func TestTakesAtOnce(t *testing.T) {
 // whole is a request in one transaction: it appends an event.
 func whole(ctx context.Context, hf *holdfast.Engine, holder string) (q requests.Request, mine bool, err error) {
 	err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if q, mine, err = takeAs(ctx, tx, holder, "print"); err != nil || !mine {
+		if q, mine, err = takeAs(ctx, store.DoerOf(tx), holder, "print"); err != nil || !mine {
 			return err
 		}
 		if _, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"}); err != nil {
 			return err
 		}
-		return requests.Finish(ctx, tx, "k", q.Epoch, 200, []byte(`"well"`))
+		return requests.Finish(ctx, store.DoerOf(tx), "k", q.Epoch, 200, []byte(`"well"`))
 	})
 	return q, mine, err
 }
@@ -211,7 +212,7 @@ func TestRolledBack(t *testing.T) {
 		refused := errors.New("refused")
 		second := make(chan error)
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			mustTake(t, tx)
+			mustTake(t, store.DoerOf(tx))
 			go func() {
 				_, mine, err := whole(context.Background(), hf, "second")
 				if err == nil && !mine {
@@ -237,50 +238,52 @@ func TestRunOut(t *testing.T) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
-			wantCode(t, requests.Finish(ctx, hf, "k", epoch, 200, nil), fault.LeaseLost)
-			wantCode(t, requests.Answer(ctx, hf, "k", epoch, 200, nil), fault.LeaseLost)
-			wantCode(t, requests.Point(ctx, hf, "k", epoch, "o", ""), fault.LeaseLost)
+			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
+			wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
+			wantCode(t, requests.Point(ctx, engine.Of(hf), "k", epoch, "o", ""), fault.LeaseLost)
 			wantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
-			_, err := requests.Renew(ctx, hf, "k", epoch, time.Hour)
+			_, err := requests.Renew(ctx, engine.Of(hf), "k", epoch, time.Hour)
 			wantCode(t, err, fault.LeaseLost)
-			wantNil(t, requests.Free(ctx, hf, "k", epoch))
+			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch))
 		}
-		old := mustTake(t, hf)
+		old := mustTake(t, engine.Of(hf))
 		holdfasttest.Advance(t, hf, 2*time.Minute)
 		writesNothing(old.Epoch)
-		if q, mine, err := takeAs(ctx, hf, "another", "another"); err != nil || mine || q.Fingerprint != "print" || q.RetryAfter != 0 {
+		if q, mine, err := takeAs(ctx, engine.Of(hf), "another", "another"); err != nil || mine || q.Fingerprint != "print" || q.RetryAfter != 0 {
 			t.Errorf("another request took over: %+v, %t, %v", q, mine, err)
 		}
-		next := mustTake(t, hf)
+		next := mustTake(t, engine.Of(hf))
 		if next.Epoch != old.Epoch+1 || !next.CreatedAt.Equal(old.CreatedAt) {
 			t.Errorf("the next is %+v after %+v", next, old)
 		}
 		writesNothing(old.Epoch)
-		wantNil(t, requests.Finish(ctx, hf, "k", next.Epoch, 202, nil))
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 202, nil))
 		writesNothing(old.Epoch)
-		if done := mustKnow(t, hf, requests.Done); done.Status != 202 {
+		if done := mustKnow(t, engine.Of(hf), requests.Done); done.Status != 202 {
 			t.Errorf("it is %+v", done)
 		}
 	})
 }
 
 func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
-	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return requests.Commit(ctx, tx, "k", epoch) })
+	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		return requests.Commit(ctx, store.TxOf(tx), "k", epoch)
+	})
 }
 
 // TestTakeOverAgainstFinish verifies that an old holder that finishes while others
 // take its request over is refused, and one of them has it.
 func TestTakeOverAgainstFinish(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		old := mustTake(t, hf)
+		old := mustTake(t, engine.Of(hf))
 		for range 5 {
 			holdfasttest.Advance(t, hf, 2*time.Minute)
 			var epoch, mine atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i%2 == 0 {
-					return requests.Finish(context.Background(), hf, "k", old.Epoch, 200, nil)
+					return requests.Finish(context.Background(), engine.Of(hf), "k", old.Epoch, 200, nil)
 				}
-				q, yes, err := take(context.Background(), hf)
+				q, yes, err := take(context.Background(), engine.Of(hf))
 				if yes {
 					mine.Add(1)
 					epoch.Store(q.Epoch)
@@ -302,11 +305,11 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 // who take meanwhile, also in transactions of their own, all see one outcome.
 func TestFinishAgainstTransactions(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		q := mustTake(t, hf)
+		q := mustTake(t, engine.Of(hf))
 		_, lost := holdfasttest.Race(t, 8, func(i int) error {
 			if i == 0 {
 				return hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-					if err := requests.Commit(ctx, tx, "k", q.Epoch); err != nil {
+					if err := requests.Commit(ctx, store.TxOf(tx), "k", q.Epoch); err != nil {
 						return err
 					}
 					_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -333,21 +336,21 @@ func TestFreed(t *testing.T) {
 		ctx := context.Background()
 		seen := map[int64]bool{}
 		for range 20 {
-			q := mustTake(t, hf)
+			q := mustTake(t, engine.Of(hf))
 			if seen[q.Epoch] {
 				t.Fatalf("two holders have the epoch %d", q.Epoch)
 			}
 			seen[q.Epoch] = true
-			wantNil(t, requests.Free(ctx, hf, "k", q.Epoch))
-			wantNil(t, requests.Free(ctx, hf, "k", q.Epoch))
-			wantCode(t, requests.Finish(ctx, hf, "k", q.Epoch, 200, nil), fault.LeaseLost)
+			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
+			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
+			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
 		}
-		next := mustTake(t, hf)
+		next := mustTake(t, engine.Of(hf))
 		for epoch := range seen {
-			wantCode(t, requests.Finish(ctx, hf, "k", epoch, 200, nil), fault.LeaseLost)
-			wantNil(t, requests.Free(ctx, hf, "k", epoch))
+			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
+			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch))
 		}
-		wantNil(t, requests.Finish(ctx, hf, "k", next.Epoch, 200, nil))
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 200, nil))
 	})
 }
 
@@ -357,13 +360,13 @@ func TestFreeAgainstTake(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		for range 5 {
-			old := mustTake(t, hf)
+			old := mustTake(t, engine.Of(hf))
 			var mine, epoch atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i == 0 {
-					return requests.Free(ctx, hf, "k", old.Epoch)
+					return requests.Free(ctx, engine.Of(hf), "k", old.Epoch)
 				}
-				q, yes, err := take(ctx, hf)
+				q, yes, err := take(ctx, engine.Of(hf))
 				if yes {
 					mine.Add(1)
 					epoch.Store(q.Epoch)
@@ -373,7 +376,7 @@ func TestFreeAgainstTake(t *testing.T) {
 			if len(lost) > 0 || mine.Load() > 1 {
 				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, requests.Free(ctx, hf, "k", epoch.Load()))
+			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch.Load()))
 		}
 	})
 }
@@ -383,22 +386,22 @@ func TestFreeAgainstTake(t *testing.T) {
 func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		q := mustTake(t, hf)
-		wantCode(t, requests.Answer(ctx, hf, "k", q.Epoch, 200, nil), fault.LeaseLost)
+		q := mustTake(t, engine.Of(hf))
+		wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
 		wantNil(t, commit(ctx, hf, q.Epoch))
 		wantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
-		wantNil(t, requests.Free(ctx, hf, "k", q.Epoch))
-		if done := mustKnow(t, hf, requests.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
+		wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
+		if done := mustKnow(t, engine.Of(hf), requests.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
 			t.Errorf("committed: %+v", done)
 		}
 		holdfasttest.Advance(t, hf, time.Hour) // no hold is needed
-		if done := mustKnow(t, hf, requests.Done); !done.Answerless() || done.RetryAfter != 0 {
+		if done := mustKnow(t, engine.Of(hf), requests.Done); !done.Answerless() || done.RetryAfter != 0 {
 			t.Errorf("committed long ago: %+v", done)
 		}
-		wantNil(t, requests.Answer(ctx, hf, "k", q.Epoch, 200, []byte("1")))
-		wantNil(t, requests.Answer(ctx, hf, "k", q.Epoch, 200, []byte("1")))
-		wantCode(t, requests.Answer(ctx, hf, "k", q.Epoch, 200, []byte("2")), fault.LeaseLost)
-		if done := mustKnow(t, hf, requests.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
+		wantNil(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1")))
+		wantNil(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1")))
+		wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("2")), fault.LeaseLost)
+		if done := mustKnow(t, engine.Of(hf), requests.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
 			t.Errorf("answered: %+v", done)
 		}
 	})
@@ -409,28 +412,28 @@ func TestCommit(t *testing.T) {
 func TestPoint(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		q := mustTake(t, hf)
-		if yes, err := requests.Repoint(ctx, hf, "k", "print", "", "o", ""); err != nil || yes {
+		q := mustTake(t, engine.Of(hf))
+		if yes, err := requests.Repoint(ctx, engine.Of(hf), "k", "print", "", "o", ""); err != nil || yes {
 			t.Errorf("a held one is pointed: %t, %v", yes, err)
 		}
-		wantNil(t, requests.Point(ctx, hf, "k", q.Epoch, "first", "invoice/i"))
-		wantNil(t, requests.Point(ctx, hf, "k", q.Epoch, "first", "invoice/i"))
-		wantCode(t, requests.Point(ctx, hf, "k", q.Epoch, "other", "invoice/i"), fault.LeaseLost)
-		if p := mustKnow(t, hf, requests.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
+		wantNil(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "first", "invoice/i"))
+		wantNil(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "first", "invoice/i"))
+		wantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "other", "invoice/i"), fault.LeaseLost)
+		if p := mustKnow(t, engine.Of(hf), requests.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
 			t.Errorf("it is %+v", p)
 		}
 		for _, wrong := range [][2]string{{"print", "none"}, {"another", "first"}} {
-			if yes, err := requests.Repoint(ctx, hf, "k", wrong[0], wrong[1], "o", ""); err != nil || yes {
+			if yes, err := requests.Repoint(ctx, engine.Of(hf), "k", wrong[0], wrong[1], "o", ""); err != nil || yes {
 				t.Errorf("%v: it is pointed: %t, %v", wrong, yes, err)
 			}
 		}
 		var won atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(i int) error {
 			name := fmt.Sprint("o", i)
-			yes, err := requests.Repoint(ctx, hf, "k", "print", "first", name, "invoice/j")
+			yes, err := requests.Repoint(ctx, engine.Of(hf), "k", "print", "first", name, "invoice/j")
 			if yes && err == nil {
 				won.Add(1)
-				if yes, err = requests.Repoint(ctx, hf, "k", "print", "first", name, "invoice/j"); err == nil && !yes {
+				if yes, err = requests.Repoint(ctx, engine.Of(hf), "k", "print", "first", name, "invoice/j"); err == nil && !yes {
 					err = errors.New("the repetition is not recognised")
 				}
 			}
@@ -439,7 +442,7 @@ func TestPoint(t *testing.T) {
 		if won.Load() != 1 || len(lost) > 0 {
 			t.Errorf("%d pointed it; %v", won.Load(), errors.Join(lost...))
 		}
-		if p := mustKnow(t, hf, requests.Operation); p.Subject != "invoice/j" {
+		if p := mustKnow(t, engine.Of(hf), requests.Operation); p.Subject != "invoice/j" {
 			t.Errorf("it is %+v", p)
 		}
 	})
@@ -452,20 +455,20 @@ func TestPrune(t *testing.T) {
 		ctx := context.Background()
 		prune := func(want int) {
 			t.Helper()
-			if n, err := requests.PruneAll(ctx, hf); err != nil || n != want {
+			if n, err := requests.PruneAll(ctx, engine.Of(hf)); err != nil || n != want {
 				t.Errorf("%d went, want %d; %v", n, want, err)
 			}
 		}
 		for _, w := range []string{"a", "b"} {
 			in := holdfast.InWorkspace(ctx, w)
-			q, _, err := take(in, hf)
+			q, _, err := take(in, engine.Of(hf))
 			wantNil(t, err)
-			wantNil(t, requests.Finish(in, hf, "k", q.Epoch, 200, nil))
+			wantNil(t, requests.Finish(in, engine.Of(hf), "k", q.Epoch, 200, nil))
 		}
-		mustTake(t, hf) // and nobody comes back
+		mustTake(t, engine.Of(hf)) // and nobody comes back
 		prune(0)
 		holdfasttest.Advance(t, hf, requests.TTL-time.Hour)
-		long, mine, err := requests.Take(ctx, hf, requests.TakeArgs{Key: "long", Fingerprint: "f", Holder: "h", Lease: 24 * time.Hour})
+		long, mine, err := requests.Take(ctx, engine.Of(hf), requests.TakeArgs{Key: "long", Fingerprint: "f", Holder: "h", Lease: 24 * time.Hour})
 		if err != nil || !mine {
 			t.Fatal(err)
 		}
@@ -473,11 +476,11 @@ func TestPrune(t *testing.T) {
 		prune(3)
 		prune(0)
 		holdfasttest.Advance(t, hf, 22*time.Hour)
-		_, err = requests.Renew(ctx, hf, "long", long.Epoch, 24*time.Hour)
+		_, err = requests.Renew(ctx, engine.Of(hf), "long", long.Epoch, 24*time.Hour)
 		wantNil(t, err)
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		prune(0) // its time is over, but it is held
-		wantNil(t, requests.Finish(ctx, hf, "long", long.Epoch, 200, nil))
+		wantNil(t, requests.Finish(ctx, engine.Of(hf), "long", long.Epoch, 200, nil))
 	})
 }
 
@@ -490,10 +493,10 @@ func TestPruneAgainstTake(t *testing.T) {
 			var mine, epoch atomic.Int64
 			_, lost := holdfasttest.Race(t, 12, func(i int) error {
 				if i%2 == 0 {
-					_, err := requests.PruneAll(ctx, hf)
+					_, err := requests.PruneAll(ctx, engine.Of(hf))
 					return err
 				}
-				q, yes, err := take(ctx, hf)
+				q, yes, err := take(ctx, engine.Of(hf))
 				if yes {
 					mine.Add(1)
 					epoch.Store(q.Epoch)
@@ -503,7 +506,7 @@ func TestPruneAgainstTake(t *testing.T) {
 			if len(lost) > 0 || mine.Load() != 1 {
 				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, requests.Finish(ctx, hf, "k", epoch.Load(), 200, nil))
+			wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", epoch.Load(), 200, nil))
 			holdfasttest.Advance(t, hf, requests.TTL)
 		}
 	})

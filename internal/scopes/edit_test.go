@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -180,7 +181,7 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 			doc, _ := json.Marshal(begin)
 			m.state, m.version = []byte(form(doc)), 0
 			for name, hf := range all {
-				if _, err := scopes.Put(context.Background(), hf, scopes.PutArgs{Kind: "k", ID: id, State: doc}); err != nil {
+				if _, err := scopes.Put(context.Background(), engine.Of(hf), scopes.PutArgs{Kind: "k", ID: id, State: doc}); err != nil {
 					rt.Fatalf("%s: put %s: %v", name, doc, err)
 				}
 			}
@@ -189,7 +190,7 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 			e, before := drawEdit(rt, begin), string(m.state)
 			want := m.run(e)
 			for name, hf := range all {
-				got, err := scopes.Edit(context.Background(), hf, scopes.EditArgs{Kind: "k", ID: id, Op: e.op, Want: e.want})
+				got, err := scopes.Edit(context.Background(), engine.Of(hf), scopes.EditArgs{Kind: "k", ID: id, Op: e.op, Want: e.want})
 				if told := answer(got, err); told != want {
 					rt.Fatalf("%s: %s of %s\n is %s\nnot %s", name, e.text, before, told, want)
 				}
@@ -230,7 +231,7 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 	states := map[int64][]byte{-1: nil} // by version
 	if len(begin) > 0 {
 		doc, _ := json.Marshal(begin)
-		if _, err := scopes.Put(ctx, hf, scopes.PutArgs{Kind: "k", ID: id, State: doc}); err != nil {
+		if _, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "k", ID: id, State: doc}); err != nil {
 			return err
 		}
 		states[0] = []byte(form(doc))
@@ -239,7 +240,7 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 	var group sync.WaitGroup
 	for i, e := range edits {
 		group.Go(func() {
-			told[i], errs[i] = scopes.Edit(ctx, hf, scopes.EditArgs{Kind: "k", ID: id, Op: e.op, Want: e.want})
+			told[i], errs[i] = scopes.Edit(ctx, engine.Of(hf), scopes.EditArgs{Kind: "k", ID: id, Op: e.op, Want: e.want})
 		})
 	}
 	group.Wait()

@@ -8,7 +8,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 func at(version int) snapshots.Snapshot {
@@ -17,7 +19,7 @@ func at(version int) snapshots.Snapshot {
 
 func want(t *testing.T, hf *holdfast.Engine, version int) {
 	t.Helper()
-	got, err := snapshots.Get(t.Context(), hf, "s", "k")
+	got, err := snapshots.Get(t.Context(), engine.Of(hf), "s", "k")
 	if err != nil || got.Version != int64(version) || version >= 0 && string(got.Data) != fmt.Sprint(version) {
 		t.Errorf("the snapshot is at %d with %s (%v), and was to be at %d", got.Version, got.Data, err, version)
 	}
@@ -32,7 +34,7 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 			version int
 			kept    bool
 		}{{3, true}, {3, false}, {2, false}, {4, true}} {
-			if kept, err := snapshots.Put(t.Context(), hf, at(c.version)); err != nil || kept != c.kept {
+			if kept, err := snapshots.Put(t.Context(), engine.Of(hf), at(c.version)); err != nil || kept != c.kept {
 				t.Errorf("version %d: kept %v, %v", c.version, kept, err)
 			}
 		}
@@ -42,7 +44,7 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 			elsewhere:   at(50),
 			t.Context(): {Stream: "s", Kind: "other", Version: 50, Data: []byte(`50`)},
 		} {
-			if kept, err := snapshots.Put(ctx, hf, s); err != nil || !kept {
+			if kept, err := snapshots.Put(ctx, engine.Of(hf), s); err != nil || !kept {
 				t.Errorf("kept %v, %v", kept, err)
 			}
 		}
@@ -51,7 +53,7 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 			highest := -1
 			kept := make([]bool, 8)
 			if _, lost := holdfasttest.Race(t, 8, func(i int) (err error) {
-				kept[i], err = snapshots.Put(t.Context(), hf, at(base+i))
+				kept[i], err = snapshots.Put(t.Context(), engine.Of(hf), at(base+i))
 				return err
 			}); len(lost) > 0 {
 				t.Fatal(lost[0])
@@ -73,15 +75,15 @@ func TestASnapshotWaitsForNobody(t *testing.T) {
 	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) // SQLite has one writer
 	outside, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := snapshots.Put(outside, hf, snapshots.Snapshot{Stream: "first", Kind: "k", Data: []byte(`0`)}); err != nil {
+	if _, err := snapshots.Put(outside, engine.Of(hf), snapshots.Snapshot{Stream: "first", Kind: "k", Data: []byte(`0`)}); err != nil {
 		t.Fatal(err) // it makes the workspace, which the transaction would otherwise have locked
 	}
 	for _, version := range []int{1, 3} { // that makes the row, and that finds it
 		err := hf.Update(outside, func(ctx context.Context, tx holdfast.Tx) error {
-			if kept, err := snapshots.Put(ctx, tx, at(version)); err != nil || !kept {
+			if kept, err := snapshots.Put(ctx, store.DoerOf(tx), at(version)); err != nil || !kept {
 				t.Errorf("version %d in the transaction: %v, %v", version, kept, err)
 			}
-			if kept, err := snapshots.Put(outside, hf, at(version+1)); err != nil || kept {
+			if kept, err := snapshots.Put(outside, engine.Of(hf), at(version+1)); err != nil || kept {
 				t.Errorf("version %d outside: %v, %v", version+1, kept, err)
 			}
 			return nil

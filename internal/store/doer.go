@@ -14,6 +14,7 @@ import (
 // Doer is what a verb runs on: an engine, which commits each command by itself,
 // or a transaction, which runs it inside. Only those two implement it.
 type Doer interface {
+	PublicDoer
 	Do(context.Context, Command) error
 	// Place returns where the workspace of the context lives. Only for a
 	// write is a workspace given a place that has none.
@@ -21,12 +22,6 @@ type Doer interface {
 	// Registry returns which reactions a workspace has: as remembered, or as
 	// it is now.
 	Registry(ctx context.Context, at Place, fresh bool) (*Registry, error)
-}
-
-// Host is an engine as an adapter sees it, when a transaction of the user's own
-// joins it.
-type Host interface {
-	Port() *Port
 }
 
 // Tx is one open transaction. It must not be used after the transaction has

@@ -14,6 +14,8 @@ type Database interface {
 	Migrate(context.Context, Options) (Migrated, error)
 	// Script returns the SQL that Migrate would run on an empty database.
 	Script(Options) (string, error)
+	// Texts returns the SQL of every verb, for tests.
+	Texts() (Texts, error)
 }
 
 // Options is what an engine tells an adapter.

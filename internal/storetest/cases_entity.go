@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/stream"
@@ -22,36 +23,36 @@ var entityCases = []Case{
 	}},
 	{"entity: one that exists is a conflict, and stays as it is", func(e *env) {
 		e.created("i", "open")
-		got, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "closed"})
+		got, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "closed"})
 		f := e.refused(err, fault.Conflict)
 		e.equal("found", words(f.Fields["status"], f.Fields["version"], got.Status), "open 0 open")
 		e.equal("status", e.entity("i").Status, "open")
 		e.equal("history", e.names(entities.Stream("invoice", "i")), []string{"created"})
 	}},
 	{"entity: data is an object, empty if not given", func(e *env) {
-		got, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"})
+		got, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"})
 		e.ok(err)
 		e.sameJSON("data", got.Data, []byte(`{}`))
 		for _, data := range []string{`[]`, `1`, `null`, `{`, `{"a":1} x`} {
-			_, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "j", Status: "open", Data: []byte(data)})
+			_, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: "j", Status: "open", Data: []byte(data)})
 			e.refused(err, fault.Validation)
 		}
-		_, err = entities.Get(e.ctx, e.hf, "invoice", "j")
+		_, err = entities.Get(e.ctx, engine.Of(e.hf), "invoice", "j")
 		e.refused(err, fault.NotFound)
 	}},
 	{"entity: large integers and any text in data survive", func(e *env) {
 		data := []byte(`{"n": 9007199254740993, "m": -9223372036854775808, "t": "żółć 🦀 \" \\ $1"}`)
-		_, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open", Data: data})
+		_, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open", Data: data})
 		e.ok(err)
 		e.sameJSON("data", e.entity("i").Data, data)
 	}},
 	{"entity: one that is not there is not found", func(e *env) {
-		_, err := entities.Get(e.ctx, e.hf, "invoice", "i")
+		_, err := entities.Get(e.ctx, engine.Of(e.hf), "invoice", "i")
 		e.refused(err, fault.NotFound)
 	}},
 	{"entity: a transition moves the status, the version and the history", func(e *env) {
 		e.created("i", "open")
-		got, err := entities.Transition(e.ctx, e.hf, entities.TransitionArgs{
+		got, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{
 			Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Event: "close", Note: []byte(`{"why":"paid"}`),
 			Meta: events.Meta{Actor: "admin", Correlation: "c", Causation: "x"},
 		})
@@ -93,7 +94,7 @@ var entityCases = []Case{
 	}},
 	{"entity: a transition at the expected version wins", func(e *env) {
 		e.created("i", "open")
-		got, err := entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", Want: at(0), Event: "touch"})
+		got, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", Want: at(0), Event: "touch"})
 		e.ok(err)
 		e.equal("version", got.Version, 1)
 	}},
@@ -102,20 +103,20 @@ var entityCases = []Case{
 		_, err := e.move(e.hf, "i", "open", "open")
 		e.ok(err)
 		for _, want := range []int64{0, 2} {
-			_, err := entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Want: at(want), Event: "close"})
+			_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Want: at(want), Event: "close"})
 			e.moved(err, want, 1)
 		}
 		e.equal("status", e.entity("i").Status, "open")
 	}},
 	{"entity: a wrong status says so, whatever the version is", func(e *env) {
 		e.created("i", "open")
-		_, err := entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "open", Want: at(5), Event: "x"})
+		_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "open", Want: at(5), Event: "x"})
 		e.refused(err, fault.InvalidTransition)
 	}},
 	{"entity: a lease leaves the status as it is, and refuses every transition, claim and lease", func(e *env) {
 		e.created("i", "open")
 		take := func(into string) (entities.Entity, error) {
-			return entities.Take(e.ctx, e.hf, entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: into, Revert: "open"}},
+			return entities.Take(e.ctx, engine.Of(e.hf), entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: into, Revert: "open"}},
 				Operation: "o", Step: "s", Requester: "r", Holder: "me", Lease: time.Minute})
 		}
 		held, err := take("open")
@@ -128,9 +129,9 @@ var entityCases = []Case{
 		for _, from := range [][]string{{"open"}, {"open", "sent"}} {
 			_, err := e.move(e.hf, "i", "closed", from...)
 			e.refused(err, fault.ClaimFailed)
-			_, err = entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(1), Event: "close"})
+			_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(1), Event: "close"})
 			e.refused(err, fault.ClaimFailed)
-			_, err = entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(0), Event: "close"})
+			_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(0), Event: "close"})
 			e.moved(err, 0, 1)
 		}
 		e.equal("history", e.names(entities.Stream("invoice", "i")), []string{"created", "claimed"})
@@ -140,7 +141,7 @@ var entityCases = []Case{
 		_, err := e.move(e.hf, "i", "sent", "open")
 		e.ok(err)
 		e.sameJSON("kept", e.entity("i").Data, []byte(`{"cents":100}`))
-		_, err = entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"sent"}, To: "paid", Event: "pay", Data: []byte(`{"paid":true}`)})
+		_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"sent"}, To: "paid", Event: "pay", Data: []byte(`{"paid":true}`)})
 		e.ok(err)
 		e.sameJSON("replaced", e.entity("i").Data, []byte(`{"paid":true}`))
 	}},
@@ -157,7 +158,7 @@ var entityCases = []Case{
 		e.refused(err, fault.Validation)
 		_, err = e.move(e.hf, "i", "", "open")
 		e.refused(err, fault.Validation)
-		_, err = entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "x"})
+		_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "x"})
 		e.refused(err, fault.Validation)
 		e.equal("version", e.entity("i").Version, 0)
 	}},
@@ -173,20 +174,20 @@ var entityCases = []Case{
 	}},
 	{"entity: names that cannot be told apart later are refused", func(e *env) {
 		for _, name := range []string{"", "a/b", "a\x00", strings.Repeat("x", 256)} {
-			_, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: name, ID: "i", Status: "open"})
+			_, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: name, ID: "i", Status: "open"})
 			e.refused(err, fault.Validation)
 		}
-		_, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: "a/b", Status: "open"})
+		_, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: "a/b", Status: "open"})
 		e.ok(err)
 		e.equal("history", e.names(entities.Stream("invoice", "a/b")), []string{"created"})
 	}},
 	{"entity: the same id under two lifecycles is two entities", func(e *env) {
 		e.created("i", "open")
-		_, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "order", ID: "i", Status: "new"})
+		_, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "order", ID: "i", Status: "new"})
 		e.ok(err)
 		_, err = e.move(e.hf, "i", "closed", "open")
 		e.ok(err)
-		other, err := entities.Get(e.ctx, e.hf, "order", "i")
+		other, err := entities.Get(e.ctx, engine.Of(e.hf), "order", "i")
 		e.ok(err)
 		e.equal("the other", words(other.Status, other.Version), "new 0")
 	}},
@@ -202,7 +203,7 @@ var entityCases = []Case{
 		for round := range 10 {
 			id := words(round)
 			won, lost := holdfasttest.Race(e.T, 16, func(i int) error {
-				_, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: fmt.Sprint("s", i)})
+				_, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: fmt.Sprint("s", i)})
 				return err
 			})
 			e.equal("won", won, 1)
@@ -236,7 +237,7 @@ var entityCases = []Case{
 		e.created("i", "open")
 		for v := range int64(10) {
 			won, lost := holdfasttest.Race(e.T, 8, func(int) error {
-				_, err := entities.Transition(e.ctx, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", Want: at(v), Event: "touch"})
+				_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", Want: at(v), Event: "touch"})
 				return err
 			})
 			e.equal("won", won, 1)

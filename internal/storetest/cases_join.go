@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -66,7 +67,7 @@ var joinCases = []Case{
 		e.moved(err, 7, 0)
 		_, err = e.move(tx, "i", "paid", "sent")
 		e.refused(err, fault.InvalidTransition)
-		_, err = entities.Create(e.ctx, tx, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "x"})
+		_, err = entities.Create(e.ctx, store.DoerOf(tx), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "x"})
 		e.refused(err, fault.Conflict)
 		_, err = e.inc(tx, "u", "", 1)
 		e.refused(err, fault.Validation)
@@ -111,7 +112,7 @@ var joinCases = []Case{
 	{"join: the answers are those of the verb alone", func(e *env) {
 		answers := func(d holdfast.Doer, id string) string {
 			last, err1 := e.append(d, id, stream.Any, "a", "b")
-			made, err2 := entities.Create(e.ctx, d, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"})
+			made, err2 := entities.Create(e.ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"})
 			moved, err3 := e.move(d, id, "closed", "open")
 			again, err4 := e.move(d, id, "closed", "open")
 			put, err5 := e.put(d, id, none, `{"n":1}`)

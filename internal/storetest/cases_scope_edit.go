@@ -11,13 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // edit edits a scope; want and ttl may be nothing.
 func (e *env) edit(d holdfast.Doer, id string, op scopes.Op, want *int64, ttl time.Duration) (scopes.Edited, error) {
-	return scopes.Edit(e.ctx, d, scopes.EditArgs{Kind: "user", ID: id, Op: op, Want: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
+	return scopes.Edit(e.ctx, store.DoerOf(d), scopes.EditArgs{Kind: "user", ID: id, Op: op, Want: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
 }
 
 // op is an edit by its name, of the field f and the key k.
@@ -100,7 +102,7 @@ var scopeEditCases = []Case{
 				return nil
 			})
 			e.equal("update", errors.Is(err, errUndone), undone)
-			_, err = scopes.Get(e.ctx, e.hf, "user", "push")
+			_, err = scopes.Get(e.ctx, engine.Of(e.hf), "user", "push")
 			e.equal("there", fault.CodeOf(err) == fault.NotFound, undone)
 		}
 	}},
@@ -226,13 +228,13 @@ var scopeEditCases = []Case{
 		e.ok(err)
 		_, err = e.edit(e.hf, "kept", e.op("inc", "x"), nil, time.Hour)
 		e.ok(err)
-		_, err = scopes.Put(e.ctx, e.hf, scopes.PutArgs{Kind: "user", ID: "put", State: []byte(`{}`), TTL: time.Millisecond})
+		_, err = scopes.Put(e.ctx, engine.Of(e.hf), scopes.PutArgs{Kind: "user", ID: "put", State: []byte(`{}`), TTL: time.Millisecond})
 		e.ok(err)
 		for _, id := range []string{"u", "put"} {
 			for e.there(id) {
 				runtime.Gosched()
 			}
-			_, err := scopes.Delete(e.ctx, e.hf, scopes.DeleteArgs{Kind: "user", ID: id})
+			_, err := scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: id})
 			e.refused(err, fault.NotFound)
 			_, err = e.put(e.hf, id, at(0), `{}`)
 			e.moved(err, 0, -1)
@@ -245,7 +247,7 @@ var scopeEditCases = []Case{
 		anew, err := e.edit(e.hf, "meanwhile", e.op("inc", "x"), nil, 0) // before anybody swept
 		e.ok(err)
 		e.equal("anew", words(anew.Changed, anew.Version), "true 1")
-		_, err = scopes.SweepAll(context.Background(), e.hf)
+		_, err = scopes.SweepAll(context.Background(), engine.Of(e.hf))
 		e.ok(err)
 		e.sameJSON("meanwhile", e.scope("meanwhile").State, []byte(`{"f":1}`))
 		for id, made := range map[string]string{"u": "inc", "put": "put"} {
@@ -264,7 +266,7 @@ var errUndone = errors.New("undone")
 // there says whether there is such a scope.
 func (e *env) there(id string) bool {
 	e.Helper()
-	_, err := scopes.Get(e.ctx, e.hf, "user", id)
+	_, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", id)
 	if fault.CodeOf(err) != fault.NotFound {
 		e.ok(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -20,16 +21,16 @@ func (e *env) writeAll(ctx context.Context, d holdfast.Doer) error {
 	if _, err := stream.Append(ctx, d, "s", stream.None, stream.Event{Name: "a"}); err != nil {
 		return err
 	}
-	if _, err := entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"}); err != nil {
+	if _, err := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"}); err != nil {
 		return err
 	}
-	if _, err := entities.Transition(ctx, d, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Event: "moved"}); err != nil {
+	if _, err := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Event: "moved"}); err != nil {
 		return err
 	}
-	if _, err := scopes.Put(ctx, d, scopes.PutArgs{Kind: "user", ID: "u", State: []byte(`{"n":1}`)}); err != nil {
+	if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: "u", State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
-	_, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1})
+	_, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1})
 	return err
 }
 
@@ -46,9 +47,9 @@ func (e *env) wroteAll() {
 func (e *env) wroteNone() {
 	e.Helper()
 	e.equal("stream", e.names("s"), []string{})
-	_, err := entities.Get(e.ctx, e.hf, "invoice", "i")
+	_, err := entities.Get(e.ctx, engine.Of(e.hf), "invoice", "i")
 	e.refused(err, fault.NotFound)
-	_, err = scopes.Get(e.ctx, e.hf, "user", "u")
+	_, err = scopes.Get(e.ctx, engine.Of(e.hf), "user", "u")
 	e.refused(err, fault.NotFound)
 	e.equal("entity's history", e.names(entities.Stream("invoice", "i")), []string{})
 	e.equal("scope's history", e.names(scopes.Stream("user", "u")), []string{})
@@ -97,7 +98,7 @@ var updateCases = []Case{
 			e.moved(err, -1, 0)
 			_, err = e.move(tx, "i", "x", "closed")
 			e.refused(err, fault.InvalidTransition)
-			_, err = entities.Create(ctx, tx, entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "x"})
+			_, err = entities.Create(ctx, store.DoerOf(tx), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "x"})
 			e.refused(err, fault.Conflict)
 			_, err = e.put(tx, "u", at(4), `{}`)
 			e.moved(err, 4, -1)
@@ -113,7 +114,7 @@ var updateCases = []Case{
 			inside, err := stream.Read(ctx, tx, "s", 0, 0)
 			e.ok(err)
 			e.equal("inside", len(inside), 1)
-			got, err := entities.Get(ctx, tx, "invoice", "i")
+			got, err := entities.Get(ctx, store.DoerOf(tx), "invoice", "i")
 			e.ok(err)
 			e.equal("inside", got.Status, "closed")
 			e.wroteNone() // through the engine, with the context from outside
@@ -176,18 +177,18 @@ var workspaceCases = []Case{
 	{"workspace: two see nothing of each other", func(e *env) {
 		other := freshWorkspace(context.Background())
 		e.ok(e.writeAll(e.ctx, e.hf))
-		_, err := entities.Get(other, e.hf, "invoice", "i")
+		_, err := entities.Get(other, engine.Of(e.hf), "invoice", "i")
 		e.refused(err, fault.NotFound)
-		_, err = scopes.Get(other, e.hf, "user", "u")
+		_, err = scopes.Get(other, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 		for _, name := range []string{"s", entities.Stream("invoice", "i"), scopes.Stream("user", "u")} {
 			all, err := stream.Read(other, e.hf, name, 0, 0)
 			e.ok(err)
 			e.equal(name, len(all), 0)
 		}
-		_, err = entities.Transition(other, e.hf, entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "stolen", Event: "x"})
+		_, err = entities.Transition(other, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "stolen", Event: "x"})
 		e.refused(err, fault.NotFound)
-		_, err = scopes.Delete(other, e.hf, scopes.DeleteArgs{Kind: "user", ID: "u"})
+		_, err = scopes.Delete(other, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u"})
 		e.refused(err, fault.NotFound)
 		e.ok(e.writeAll(other, e.hf)) // the same names, without a conflict
 		e.wroteAll()

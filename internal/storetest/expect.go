@@ -7,9 +7,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -90,33 +92,33 @@ func (e *env) appended(name string, want stream.Version, names ...string) stream
 
 func (e *env) created(id, status string) entities.Entity {
 	e.Helper()
-	got, err := entities.Create(e.ctx, e.hf, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: status, Data: []byte(`{"cents": 100}`)})
+	got, err := entities.Create(e.ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: status, Data: []byte(`{"cents": 100}`)})
 	e.ok(err)
 	return got
 }
 
 func (e *env) move(d holdfast.Doer, id, to string, from ...string) (entities.Entity, error) {
-	return entities.Transition(e.ctx, d, entities.TransitionArgs{Lifecycle: "invoice", ID: id, From: from, To: to, Event: "moved"})
+	return entities.Transition(e.ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "invoice", ID: id, From: from, To: to, Event: "moved"})
 }
 
 func (e *env) entity(id string) entities.Entity {
 	e.Helper()
-	got, err := entities.Get(e.ctx, e.hf, "invoice", id)
+	got, err := entities.Get(e.ctx, engine.Of(e.hf), "invoice", id)
 	e.ok(err)
 	return got
 }
 
 func (e *env) put(d holdfast.Doer, id string, want *int64, state string) (scopes.Scope, error) {
-	return scopes.Put(e.ctx, d, scopes.PutArgs{Kind: "user", ID: id, Want: want, State: []byte(state)})
+	return scopes.Put(e.ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: id, Want: want, State: []byte(state)})
 }
 
 func (e *env) inc(d holdfast.Doer, id, field string, by int64) (scopes.Sum, error) {
-	return scopes.Add(e.ctx, d, scopes.IncArgs{Kind: "user", ID: id, Field: field, By: by})
+	return scopes.Add(e.ctx, store.DoerOf(d), scopes.IncArgs{Kind: "user", ID: id, Field: field, By: by})
 }
 
 func (e *env) scope(id string) scopes.Scope {
 	e.Helper()
-	got, err := scopes.Get(e.ctx, e.hf, "user", id)
+	got, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", id)
 	e.ok(err)
 	return got
 }

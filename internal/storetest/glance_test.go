@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -85,7 +86,7 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 	}
 	see := func(shards ...int16) map[wake.Need]bool {
 		t.Helper()
-		due, err := wake.Glance(t.Context(), hf, shards, needs)
+		due, err := wake.Glance(t.Context(), engine.Of(hf), shards, needs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -82,31 +83,31 @@ func raceOnce(ctx context.Context, hf *holdfast.Engine, id, name string) (won in
 // invoice makes an entity that is there to be claimed.
 func invoice(t *testing.T, hf *holdfast.Engine, id string) {
 	t.Helper()
-	if _, err := entities.Create(context.Background(), hf, entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"}); err != nil {
+	if _, err := entities.Create(context.Background(), engine.Of(hf), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func claim(ctx context.Context, hf *holdfast.Engine, id, holder string, lease time.Duration) (entities.Entity, error) {
-	return entities.Take(ctx, hf, entities.ClaimArgs{Lifecycle: "invoice", ID: id, Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
+	return entities.Take(ctx, engine.Of(hf), entities.ClaimArgs{Lifecycle: "invoice", ID: id, Choices: map[string]entities.Choice{"open": {Into: "closing", Revert: "open"}},
 		Operation: holder, Step: "close", Requester: "api", Holder: holder, Lease: lease})
 }
 
 // end does to a claim what its holder may do.
 func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what string) error {
-	at, err := hf.Place(ctx, store.Write)
+	at, err := engine.Of(hf).Place(ctx, store.Write)
 	if err != nil {
 		return err
 	}
 	a := entities.EndArgs{Ticket: e.Ticket(), How: entities.Success, To: "closed", Event: "settled", Outcome: entities.Success, Claim: "closing"}
 	switch what {
 	case "renew":
-		_, err = entities.Renew(ctx, hf, at, e.Ticket(), time.Minute)
+		_, err = entities.Renew(ctx, engine.Of(hf), at, e.Ticket(), time.Minute)
 		return err
 	case "release":
 		a.How, a.To, a.Event, a.Outcome = entities.Back, "", "released", entities.Back
 	}
-	_, _, err = entities.End(ctx, hf, at, a)
+	_, _, err = entities.End(ctx, engine.Of(hf), at, a)
 	return err
 }
 

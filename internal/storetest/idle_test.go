@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -34,7 +35,7 @@ type counted struct {
 }
 
 func (c *counted) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := c.Database.Open(ctx, o)
+	s, err := store.DatabaseOf(c.Database).Open(ctx, o)
 	return &countedStore{s, c}, err
 }
 
@@ -199,7 +200,7 @@ func finds(t *testing.T, url string) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = hf.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	declared, end := hf.Hub().Wait(handlers.Topic)
+	declared, end := engine.Of(hf).Hub().Wait(handlers.Topic)
 	defer end()
 	other := holdfasttest.OpenOn(t, database(url), kind, run.Serve(steps))
 	_ = clock.Wait(ctx, 8*time.Second) // it comes to rest, and has asked once what is declared
@@ -240,7 +241,7 @@ func finds(t *testing.T, url string) {
 	})
 	t.Logf("everything after %s", clock.Since(begun).Round(time.Millisecond))
 	err := other.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
+		_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
 		return err
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -57,7 +58,7 @@ func work(ctx context.Context, db holdfast.Database, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := entities.Create(ctx, hf, entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "a"}); err != nil {
+	if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "a"}); err != nil {
 		return err
 	}
 	for n := int64(0); ; n++ {
@@ -78,12 +79,12 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 		return err
 	}
 	fmt.Println("own-"+name, last, mark)
-	got, err := entities.Transition(ctx, hf, entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"a"}, To: "a", Want: &n, Event: mark})
+	got, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"a"}, To: "a", Want: &n, Event: mark})
 	if err != nil {
 		return err
 	}
 	fmt.Println(entities.Stream("thing", name), got.Version, mark)
-	sum, err := scopes.Add(ctx, hf, scopes.IncArgs{Kind: "user", ID: "sum", Field: "n", By: 1})
+	sum, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "user", ID: "sum", Field: "n", By: 1})
 	if err != nil {
 		return err
 	}

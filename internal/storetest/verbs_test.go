@@ -21,11 +21,11 @@ import (
 // adapters, and that there is no SQL that no verb runs. That the databases
 // parse all of it is checked whenever an engine is opened.
 func TestEveryVerbHasItsSQL(t *testing.T) {
-	lite, err := sqlite.Texts()
+	lite, err := store.DatabaseOf(sqlite.File("")).Texts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pg, err := postgres.Texts("holdfast")
+	pg, err := store.DatabaseOf(postgres.URL("")).Texts()
 	if err != nil {
 		t.Fatal(err)
 	}

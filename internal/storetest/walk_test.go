@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -324,15 +325,15 @@ func runEntity(ctx context.Context, d holdfast.Doer, o op) string {
 	var err error
 	switch o.verb {
 	case "create":
-		e, err = entities.Create(ctx, d, entities.CreateArgs{Lifecycle: "thing", ID: o.key, Status: o.to, Data: []byte(o.data)})
+		e, err = entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "thing", ID: o.key, Status: o.to, Data: []byte(o.data)})
 	case "transition":
 		a := entities.TransitionArgs{Lifecycle: "thing", ID: o.key, From: o.from, To: o.to, Want: o.want, Event: "moved"}
 		if o.data != "" {
 			a.Data = []byte(o.data)
 		}
-		e, err = entities.Transition(ctx, d, a)
+		e, err = entities.Transition(ctx, store.DoerOf(d), a)
 	default:
-		e, err = entities.Get(ctx, d, "thing", o.key)
+		e, err = entities.Get(ctx, store.DoerOf(d), "thing", o.key)
 	}
 	return answer(err, fmt.Sprintf("%s v%d %s", e.Status, e.Version, canonical(string(e.Data))))
 }
@@ -342,15 +343,15 @@ func runScope(ctx context.Context, d holdfast.Doer, o op) string {
 	var err error
 	switch o.verb {
 	case "put":
-		s, err = scopes.Put(ctx, d, scopes.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
+		s, err = scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
 	case "inc":
-		sum, err := scopes.Add(ctx, d, scopes.IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
+		sum, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
 		return answer(err, fmt.Sprintf("v%d %s = %d", sum.Version, canonical(string(sum.State)), sum.Value))
 	case "delete":
-		s, err = scopes.Delete(ctx, d, scopes.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})
+		s, err = scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})
 		return answer(err, fmt.Sprint("deleted v", s.Version))
 	default:
-		s, err = scopes.Get(ctx, d, "user", o.key)
+		s, err = scopes.Get(ctx, store.DoerOf(d), "user", o.key)
 	}
 	return answer(err, fmt.Sprintf("v%d %s", s.Version, canonical(string(s.State))))
 }

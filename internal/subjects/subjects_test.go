@@ -8,12 +8,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/subjects"
 )
 
 func find(t *testing.T, d holdfast.Doer, names ...string) map[string]subjects.Key {
 	t.Helper()
-	found, err := subjects.Find(t.Context(), d, names)
+	found, err := subjects.Find(t.Context(), store.DoerOf(d), names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func TestOfRacingMakersAllGetTheKeyThatIsStored(t *testing.T) {
 			_, lost := holdfasttest.Race(t, len(got), func(i int) error {
 				own := subjects.Key(fmt.Sprint("key ", i))
 				make1 := func(ctx context.Context, d holdfast.Doer) error {
-					key, err := subjects.Make(ctx, d, name, own)
+					key, err := subjects.Make(ctx, store.DoerOf(d), name, own)
 					got[i] = string(key)
 					return err
 				}
@@ -60,11 +62,11 @@ func TestWhatIsForgottenStaysForgotten(t *testing.T) {
 		if found := find(t, hf, "a"); len(found) != 0 {
 			t.Errorf("found %v", found)
 		}
-		if _, err := subjects.Make(t.Context(), hf, "a", subjects.Key("k")); err != nil {
+		if _, err := subjects.Make(t.Context(), engine.Of(hf), "a", subjects.Key("k")); err != nil {
 			t.Fatal(err)
 		}
 		if err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			if had, err := subjects.Forget(ctx, tx, "a"); err != nil || !had {
+			if had, err := subjects.Forget(ctx, store.DoerOf(tx), "a"); err != nil || !had {
 				t.Errorf("in a transaction: %v, %v", had, err)
 			}
 			return errors.New("no")
@@ -76,7 +78,7 @@ func TestWhatIsForgottenStaysForgotten(t *testing.T) {
 		}
 		dropped := make([]bool, 8)
 		if _, lost := holdfasttest.Race(t, len(dropped), func(i int) (err error) {
-			dropped[i], err = subjects.Forget(t.Context(), hf, "a")
+			dropped[i], err = subjects.Forget(t.Context(), engine.Of(hf), "a")
 			return err
 		}); len(lost) > 0 {
 			t.Fatal(lost[0])
@@ -90,11 +92,11 @@ func TestWhatIsForgottenStaysForgotten(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d have dropped the key", n)
 		}
-		if had, err := subjects.Forget(t.Context(), hf, "b"); err != nil || had {
+		if had, err := subjects.Forget(t.Context(), engine.Of(hf), "b"); err != nil || had {
 			t.Errorf("forgot one who is not known: %v, %v", had, err)
 		}
 		for _, name := range []string{"a", "b"} {
-			key, err := subjects.Make(t.Context(), hf, name, subjects.Key("new"))
+			key, err := subjects.Make(t.Context(), engine.Of(hf), name, subjects.Key("new"))
 			if err != nil || key != nil {
 				t.Errorf("%s has a key again: %q, %v", name, key, err)
 			}

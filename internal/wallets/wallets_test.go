@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
@@ -45,43 +46,43 @@ func TestAWallet(t *testing.T) {
 		one := func(w wallets.Wallet, err error) func(fault.Code) wallets.Wallet {
 			return func(want fault.Code) wallets.Wallet { t.Helper(); return code(want, w, err) }
 		}
-		one(wallets.Get(ctx, e, "w"))(fault.NotFound)
-		one(wallets.Post(ctx, e, post("w", 5, "r1")))(fault.NotFound)
-		made := one(wallets.Put(ctx, e, "w", false))("")
+		one(wallets.Get(ctx, engine.Of(e), "w"))(fault.NotFound)
+		one(wallets.Post(ctx, engine.Of(e), post("w", 5, "r1")))(fault.NotFound)
+		made := one(wallets.Put(ctx, engine.Of(e), "w", false))("")
 		if made.Balance != 0 || made.AllowNegative || made.CreatedAt.IsZero() {
 			t.Errorf("made %+v", made)
 		}
 		for range 2 { // the same reference posts once
-			if w := one(wallets.Post(ctx, e, post("w", 5, "r1")))(""); w.Balance != 5 || w.Version != 1 {
+			if w := one(wallets.Post(ctx, engine.Of(e), post("w", 5, "r1")))(""); w.Balance != 5 || w.Version != 1 {
 				t.Errorf("has %+v", w)
 			}
 		}
-		one(wallets.Post(ctx, e, post("w", 6, "r1")))(fault.Conflict)
-		one(wallets.Post(ctx, e, post("w", -6, "r2")))(fault.InsufficientFunds)
-		if w := one(wallets.Post(ctx, e, post("w", -5, "r2")))(""); w.Balance != 0 {
+		one(wallets.Post(ctx, engine.Of(e), post("w", 6, "r1")))(fault.Conflict)
+		one(wallets.Post(ctx, engine.Of(e), post("w", -6, "r2")))(fault.InsufficientFunds)
+		if w := one(wallets.Post(ctx, engine.Of(e), post("w", -5, "r2")))(""); w.Balance != 0 {
 			t.Errorf("has %+v", w)
 		}
-		one(wallets.Post(ctx, e, post("w", 0, "r3")))(fault.Validation)
-		one(wallets.Post(ctx, e, post("w", 1, "")))(fault.Validation)
-		one(wallets.Put(ctx, e, "w", true))("")
-		if w := one(wallets.Post(ctx, e, post("w", -7, "r3")))(""); w.Balance != -7 || !w.AllowNegative {
+		one(wallets.Post(ctx, engine.Of(e), post("w", 0, "r3")))(fault.Validation)
+		one(wallets.Post(ctx, engine.Of(e), post("w", 1, "")))(fault.Validation)
+		one(wallets.Put(ctx, engine.Of(e), "w", true))("")
+		if w := one(wallets.Post(ctx, engine.Of(e), post("w", -7, "r3")))(""); w.Balance != -7 || !w.AllowNegative {
 			t.Errorf("has %+v", w)
 		}
-		one(wallets.Put(ctx, e, "w", false))("")
-		one(wallets.Post(ctx, e, post("w", -1, "r4")))(fault.InsufficientFunds)
-		if w := one(wallets.Post(ctx, e, post("w", 2, "r4")))(""); w.Balance != -5 { // it may rise
+		one(wallets.Put(ctx, engine.Of(e), "w", false))("")
+		one(wallets.Post(ctx, engine.Of(e), post("w", -1, "r4")))(fault.InsufficientFunds)
+		if w := one(wallets.Post(ctx, engine.Of(e), post("w", 2, "r4")))(""); w.Balance != -5 { // it may rise
 			t.Errorf("has %+v", w)
 		}
-		one(wallets.Post(ctx, e, post("w", math.MaxInt64, "r5")))("")
-		one(wallets.Post(ctx, e, post("w", 100, "r6")))(fault.Validation)
-		all, err := wallets.Ledger(ctx, e, "w", 0, 100)
+		one(wallets.Post(ctx, engine.Of(e), post("w", math.MaxInt64, "r5")))("")
+		one(wallets.Post(ctx, engine.Of(e), post("w", 100, "r6")))(fault.Validation)
+		all, err := wallets.Ledger(ctx, engine.Of(e), "w", 0, 100)
 		if err != nil || len(all) != 5 || all[1].Delta != -5 || all[1].Balance != 0 || all[1].Reference != "r2" || all[1].At.IsZero() {
 			t.Errorf("the ledger is %+v, %v", all, err)
 		}
-		if other, err := wallets.List(holdfast.InWorkspace(ctx, "other"), e, "", 10); err != nil || len(other) > 0 {
+		if other, err := wallets.List(holdfast.InWorkspace(ctx, "other"), engine.Of(e), "", 10); err != nil || len(other) > 0 {
 			t.Errorf("another workspace has %+v, %v", other, err)
 		}
-		if a := clean(t, e); a.Wallets != 1 || a.Entries != 5 {
+		if a := clean(t, engine.Of(e)); a.Wallets != 1 || a.Entries != 5 {
 			t.Errorf("audited %+v", a)
 		}
 	})
@@ -93,7 +94,7 @@ func TestManyPostAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx := t.Context()
 		for _, id := range []string{"a", "b"} {
-			if _, err := wallets.Put(ctx, e, id, false); err != nil {
+			if _, err := wallets.Put(ctx, engine.Of(e), id, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -110,7 +111,7 @@ func TestManyPostAtOnce(t *testing.T) {
 						delta = 1
 					}
 					reference := fmt.Sprint(i, "/", j/2) // half of them were made before
-					w, err := wallets.Post(ctx, e, post(id, delta, reference))
+					w, err := wallets.Post(ctx, engine.Of(e), post(id, delta, reference))
 					switch fault.CodeOf(err) {
 					case "":
 						mu.Lock()
@@ -130,9 +131,9 @@ func TestManyPostAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		clean(t, e)
+		clean(t, engine.Of(e))
 		for id, sum := range want {
-			if w, err := wallets.Get(ctx, e, id); err != nil || w.Balance != sum {
+			if w, err := wallets.Get(ctx, engine.Of(e), id); err != nil || w.Balance != sum {
 				t.Errorf("%s has %d, want %d, %v", id, w.Balance, sum, err)
 			}
 		}
@@ -143,24 +144,24 @@ func TestManyPostAtOnce(t *testing.T) {
 func TestCrashOfACredit(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "credit",
 		Do: func(ctx context.Context, e *holdfast.Engine) error {
-			if _, err := wallets.Put(ctx, e, "w", false); err != nil {
+			if _, err := wallets.Put(ctx, engine.Of(e), "w", false); err != nil {
 				return err
 			}
-			if _, err := wallets.Post(ctx, e, post("w", 10, "in")); err != nil {
+			if _, err := wallets.Post(ctx, engine.Of(e), post("w", 10, "in")); err != nil {
 				return err
 			}
-			_, err := wallets.Post(ctx, e, post("w", -4, "out"))
+			_, err := wallets.Post(ctx, engine.Of(e), post("w", -4, "out"))
 			return err
 		},
 		Check: func(ctx context.Context, e *holdfast.Engine) error {
-			w, err := wallets.Get(ctx, e, "w")
+			w, err := wallets.Get(ctx, engine.Of(e), "w")
 			if err == nil && w.Balance != 6 {
 				err = fmt.Errorf("the wallet has %d", w.Balance)
 			}
 			if err != nil {
 				return err
 			}
-			a, err := wallets.Audit(ctx, e, "")
+			a, err := wallets.Audit(ctx, engine.Of(e), "")
 			if err == nil && len(a.Wrong) > 0 {
 				err = fmt.Errorf("it does not add up: %+v", a.Wrong)
 			}

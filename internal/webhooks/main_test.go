@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -40,7 +41,7 @@ var plain = webhooks.CreateArgs{URL: "https://example.com/", Secret: "s1", By: "
 
 func create(t *testing.T, hf *holdfast.Engine) webhooks.Webhook {
 	t.Helper()
-	w, err := webhooks.Create(t.Context(), hf, box, plain)
+	w, err := webhooks.Create(t.Context(), engine.Of(hf), box, plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func create(t *testing.T, hf *holdfast.Engine) webhooks.Webhook {
 
 func secrets(t *testing.T, hf *holdfast.Engine, id string) string {
 	t.Helper()
-	to, err := webhooks.Find(t.Context(), hf, box, id)
+	to, err := webhooks.Find(t.Context(), engine.Of(hf), box, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,63 +67,63 @@ func TestCrash(t *testing.T) {
 // wholeLife makes two webhooks, rotates the first and removes the second. Every step
 // looks at what there is, so that it may be repeated from the beginning.
 func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
-	made, err := events.Read(ctx, hf, events.ReadArgs{Stream: "made"})
+	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
 	}
 	for len(made) < 2 { // its id is noted with it
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			w, err := webhooks.Create(ctx, tx, box, plain)
+			w, err := webhooks.Create(ctx, store.DoerOf(tx), box, plain)
 			if err != nil {
 				return err
 			}
-			_, err = events.Append(ctx, tx, events.AppendArgs{Stream: "made", Want: new(int64(len(made)) - 1), Events: []events.Event{{Name: w.ID}}})
+			_, err = events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: "made", Want: new(int64(len(made)) - 1), Events: []events.Event{{Name: w.ID}}})
 			return err
 		})
 		if err != nil && fault.CodeOf(err) != fault.Concurrency {
 			return err
 		}
-		if made, err = events.Read(ctx, hf, events.ReadArgs{Stream: "made"}); err != nil {
+		if made, err = events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"}); err != nil {
 			return err
 		}
 	}
-	if w, err := webhooks.Get(ctx, hf, made[0].Name); err != nil {
+	if w, err := webhooks.Get(ctx, engine.Of(hf), made[0].Name); err != nil {
 		return err
 	} else if w.RotatedAt == nil {
-		if w, err = webhooks.Rotate(ctx, hf, box, w.ID, "s2", time.Hour, "bob"); err != nil {
+		if w, err = webhooks.Rotate(ctx, engine.Of(hf), box, w.ID, "s2", time.Hour, "bob"); err != nil {
 			return err
 		} else if w.URL != plain.URL || w.OverlapUntil == nil {
 			return fmt.Errorf("rotated %+v", w)
 		}
 	}
-	if err := webhooks.Remove(ctx, hf, made[1].Name, "cleo"); fault.CodeOf(err) != fault.NotFound {
+	if err := webhooks.Remove(ctx, engine.Of(hf), made[1].Name, "cleo"); fault.CodeOf(err) != fault.NotFound {
 		return err
 	}
 	return nil
 }
 
 func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	made, err := events.Read(ctx, hf, events.ReadArgs{Stream: "made"})
+	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
 	}
 	got := ""
 	for _, m := range made {
-		told, err := events.Read(ctx, hf, events.ReadArgs{Stream: webhooks.Stream(m.Name)})
+		told, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(m.Name)})
 		if err != nil {
 			return err
 		}
 		for _, e := range told {
 			got += fmt.Sprintf("%d %s by %s, ", e.Version, e.Name, e.Actor)
 		}
-		_, failed := reactions.Get(ctx, hf, webhooks.Reaction(m.Name))
-		to, gone := webhooks.Find(ctx, hf, box, m.Name)
+		_, failed := reactions.Get(ctx, engine.Of(hf), webhooks.Reaction(m.Name))
+		to, gone := webhooks.Find(ctx, engine.Of(hf), box, m.Name)
 		got += fmt.Sprintf("%v %v %v; ", failed == nil, gone == nil, to.Secrets)
 	}
 	if want := "0 created by ann, 1 rotated by bob, true true [s2 s1]; 0 created by ann, 1 removed by cleo, false false []; "; got != want {
 		return fmt.Errorf("got %q, want %q", got, want)
 	}
-	all, err := webhooks.All(ctx, hf)
+	all, err := webhooks.All(ctx, engine.Of(hf))
 	all = slices.DeleteFunc(all, func(x webhooks.Served) bool { return x.Workspace != store.WorkspaceOf(ctx) })
 	if err != nil || len(all) != 1 || all[0].ID != made[0].Name {
 		return fmt.Errorf("served are %+v, %w", all, err)
@@ -137,7 +138,7 @@ func TestOfThoseWhoRotateOneWins(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := create(t, hf)
 		won, lost := holdfasttest.Race(t, 8, func(i int) error {
-			_, err := webhooks.Rotate(t.Context(), hf, box, w.ID, fmt.Sprint("r", i), 0, "bob")
+			_, err := webhooks.Rotate(t.Context(), engine.Of(hf), box, w.ID, fmt.Sprint("r", i), 0, "bob")
 			return err
 		})
 		for _, err := range lost {
@@ -145,7 +146,7 @@ func TestOfThoseWhoRotateOneWins(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		told, err := events.Read(t.Context(), hf, events.ReadArgs{Stream: webhooks.Stream(w.ID)})
+		told, err := events.Read(t.Context(), engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(w.ID)})
 		if err != nil || won < 1 || len(told) != won+1 {
 			t.Errorf("%d won, and there are %d events, %v", won, len(told), err)
 		}
@@ -158,10 +159,10 @@ func TestASecretBelongsToItsWebhook(t *testing.T) {
 		if got := secrets(t, hf, w.ID); got != "[s1]" {
 			t.Errorf("the secrets are %s", got)
 		}
-		if _, err := webhooks.Find(t.Context(), hf, boxOf(2), w.ID); fault.CodeOf(err) != fault.Unavailable {
+		if _, err := webhooks.Find(t.Context(), engine.Of(hf), boxOf(2), w.ID); fault.CodeOf(err) != fault.Unavailable {
 			t.Errorf("with another key: %v", err)
 		}
-		if _, err := webhooks.Find(t.Context(), hf, boxOf(2, 1), w.ID); err != nil {
+		if _, err := webhooks.Find(t.Context(), engine.Of(hf), boxOf(2, 1), w.ID); err != nil {
 			t.Errorf("with another key first: %v", err)
 		}
 		for _, step := range []struct {
@@ -175,7 +176,7 @@ func TestASecretBelongsToItsWebhook(t *testing.T) {
 			{"s4", time.Minute, 2 * time.Minute, "[s4]"},
 			{"s5", 0, 0, "[s5]"},
 		} {
-			if _, err := webhooks.Rotate(t.Context(), hf, box, w.ID, step.secret, step.overlap, "bob"); err != nil {
+			if _, err := webhooks.Rotate(t.Context(), engine.Of(hf), box, w.ID, step.secret, step.overlap, "bob"); err != nil {
 				t.Fatal(err)
 			}
 			holdfasttest.Advance(t, hf, step.after)
@@ -183,10 +184,10 @@ func TestASecretBelongsToItsWebhook(t *testing.T) {
 				t.Errorf("the secrets are %s, want %s", got, step.want)
 			}
 		}
-		if err := webhooks.Remove(t.Context(), hf, w.ID, "cleo"); err != nil {
+		if err := webhooks.Remove(t.Context(), engine.Of(hf), w.ID, "cleo"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := webhooks.Find(t.Context(), hf, box, w.ID); fault.CodeOf(err) != fault.NotFound {
+		if _, err := webhooks.Find(t.Context(), engine.Of(hf), box, w.ID); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("removed: %v", err)
 		}
 	})

@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -38,7 +38,7 @@ type Service struct {
 	// service runs.
 	Client *http.Client
 
-	engine *holdfast.Engine
+	engine *engine.Engine
 	box    *seal.Box
 	policy egress.Policy
 	log    *slog.Logger
@@ -47,10 +47,10 @@ type Service struct {
 }
 
 // New makes a service.
-func New(engine *holdfast.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
-	handlers.Watch(engine)
-	return &Service{Client: policy.Client(), engine: engine, box: box, policy: policy, log: log, served: make(map[string]string),
-		worker: &reactions.Worker{Engine: engine, Hub: engine.Hub(), Log: log, Name: engine.Node(), Parallel: parallel, ByHandler: true, Idle: true}}
+func New(e *engine.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
+	handlers.Watch(e)
+	return &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]string),
+		worker: &reactions.Worker{Engine: e, Hub: e.Hub(), Log: log, Name: e.Node(), Parallel: parallel, ByHandler: true, Idle: true}}
 }
 
 // Run serves webhooks until ctx ends, and then waits for the messages that are being

@@ -1,4 +1,4 @@
-package holdfast
+package engine
 
 import (
 	"context"
@@ -64,14 +64,12 @@ func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs 
 	e.Leases(name, func(ctx context.Context, _ bool) (int, error) { return f(ctx) }, needs...)
 }
 
-// Leases adds a sweep that ends expired leases, and is told whether somebody is about to take what it frees. It
-// is for the packages of this module, and of no use outside it.
+// Leases adds a sweep that ends expired leases, and is told whether somebody is about to take what it frees.
 func (e *Engine) Leases(name string, f func(ctx context.Context, asked bool) (int, error), needs ...wake.Need) {
 	e.janitor.Sweeps = append(e.janitor.Sweeps, hold.Sweep{Name: name, Run: f, Needs: needs})
 }
 
-// Due says for which needs there is something, and ends the expired leases among them first. It is for the
-// packages of this module, and of no use outside it.
+// Due says for which needs there is something, and ends the expired leases among them first.
 func (e *Engine) Due(ctx context.Context, needs ...wake.Need) (map[wake.Need]bool, error) {
 	return e.janitor.Due(ctx, needs)
 }
@@ -80,14 +78,13 @@ func (e *Engine) Due(ctx context.Context, needs ...wake.Need) (map[wake.Need]boo
 func (e *Engine) Round(ctx context.Context) { e.janitor.Round(ctx) }
 
 // Shared returns what the parts of this engine have in common under a key, made by
-// the first that asks. It is for the packages of this module, and of no use outside
-// it.
+// the first that asks.
 func (e *Engine) Shared(key any, make func() any) any { return e.port.Places.Shared(key, make) }
 
 // Node is the name of this node in what it holds.
 func (e *Engine) Node() string { return e.follow.Name }
 
-// StuckAfter is what [Config] says, or 0. It is for the packages of this module.
+// StuckAfter is what [Config] says, or 0.
 func (e *Engine) StuckAfter() time.Duration { return e.stuckAfter }
 
 // Log is where the engine tells what a person who runs the program should know.
@@ -118,8 +115,7 @@ func (e *Engine) Alone() bool {
 // rememberShards is how long a node does not ask again which shards there are.
 const rememberShards = 10 * time.Second
 
-// Reactions is the worker that serves the reactions of this program. It is for
-// the packages of this module, and of no use outside it.
+// Reactions is the worker that serves the reactions of this program.
 func (e *Engine) Reactions() *reactions.Worker { return e.follow }
 
 // nodeName makes up the name of a node that has none.
@@ -134,8 +130,7 @@ func nodeName(given string) string {
 	return host + "-" + store.NewID().String()[24:]
 }
 
-// Hub is where the engine's commits wake those who wait. It is for the packages
-// of this module, and of no use outside it.
+// Hub is where the engine's commits wake those who wait.
 func (e *Engine) Hub() *wake.Hub { return e.hub }
 
 // newJanitor returns the janitor of what every engine has.

@@ -1,0 +1,139 @@
+// Package engine runs commands on a database, and what goes on in the background. Package holdfast is its public face.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/history"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Config says how an engine works; holdfast.Config, which has the same fields, explains them.
+type Config struct {
+	Log         *slog.Logger
+	NoMigrate   bool
+	Shards      int
+	SweepEvery  time.Duration
+	StuckAfter  time.Duration
+	KeepHistory time.Duration
+	Node        string
+	Parallel    int
+}
+
+// Engine runs commands on a database. It is safe for concurrent use.
+type Engine struct {
+	doer       // itself
+	log        *slog.Logger
+	port       *store.Port
+	hub        *wake.Hub
+	janitor    *hold.Janitor
+	follow     *reactions.Worker
+	stuckAfter time.Duration
+	loops      []func(context.Context)
+	running    atomic.Bool
+	shards     struct {
+		sync.Mutex
+		known []int16
+		at    time.Time
+	}
+	alone atomic.Bool // there was but one workspace when the shards were asked for
+}
+
+// Open opens an engine: it checks the database and brings its schema up to date.
+func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Shards < 0 || c.Shards > maxShards {
+		return nil, fault.New(fault.Validation, "Config.Shards is %d: it is 1 to %d", c.Shards, maxShards)
+	}
+	if c.KeepHistory != 0 && c.KeepHistory < history.Shortest {
+		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.KeepHistory, history.Shortest)
+	}
+	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
+	e.doer = store.HandleDoer(e)
+	e.janitor = e.newJanitor(c.SweepEvery, c.KeepHistory)
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}
+	e.port.Wake = func(topics []string) {
+		if topics = e.follow.Notice(topics); len(topics) > 0 {
+			e.hub.Wake(topics)
+		}
+	}
+	return e, nil
+}
+
+const maxShards = 1024
+
+// Close waits for what is under way and frees the database's connections.
+func (e *Engine) Close() error { return e.port.Close() }
+
+// Do runs one command and commits it.
+func (e *Engine) Do(ctx context.Context, c store.Command) error {
+	if err := e.outside(ctx); err != nil {
+		return err
+	}
+	return e.port.Do(ctx, c)
+}
+
+// Update runs f in one transaction: all of what it does is committed, or nothing.
+func (e *Engine) Update(ctx context.Context, f func(context.Context, *store.Tx) error) error {
+	return Update(ctx, e, f)
+}
+
+// Update is [Engine.Update] for functions of any type of transaction that *store.Tx is one of.
+func Update[T any](ctx context.Context, e *Engine, f func(context.Context, T) error) error {
+	if err := e.outside(ctx); err != nil {
+		return err
+	}
+	inner := context.WithValue(ctx, insideKey{e}, true)
+	return e.port.Update(inner, func(ctx context.Context, conn store.Conn) error {
+		return f(ctx, any(store.NewTx(conn, e.port.Places)).(T))
+	})
+}
+
+// insideKey marks the context of a transaction of one engine.
+type insideKey struct{ e *Engine }
+
+// Outside refuses a context of one of the engine's own transactions, inside which the engine may not be used.
+func (e *Engine) Outside(ctx context.Context) error { return e.outside(ctx) }
+
+func (e *Engine) outside(ctx context.Context) error {
+	if ctx.Value(insideKey{e}) == nil {
+		return nil
+	}
+	return fault.New(fault.Reentrant, "the engine is used inside one of its own transactions: use the transaction that the function was given")
+}
+
+// Place returns where the workspace of the context lives.
+func (e *Engine) Place(ctx context.Context, lane store.Lane) (store.Place, error) {
+	return e.port.Places.Resolve(ctx, e, lane)
+}
+
+// Registry returns which reactions a workspace has.
+func (e *Engine) Registry(ctx context.Context, at store.Place, fresh bool) (*store.Registry, error) {
+	return e.port.Places.Registry(ctx, e, at, fresh)
+}
+
+// Port is what the engine runs commands on.
+func (e *Engine) Port() *store.Port { return e.port }
+
+// Status asks the database whether it lives, and a running engine whether its janitor still comes round.
+func (e *Engine) Status(ctx context.Context) (store.Status, error) {
+	s, err := store.Ask.DoAt(ctx, e, store.Place{}, struct{}{})
+	if err == nil {
+		err = e.stalled()
+	}
+	return s, err
+}

@@ -1,0 +1,22 @@
+package engine
+
+import "github.com/holdfast-go/holdfast/internal/store"
+
+// Public is behind *holdfast.Engine: what embeds a [Handle].
+type Public interface{ engine() *Engine }
+
+// Of returns the engine behind a public one.
+func Of(e Public) *Engine { return e.engine() }
+
+type doer = store.DoerHandle
+
+// Handle makes what embeds it a [Public] and a [store.PublicDoer].
+type Handle struct {
+	doer
+	is *Engine
+}
+
+// HandleOf returns a handle of an engine.
+func HandleOf(e *Engine) Handle { return Handle{e.doer, e} }
+
+func (h Handle) engine() *Engine { return h.is }
