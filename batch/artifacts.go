@@ -43,7 +43,7 @@ func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if k.artifacts != nil || p.store == nil {
 		return fault.New(fault.Validation, "an engine has one store of artifacts")
 	}
-	k.artifacts = p.store
+	k.artifacts, k.kinds.Artifacts = p.store, true
 	return nil
 }
 

@@ -23,7 +23,7 @@ import (
 // Every node has one; two at once do no harm, since each step is conditional, or held.
 type keeper struct {
 	engine    *engine.Engine
-	kinds     map[string]batches.New // what a batch of each is made with
+	kinds     *batches.Templates
 	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
 	artifacts Store
 	room      *hold.Room // for cleanups
@@ -34,13 +34,15 @@ type keeper struct {
 type keeperKey struct{}
 
 // keeperOf returns the keeper of an engine; the first who asks starts it.
-func keeperOf(e *holdfast.Engine) *keeper {
-	return engine.Of(e).Shared(keeperKey{}, func() any {
-		k := &keeper{engine: engine.Of(e), kinds: make(map[string]batches.New), rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
-		again := "cleanups/" + engine.Of(e).Node() // wakes it when there is room for one who could have none
-		k.room = hold.NewRoom(cleaners, engine.Of(e).Alone, func() { engine.Of(e).Hub().WakeHere(again) })
+func keeperOf(hf *holdfast.Engine) *keeper {
+	e := engine.Of(hf)
+	kinds := batches.TemplatesOf(e)
+	return e.Shared(keeperKey{}, func() any {
+		k := &keeper{engine: e, kinds: kinds, rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
+		k.room = hold.NewRoom(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
-			p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{batches.Keeping, again}, Log: engine.Of(e).Log(), Look: look, Idle: keepEvery,
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping, again}, Log: e.Log(), Look: look, Idle: keepEvery,
 				Needs: func() []wake.Need { return []wake.Need{{Kind: kind}} }}
 			return p.Run
 		}
@@ -49,8 +51,8 @@ func keeperOf(e *holdfast.Engine) *keeper {
 			defer k.cleaning.Wait()
 			poll(wake.Cleaning, k.sweeps)(ctx)
 		})
-		engine.Of(e).Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batches.Expire) }, wake.Need{Kind: wake.HeldItem})
-		engine.Of(e).Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batches.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
+		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batches.Expire) }, wake.Need{Kind: wake.HeldItem})
+		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batches.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
 		return k
 	}).(*keeper)
 }
@@ -69,15 +71,6 @@ func (keepPart) Start(_ context.Context, e *holdfast.Engine) error {
 
 // keepEvery is how often a keeper looks that nobody wakes.
 const keepEvery = 5 * time.Second
-
-// Template is what a batch is made with whose items a handler does, and whether that is a
-// kind of this engine. It is for the packages of this module, and of no use outside it.
-func Template(e *holdfast.Engine, handler string) (n batches.New, ours bool) {
-	k := keeperOf(e)
-	n, ours = k.kinds[handler]
-	n.Handler, n.Artifacts = handler, k.artifacts != nil
-	return n, ours
-}
 
 // cleaners is how many items are cleaned up after at once, and sweptPage how many are
 // taken for that.

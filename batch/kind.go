@@ -118,18 +118,20 @@ type Work[I any] struct {
 }
 
 // CreateOption changes how a batch is made.
-type CreateOption func(*batches.New)
+type CreateOption struct{ set func(*batches.New) }
 
 // ID gives the batch an id; without one it gets one that nobody has. A batch that is made
 // again under its id, of the same items, goes on where it was left, and is then the one
 // that is there; of others it is [holdfast.ErrConflict].
-func ID(id string) CreateOption { return func(n *batches.New) { n.ID = id } }
+func ID(id string) CreateOption { return CreateOption{func(n *batches.New) { n.ID = id }} }
 
 // Open leaves the batch open for [Kind.Add], until [Seal].
-func Open() CreateOption { return func(n *batches.New) { n.Open = true } }
+func Open() CreateOption { return CreateOption{func(n *batches.New) { n.Open = true }} }
 
 // Parallel is how many items of the batch are done at once, instead of what [Options] say.
-func Parallel(n int) CreateOption { return func(b *batches.New) { b.Parallel = int64(n) } }
+func Parallel(n int) CreateOption {
+	return CreateOption{func(b *batches.New) { b.Parallel = int64(n) }}
+}
 
 // Create makes a batch of items that are paid from a wallet. More than a thousand items are
 // added in pages, each in a transaction of its own unless d is one; nothing of the batch
@@ -137,8 +139,8 @@ func Parallel(n int) CreateOption { return func(b *batches.New) { b.Parallel = i
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[Work[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
-	for _, set := range o {
-		set(&n)
+	for _, option := range o {
+		option.set(&n)
 	}
 	open, given := n.Open, n.ID != ""
 	if !given {
@@ -307,10 +309,9 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 		return err
 	}
 	kp := keeperOf(e)
-	if _, twice := kp.kinds[k.name]; twice {
+	if !kp.kinds.Add(k.name, k.template()) {
 		return fault.New(fault.Conflict, "there are two kinds of items with the name %q", k.name)
 	}
-	kp.kinds[k.name] = k.template()
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone
 	}

@@ -53,7 +53,7 @@ type createBatchIn struct{ Body wire.NewBatch }
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
-	n, ours := batch.Template(c.api.hf, b.Handler)
+	n, ours := batches.TemplatesOf(c.api.engine).Of(b.Handler)
 	if !ours {
 		h, err := c.doesItems(b.Handler)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -116,7 +115,7 @@ func badDefinition(all []definitions.Violation) error {
 // workers; with dry, it is only taken for one.
 func (c *call) handlersOf(def *definitions.Definition, dry bool) (known map[string]definitions.Handler, undeclared []string, err error) {
 	known = make(map[string]definitions.Handler)
-	own := run.Handled(c.api.hf)
+	own := runs.LocalOf(c.api.engine).Handled()
 	for _, name := range def.Handlers() {
 		if h, ok := own[name]; ok {
 			known[name] = definitions.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}

@@ -53,7 +53,7 @@ func (p *handlersPart) Start(ctx context.Context, hf *holdfast.Engine) error {
 	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
-	e.Background(newStepper(hf, s).run)
+	e.Background(newStepper(s).run)
 	if err := run.Door(calls.With(egress.Policy{Allow: p.o.AllowPrivate}.Guarded())).Start(ctx, hf); err != nil {
 		return err
 	}

@@ -112,8 +112,8 @@ func New(hf *holdfast.Engine, o Options) *API {
 	e := engine.Of(hf)
 	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: newRoom(e.Alone),
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
-	_, _ = batch.Template(hf, "") // whoever looks after batches begins before the engine runs
-	run.Keep(hf)                  // and so does who looks after runs
+	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
+	run.Keep(hf)                                     // and so does who looks after runs
 	a.metrics = newMetrics(a)
 	a.metrics.also(a, o.Metrics, o.Log)
 	a.serveWebhooks(o)

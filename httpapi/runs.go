@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -86,7 +85,7 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 			return wire.StartedRun{}, within(err, "/idempotencyKey")
 		}
 	}
-	l, created, err := run.StartOn(c.ctx(), c.doer(), run.Desk(c.api.hf), s)
+	l, created, err := runs.LocalOf(c.api.engine).Start(c.ctx(), c.doer(), s)
 	if err != nil {
 		return wire.StartedRun{}, err
 	}
@@ -154,7 +153,7 @@ type commandIn struct {
 // commanded does one of the commands.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
-		r, err := run.Desk(c.api.hf).Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		r, err := runs.LocalOf(c.api.engine).Desk.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
 		if err == nil { // its times are the database's
 			r, err = runs.Get(c.ctx(), c.doer(), in.ID)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -35,11 +34,11 @@ type stepper struct {
 // stepsAgain wakes who has URLs do steps, when there is room for one who could have none.
 const stepsAgain = "steps/http"
 
-func newStepper(hf *holdfast.Engine, s *servant) *stepper {
+func newStepper(s *servant) *stepper {
 	e := s.engine
 	p := &stepper{servant: s, room: hold.NewRoom(calledAtOnce, e.Alone, func() { e.Hub().WakeHere(stepsAgain) }).ByHandler()}
 	p.finder.Order, p.finder.Room = &p.room.Order, p.room
-	p.worker = &runs.Worker{Engine: e, Desk: run.Desk(hf), Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
+	p.worker = &runs.Worker{Engine: e, Desk: runs.LocalOf(e).Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
 		Handlers: func() map[string]runs.Handled { return nil }, Body: p.step}
 	return p
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -35,7 +34,7 @@ func (c *call) takeSteps(d holdfast.Doer, out *wire.Tasks, a claim) error {
 	if len(all) == 0 {
 		return nil
 	}
-	taken, err := run.Desk(c.api.hf).TakeDue(c.ctx(), store.DoerOf(d), runs.Ask{Handlers: all, Kind: "worker", Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
+	taken, err := runs.LocalOf(c.api.engine).Desk.TakeDue(c.ctx(), store.DoerOf(d), runs.Ask{Handlers: all, Kind: "worker", Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease, Busy: a.busy})
 	for i := range taken {
 		l := &taken[i]
 		probe, failed := l.Probes(c.ctx(), store.DoerOf(d))
@@ -109,7 +108,7 @@ func completeStep(c *call, in *completeTaskIn) (wire.EndedTask, error) {
 		b.Output = result
 	}
 	if t.held {
-		_, err = run.Desk(c.api.hf).Complete(c.ctx(), c.api.engine, &t.Live, runs.Ended{Output: b.Output, Patch: b.State, Whole: true})
+		_, err = runs.LocalOf(c.api.engine).Desk.Complete(c.ctx(), c.api.engine, &t.Live, runs.Ended{Output: b.Output, Patch: b.State, Whole: true})
 		if errors.Is(err, effects.ErrOpen) {
 			err = c.leftOpen(t)
 		}
@@ -146,7 +145,7 @@ func probed(output json.RawMessage) (happened bool, result json.RawMessage, err 
 // takes the step begins anew.
 func (c *call) notHappened(t *task) (wire.EndedTask, error) {
 	if t.held {
-		next, err := run.Desk(c.api.hf).Release(c.ctx(), c.api.engine, &t.Live, true, nil)
+		next, err := runs.LocalOf(c.api.engine).Desk.Release(c.ctx(), c.api.engine, &t.Live, true, nil)
 		return endedStep(t, next), err
 	}
 	journal, err := t.Journal(c.ctx(), c.api.engine)
@@ -174,7 +173,7 @@ func (c *call) completedBefore(t *task, output json.RawMessage) error {
 // it waits for a person.
 func (c *call) leftOpen(t *task) (err error) {
 	if t.held {
-		_, err = run.Desk(c.api.hf).Park(c.ctx(), c.api.engine, &t.Live, effects.ErrOpen.Error(), nil)
+		_, err = runs.LocalOf(c.api.engine).Desk.Park(c.ctx(), c.api.engine, &t.Live, effects.ErrOpen.Error(), nil)
 	} else {
 		err = c.ended(t, func(s runs.Step) bool { return s.Uncertain && s.Error == effects.ErrOpen.Error() })
 	}
@@ -211,7 +210,7 @@ func failStep(c *call, in *failTaskIn) (wire.EndedTask, error) {
 			return wire.EndedTask{}, err
 		}
 		final := b.Invalid || b.Retryable != nil && !*b.Retryable
-		next, err := run.Desk(c.api.hf).Fail(c.ctx(), c.api.engine, &t.Live, runs.Failure{Message: b.Message, Final: final, Told: !t.probe && !doubtful})
+		next, err := runs.LocalOf(c.api.engine).Desk.Fail(c.ctx(), c.api.engine, &t.Live, runs.Failure{Message: b.Message, Final: final, Told: !t.probe && !doubtful})
 		if err != nil {
 			return wire.EndedTask{}, err
 		}
@@ -316,7 +315,7 @@ func (c *call) intendedStep(l *runs.Live, book effects.Book, b wire.EffectCall, 
 // returns the error for the worker.
 func (c *call) waitForPerson(l *runs.Live, b wire.EffectCall) error {
 	unknown := effects.BegunBefore(b.Name, b.Ordinal)
-	if _, err := run.Desk(c.api.hf).Park(c.ctx(), c.api.engine, l, unknown.Message, nil); err != nil {
+	if _, err := runs.LocalOf(c.api.engine).Desk.Park(c.ctx(), c.api.engine, l, unknown.Message, nil); err != nil {
 		return err
 	}
 	return unknown
@@ -339,7 +338,7 @@ func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, erro
 	for i, x := range b.Effects {
 		known[i] = runs.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
-	l, err := run.Desk(c.api.hf).Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
+	l, err := runs.LocalOf(c.api.engine).Desk.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
 	if err != nil {
 		return wire.Resolved{}, err
 	}

@@ -26,10 +26,10 @@ import (
 const lateVar = "HOLDFAST_LATE_CHILD"
 
 // pausing is a database that waits for a byte from outside when an effect was begun.
-type pausing struct{ holdfast.Database }
+type pausing struct{ store.Database }
 
 func (d pausing) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := store.DatabaseOf(d.Database).Open(ctx, o)
+	s, err := d.Database.Open(ctx, o)
 	return pausingStore{s, new(atomic.Bool)}, err
 }
 
@@ -68,7 +68,7 @@ func TestLateChild(t *testing.T) {
 		_, err := holdfast.Effect(ctx, "card", func(context.Context, string) (int, error) { fmt.Println("called"); return 7, nil })
 		return err
 	}
-	e, err := holdfast.Open(ctx, pausing{fxDatabase(db)}, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle)
+	e, err := holdfast.Open(ctx, store.HandleDatabase(pausing{store.DatabaseOf(fxDatabase(db))}), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle)
 	if err == nil {
 		w.e = e
 		w.make("b", body)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -47,7 +48,7 @@ func (p *callPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if p.caller == nil {
 		return fault.New(fault.Validation, "run.Calls needs somebody who calls")
 	}
-	keeperOf(e).replace(runs.CallHandler, &handler{body: p.call})
+	keeperOf(engine.Of(e)).replace(runs.CallHandler, &handler{body: p.call})
 	Keep(e)
 	return nil
 }

@@ -169,7 +169,7 @@ func (h hand) resolve(l *runs.Live) error {
 			known = append(known, k)
 		}
 	}
-	_, err = run.Desk(h.e).Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
+	_, err = runs.LocalOf(engine.Of(h.e)).Desk.Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
 	if fault.CodeOf(err) == fault.Conflict { // the answer was lost, and it is resolved
 		err = nil
 	}
@@ -332,7 +332,7 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
 func (h hand) command(id, name string, past ...string) error {
-	r, err := run.Desk(h.e).Command(h.ctx, engine.Of(h.e), id, name, nil)
+	r, err := runs.LocalOf(engine.Of(h.e)).Desk.Command(h.ctx, engine.Of(h.e), id, name, nil)
 	if fault.CodeOf(err) == fault.InvalidTransition {
 		if r, err = runs.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
 			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)

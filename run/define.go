@@ -224,19 +224,19 @@ func For(requesters ...string) StepOption { return func(s *Step) { s.spec.Reques
 func Tries(attempts int, backoff time.Duration, o ...RetryOption) StepOption {
 	return func(s *Step) {
 		s.spec.Retry = definitions.Retry{MaxAttempts: attempts, Backoff: backoff}
-		for _, set := range o {
-			set(&s.spec.Retry)
+		for _, option := range o {
+			option.set(&s.spec.Retry)
 		}
 	}
 }
 
 // RetryOption is an option of [Tries].
-type RetryOption func(*definitions.Retry)
+type RetryOption struct{ set func(*definitions.Retry) }
 
 // Growing says by which factor the pause grows, up to which length. The default is 2, up to
 // five minutes.
 func Growing(factor float64, longest time.Duration) RetryOption {
-	return func(r *definitions.Retry) { r.Multiplier, r.MaxBackoff = factor, longest }
+	return RetryOption{func(r *definitions.Retry) { r.Multiplier, r.MaxBackoff = factor, longest }}
 }
 
 // Timeout is how long one attempt may take; the default is 15 minutes.

@@ -5,17 +5,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 )
-
-// Handled is for the packages of this module, and of no use outside it: what is known of
-// the handlers that the program has brought.
-func Handled(e *holdfast.Engine) map[string]runs.Handled { return keeperOf(e).all() }
 
 // Keep is for the packages of this module, and of no use outside it: it has an engine do
 // what runs need of it, while it runs. What a program has brought before is left as it is.
 func Keep(e *holdfast.Engine) {
-	k := keeperOf(e)
+	k := keeperOf(engine.Of(e))
 	k.bring(runs.TransitionHandler, &handler{Handled: runs.Handled{Safety: "idempotent"}, body: k.transition})
 	k.start()
 }
@@ -49,7 +46,7 @@ func (p *callDoor) Start(_ context.Context, e *holdfast.Engine) error {
 	if p.caller == nil {
 		return fault.New(fault.Validation, "run.Door needs somebody who calls")
 	}
-	k := keeperOf(e)
+	k := keeperOf(engine.Of(e))
 	k.bring(runs.CallHandler, &handler{body: (&callPart{p.caller}).call})
 	Keep(e)
 	return nil

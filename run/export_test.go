@@ -2,8 +2,9 @@ package run
 
 import (
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 )
 
 // WorkerOf is the worker of an engine, for tests that step it by hand.
-func WorkerOf(e *holdfast.Engine) *runs.Worker { return keeperOf(e).worker }
+func WorkerOf(e *holdfast.Engine) *runs.Worker { return keeperOf(engine.Of(e)).Worker }

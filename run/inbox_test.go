@@ -388,7 +388,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 					t.Errorf("page %d: want %s among\n%s", page, want, found())
 				}
 			}
-			woken, next, err := run.Desk(e).Rouse(t.Context(), engine.Of(e), 0, at)
+			woken, next, err := runs.LocalOf(engine.Of(e)).Desk.Rouse(t.Context(), engine.Of(e), 0, at)
 			if at = next; err != nil || woken != 2*page || (at == runs.Inbox{}) != (page == 1) {
 				t.Errorf("page %d: woke %d, %v", page, woken, err)
 			}

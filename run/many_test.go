@@ -19,14 +19,14 @@ import (
 
 // counting is a database that counts what is written through it, by verb.
 type counting struct {
-	holdfast.Database
+	store.Database
 	mu      sync.Mutex
 	wrote   map[string]int
 	reading func(store.Command) // nil, or called before each read
 }
 
 func (c *counting) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := store.DatabaseOf(c.Database).Open(ctx, o)
+	s, err := c.Database.Open(ctx, o)
 	return &countingStore{s, c}, err
 }
 
@@ -82,9 +82,9 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := &counting{Database: holdfasttest.At(where(t)), wrote: make(map[string]int)}
+			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int)}
 			def := five()
-			e := holdfasttest.OpenOn(t, db, run.Serve(def))
+			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), run.Serve(def))
 			running(t, e)
 			const each = 20
 			ranSome(t, e, db, def, each, false) // the first may start before the engine runs
@@ -103,7 +103,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			t.Parallel()
 			var hold atomic.Bool
 			looks, goOn := make(chan struct{}, 100), make(chan struct{})
-			db := &counting{Database: holdfasttest.At(where(t)), wrote: make(map[string]int), reading: func(c store.Command) {
+			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int), reading: func(c store.Command) {
 				if hold.Load() && looksForSteps(c) {
 					looks <- struct{}{}
 					<-goOn
@@ -112,7 +112,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			release := sync.OnceFunc(func() { close(goOn) })
 			defer release()
 			def := five()
-			e := holdfasttest.OpenOn(t, db, run.Serve(def))
+			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), run.Serve(def))
 			running(t, e)
 			ranSome(t, e, db, def, 1, false)
 			hold.Store(true)

@@ -151,7 +151,7 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 	for i := range atOnce {
 		all.Go(func() {
 			for range (n + i) / atOnce {
-				l, _, err := run.Desk(e).Start(ctx, engine.Of(e), runs.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
+				l, _, err := runs.LocalOf(engine.Of(e)).Desk.Start(ctx, engine.Of(e), runs.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
 				if err == nil {
 					err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return moveSlowly(ctx, e, tx, &l, moving) })
 				}
@@ -167,7 +167,7 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 }
 
 func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runs.Live, moving func(id string)) error {
-	if _, err := run.Desk(e).Complete(ctx, store.DoerOf(tx), l, runs.Ended{Output: []byte(`1`)}); err != nil {
+	if _, err := runs.LocalOf(engine.Of(e)).Desk.Complete(ctx, store.DoerOf(tx), l, runs.Ended{Output: []byte(`1`)}); err != nil {
 		return err
 	}
 	moving(l.Run.ID)
@@ -338,7 +338,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 func expire(t *testing.T, e *holdfast.Engine) {
 	t.Helper()
 	holdfasttest.Advance(t, e, 2*time.Minute)
-	if _, err := run.Desk(e).Expire(t.Context(), engine.Of(e), store.Place{}); err != nil {
+	if _, err := runs.LocalOf(engine.Of(e)).Desk.Expire(t.Context(), engine.Of(e), store.Place{}); err != nil {
 		t.Fatal(err)
 	}
 	holdfasttest.Advance(t, e, time.Minute)
@@ -367,7 +367,7 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		// What the stopped one would write is refused: as its holder, here, too.
 		late := done
 		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runs.Running
-		if _, err := run.Desk(e).Complete(t.Context(), engine.Of(e), &late, runs.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := runs.LocalOf(engine.Of(e)).Desk.Complete(t.Context(), engine.Of(e), &late, runs.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("the late one was told %v", err)
 		}
 		if now := stepOf(t, e, r.ID, func(runs.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {

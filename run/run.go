@@ -37,15 +37,15 @@ func public(r runs.Run) Run {
 }
 
 // StartOption is an option of [Definition.Start].
-type StartOption func(*runs.Start)
+type StartOption struct{ set func(*runs.Start) }
 
 // Key starts one run: whoever else starts one under it, now or later, is given the same.
 func Key(key string) StartOption {
-	return func(s *runs.Start) {
+	return StartOption{func(s *runs.Start) {
 		if s.Key = key; key == "" {
 			s.Key = "\x00" // which is refused: an empty key is a mistake
 		}
-	}
+	}}
 }
 
 // Start starts a run, and says whether it did: under a [Key] that was used before, it
@@ -59,40 +59,27 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 	if s.Input, err = json.Marshal(input); err != nil {
 		return Run{}, false, fault.New(fault.Validation, "the input cannot be kept as JSON: %v", err)
 	}
-	for _, set := range o {
-		set(&s)
+	for _, option := range o {
+		option.set(&s)
 	}
 	if s.Key == "\x00" {
 		return Run{}, false, runs.CheckKey("")
 	}
-	desk := deskFor(do)
-	if err := desk.Ensure(ctx, store.DoerOf(do), d.def); err != nil {
+	at := store.DoerOf(do)
+	here := localOf(at)
+	if err := here.Desk.Ensure(ctx, at, d.def); err != nil {
 		return Run{}, false, err
 	}
-	l, created, err := StartOn(ctx, do, desk, s)
+	l, created, err := here.Start(ctx, at, s)
 	return public(l.Run), created, err
 }
 
-// StartOn is for the packages of this module, and of no use outside it.
-func StartOn(ctx context.Context, do holdfast.Doer, desk *runs.Desk, s runs.Start) (l runs.Live, created bool, err error) {
-	e, ok := do.(*holdfast.Engine)
-	if !ok {
-		return desk.Start(ctx, store.DoerOf(do), s)
+// localOf is what an engine has for runs; inside of a transaction, there is no more than a desk.
+func localOf(d store.Doer) *runs.Local {
+	if e, ok := d.(*engine.Engine); ok {
+		return keeperOf(e).Local
 	}
-	mine, serve, free := keeperOf(e).worker.Eager(store.WorkspaceOf(ctx))
-	defer free()
-	s.Mine, s.Holder, s.Lease = mine, engine.Of(e).Node(), keeperOf(e).worker.HeldFor()
-	if l, created, err = desk.Start(ctx, store.DoerOf(do), s); created && l.Taken() {
-		serve(&l)
-	}
-	return l, created, err
-}
-
-func deskFor(d holdfast.Doer) *runs.Desk {
-	if e, ok := d.(*holdfast.Engine); ok {
-		return keeperOf(e).desk
-	}
-	return new(runs.Desk)
+	return &runs.Local{Desk: new(runs.Desk)}
 }
 
 // Get returns a run, or [holdfast.ErrNotFound].
@@ -250,7 +237,7 @@ func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 }
 
 func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
-	r, err := deskFor(d).Command(ctx, store.DoerOf(d), id, name, nil)
+	r, err := localOf(store.DoerOf(d)).Desk.Command(ctx, store.DoerOf(d), id, name, nil)
 	return public(r), err
 }
 

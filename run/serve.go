@@ -25,9 +25,8 @@ const parallel = 96
 // and deletes those whose time is over.
 type keeper struct {
 	engine *engine.Engine
-	desk   *runs.Desk
-	worker *runs.Worker
-	once   sync.Once
+	*runs.Local
+	once sync.Once
 
 	mu       sync.Mutex
 	handlers map[string]*handler
@@ -36,11 +35,12 @@ type keeper struct {
 
 type keeperKey struct{}
 
-func keeperOf(e *holdfast.Engine) *keeper {
-	return engine.Of(e).Shared(keeperKey{}, func() any {
-		k := &keeper{engine: engine.Of(e), desk: new(runs.Desk), handlers: make(map[string]*handler), known: make(map[string]runs.Handled)}
-		k.desk.Later = k.later
-		k.worker = &runs.Worker{Engine: engine.Of(e), Desk: k.desk, Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: k.all, Ticks: true,
+func keeperOf(e *engine.Engine) *keeper {
+	local := runs.LocalOf(e)
+	return e.Shared(keeperKey{}, func() any {
+		k := &keeper{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runs.Handled)}
+		k.Desk.Later, k.Handled = k.later, k.all
+		k.Worker = &runs.Worker{Engine: e, Desk: k.Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
 			Topics: []string{runs.Topic(""), runs.Made}, Body: k.body, Parallel: parallel}
 		return k
 	}).(*keeper)
@@ -58,15 +58,12 @@ func (l lease) Start(_ context.Context, e *holdfast.Engine) error {
 	if d < shortestLease || d > 24*time.Hour {
 		return fault.New(fault.Validation, "a lease of run steps must be between %s and 24h, got %s", shortestLease, d)
 	}
-	keeperOf(e).worker.Lease = d
+	keeperOf(engine.Of(e)).Worker.Lease = d
 	return nil
 }
 
 // shortestLease leaves a renewal time to arrive.
 const shortestLease = 100 * time.Millisecond
-
-// Desk is for the packages of this module, and of no use outside it.
-func Desk(e *holdfast.Engine) *runs.Desk { return keeperOf(e).desk }
 
 // farOff is what this node does not remember to look at: it finds out by itself.
 const farOff = time.Minute
@@ -80,7 +77,7 @@ func (k *keeper) later(d time.Duration) {
 // start starts what serves runs.
 func (k *keeper) start() {
 	k.once.Do(func() {
-		k.engine.Background(k.worker.Run)
+		k.engine.Background(k.Worker.Run)
 		k.engine.Sweep("runs", k.sweep, wake.Need{Kind: wake.HeldStep}, wake.Need{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})
@@ -117,7 +114,7 @@ func (k *keeper) rouse(ctx context.Context) {
 
 func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
 	for at := (runs.Inbox{}); ; {
-		n, next, failed := k.desk.Rouse(ctx, k.engine, shard, at)
+		n, next, failed := k.Desk.Rouse(ctx, k.engine, shard, at)
 		woken, err = woken+n, errors.Join(err, failed)
 		if next == (runs.Inbox{}) || clock.Wait(ctx, rousePause) != nil {
 			return woken, err
@@ -130,7 +127,7 @@ func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err er
 func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 	shards, err := store.Shards(ctx, k.engine)
 	for _, shard := range shards {
-		n, failed := k.desk.Expire(ctx, k.engine, store.Place{Shard: shard})
+		n, failed := k.Desk.Expire(ctx, k.engine, store.Place{Shard: shard})
 		freed = freed + n
 		if failed != nil {
 			err = failed
@@ -189,7 +186,7 @@ type servePart []*Definition
 
 // Start is called by [holdfast.Open].
 func (p servePart) Start(_ context.Context, e *holdfast.Engine) error {
-	k := keeperOf(e)
+	k := keeperOf(engine.Of(e))
 	for _, d := range p {
 		if d.bad != nil {
 			return fmt.Errorf("the definition %s: %w", d.ID(), d.bad)
@@ -224,6 +221,6 @@ func (p keepPart) Start(_ context.Context, e *holdfast.Engine) error {
 	if p <= 0 {
 		return fault.New(fault.Validation, "runs are kept for longer than nothing: %s", time.Duration(p))
 	}
-	keeperOf(e).desk.Keep = time.Duration(p)
+	keeperOf(engine.Of(e)).Desk.Keep = time.Duration(p)
 	return nil
 }

@@ -57,7 +57,7 @@ func (b *bench) ok(err error) {
 	}
 }
 
-func (b *bench) desk() *runs.Desk { return run.Desk(b.e) }
+func (b *bench) desk() *runs.Desk { return runs.LocalOf(engine.Of(b.e)).Desk }
 
 func (b *bench) live() runs.Live {
 	b.t.Helper()

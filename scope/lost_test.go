@@ -18,7 +18,7 @@ import (
 // meddler stands between an engine and its database, and has a say in what becomes of a
 // command while it is set. It says no to leave the command alone.
 type meddler struct {
-	holdfast.Database
+	store.Database
 	store.Store
 	how atomic.Pointer[meddling]
 }
@@ -26,7 +26,7 @@ type meddler struct {
 type meddling func(ctx context.Context, verb string, do func(context.Context) error) (done bool, err error)
 
 func (m *meddler) Open(ctx context.Context, o store.Options) (_ store.Store, err error) {
-	m.Store, err = store.DatabaseOf(m.Database).Open(ctx, o)
+	m.Store, err = m.Database.Open(ctx, o)
 	return m, err
 }
 
@@ -50,8 +50,8 @@ func (m *meddler) Do(ctx context.Context, c store.Command) error {
 func meddled(t *testing.T, f func(e *env, set func(meddling))) {
 	t.Helper()
 	each(t, func(e *env) {
-		m := &meddler{Database: database(e.where)}
-		e.hf = holdfasttest.OpenOn(e.T, m)
+		m := &meddler{Database: store.DatabaseOf(database(e.where))}
+		e.hf = holdfasttest.OpenOn(e.T, store.HandleDatabase(m))
 		f(e, func(how meddling) {
 			if m.how.Store(&how); how == nil {
 				m.how.Store(nil)

@@ -37,9 +37,9 @@ type Scope[T any] struct{ handle *handle }
 // In returns a handle on a scope in the database of an engine or, given a transaction,
 // inside it: then what is changed is committed with it, or not at all.
 func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
-	switch d := d.(type) {
-	case *holdfast.Engine:
-		return handled[T](&engineHome{verbs{engine.Of(d), shared(engine.Of(d).Port().Places)}, engine.Of(d)}, kind, id, o)
+	switch d := store.DoerOf(d).(type) {
+	case *engine.Engine:
+		return handled[T](&engineHome{verbs{d, shared(d.Port().Places)}, d}, kind, id, o)
 	case *store.Tx:
 		return handled[T](&txHome{verbs{d, shared(d.Places())}}, kind, id, o)
 	}

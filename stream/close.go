@@ -12,18 +12,18 @@ import (
 )
 
 // Mode is what becomes of a stream whose books are closed.
-type Mode = books.Mode
+type Mode string
 
 const (
 	// Archive ends a stream: it takes no more events, and those it has can
 	// still be read.
-	Archive = books.Archive
+	Archive Mode = Mode(books.Archive)
 	// Tombstone ends a stream and removes its events, except a last one named
 	// "$tombstone".
-	Tombstone = books.Tombstone
+	Tombstone Mode = Mode(books.Tombstone)
 	// Restart replaces the events of a stream by one named "$snapshot", behind
 	// which it goes on. Versions go on too.
-	Restart = books.Restart
+	Restart Mode = Mode(books.Restart)
 )
 
 // CloseOptions says how the books of a stream are closed.
@@ -71,14 +71,14 @@ type Closed struct {
 // appended behind its snapshot. When the stream was closed again since, or
 // truncated beyond the snapshot, a repeated restart is refused.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
-	a := books.Args{Stream: stream, Mode: o.Mode, Want: (*int64)(o.Want), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
+	a := books.Args{Stream: stream, Mode: books.Mode(o.Mode), Want: (*int64)(o.Want), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
 	if o.Archive != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
 			return export(ctx, e, stream, Version(first), Version(last), o.Archive)
 		}
 	}
 	c, err := books.Close(ctx, engine.Of(e), a)
-	return Closed{Stream: c.Stream, Mode: c.Mode, First: Version(c.First), Last: Version(c.Last)}, err
+	return Closed{Stream: c.Stream, Mode: Mode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
 }
 
 // export hands on the events from a version to another. The end of ctx, which

@@ -172,19 +172,19 @@ func TestALeaseOfAnOlderProgramAcksAsItDid(t *testing.T) {
 
 // struck is an engine that is struck before or after each of some commands.
 type struck struct {
-	*holdfast.Engine
+	*engine.Engine
 	verb          string
 	before, after func() error
 }
 
 func (s *struck) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Name != s.verb {
-		return engine.Of(s.Engine).Do(ctx, c)
+		return s.Engine.Do(ctx, c)
 	}
 	if err := s.before(); err != nil {
 		return err
 	}
-	return errors.Join(engine.Of(s.Engine).Do(ctx, c), s.after())
+	return errors.Join(s.Engine.Do(ctx, c), s.after())
 }
 
 // TestALeaseThatIsNotToldOf verifies that a server that fails before or after it notes what it delivers, or loses
@@ -206,7 +206,7 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 					_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 					return err
 				}
-				x := &struck{Engine: hf, verb: "reactions.deliver"}
+				x := &struck{Engine: engine.Of(hf), verb: "reactions.deliver"}
 				x.before, x.after = strike(lapse)
 				all, err := ask(ctx, x, 2)
 				if name == "lost" { // it is taken again

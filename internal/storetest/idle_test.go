@@ -29,13 +29,13 @@ import (
 
 // counted is a database that counts what is asked of it, by verb.
 type counted struct {
-	holdfast.Database
+	store.Database
 	mu    sync.Mutex
 	asked map[string]int
 }
 
 func (c *counted) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	s, err := store.DatabaseOf(c.Database).Open(ctx, o)
+	s, err := c.Database.Open(ctx, o)
 	return &countedStore{s, c}, err
 }
 
@@ -131,8 +131,8 @@ func TestAnIdleNodeAsksTwiceASecondAtMost(t *testing.T) {
 }
 
 func idles(t *testing.T, url string, embedded bool) {
-	db := &counted{Database: database(url)}
-	hf := whole(t, db, embedded)
+	db := &counted{Database: store.DatabaseOf(database(url))}
+	hf := whole(t, store.HandleDatabase(db), embedded)
 	ctx := t.Context()
 	if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}); err != nil {
 		t.Fatal(err)
