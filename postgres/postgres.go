@@ -11,6 +11,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
@@ -30,6 +31,7 @@ type Database struct {
 	plain  bool
 
 	callTimeout time.Duration
+	migrations  fs.FS // those of files, but in tests
 }
 
 var _ store.Database = (*Database)(nil)
@@ -72,7 +74,7 @@ func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 }
 
 func with(d *Database, options []Option) *Database {
-	d.schema, d.callTimeout = "holdfast", callTimeout
+	d.schema, d.callTimeout, d.migrations = "holdfast", callTimeout, files
 	for _, o := range options {
 		o(d)
 	}

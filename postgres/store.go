@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -53,6 +54,8 @@ type Store struct {
 	// renewed because the pool is busy is lost.
 	vital *pgxpool.Pool
 	verbs map[string]verb
+
+	migrations fs.FS
 }
 
 var _ store.Store = (*Store)(nil)

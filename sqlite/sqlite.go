@@ -12,6 +12,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -25,6 +26,8 @@ type Database struct {
 	alone   bool
 	readers int
 	wrong   func() time.Duration // by how much tests have set the clock wrong
+
+	migrations fs.FS // those of files, but in tests
 }
 
 var _ store.Database = (*Database)(nil)
@@ -43,11 +46,7 @@ func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } 
 
 // File is the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
-	d := &Database{path: path, readers: 4}
-	for _, o := range options {
-		o(d)
-	}
-	return d
+	return with(&Database{path: path}, options)
 }
 
 // DB is the database behind a pool that the program has opened already, with
@@ -55,7 +54,11 @@ func File(path string, options ...Option) *Database {
 // The engine does not close it. It should be in WAL mode; a pool of one
 // connection is enough, and more do not write faster.
 func DB(db *sql.DB, options ...Option) *Database {
-	d := &Database{db: db, readers: 4}
+	return with(&Database{db: db}, options)
+}
+
+func with(d *Database, options []Option) *Database {
+	d.readers, d.migrations = 4, files
 	for _, o := range options {
 		o(d)
 	}

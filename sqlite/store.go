@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ type Store struct {
 	scripts map[string]*script
 	writes  prepared // on the connection that writes
 	reads   prepared
+
+	migrations fs.FS
 }
 
 // prepared are statements by their text, each prepared when it is first needed: of the

@@ -1,8 +1,10 @@
 package archtest
 
 import (
+	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +25,52 @@ func TestSQL(t *testing.T) {
 	if read == 0 {
 		t.Fatal("no SQL was found")
 	}
+}
+
+// Verifies that the document has every table, with its key, and no other.
+func TestTheDocumentHasEveryTable(t *testing.T) {
+	dir := os.DirFS(moduleRoot(t))
+	tables := map[string]string{"migration": "number"} // which the adapters make by themselves
+	for d, folder := range map[Dialect]string{SQLite: "sqlite", Postgres: "postgres"} {
+		s := &schema{d: d, tables: make(map[string]map[string]string)}
+		for _, name := range glob(t, dir, folder+"/migrations/*.sql") {
+			s.read(&sqlFile{d: d, name: name, src: readText(t, dir, name)})
+		}
+		for _, k := range s.keys {
+			key := strings.Join(k.columns, ", ")
+			if before, ok := tables[k.table]; k.kind == "PRIMARY KEY" && ok && before != key {
+				t.Errorf("%s has the key (%s) in one database and (%s) in the other", k.table, before, key)
+			}
+			if k.kind == "PRIMARY KEY" {
+				tables[k.table] = key
+			}
+		}
+	}
+	_, section, _ := strings.Cut(readText(t, dir, "docs/architecture.md"), "\n## Tables\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := make(map[string]string)
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section, -1) {
+		listed[row[1]] = row[2]
+	}
+	for table, key := range tables {
+		if listed[table] != key {
+			t.Errorf("docs/architecture.md lists %s with the key (%s), and it is (%s)", table, listed[table], key)
+		}
+	}
+	for table := range listed {
+		if _, ok := tables[table]; !ok {
+			t.Errorf("docs/architecture.md lists %s, which is no table", table)
+		}
+	}
+}
+
+func readText(t *testing.T, dir fs.FS, name string) string {
+	t.Helper()
+	src, err := fs.ReadFile(dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(src)
 }
 
 func TestSameVerbs(t *testing.T) {
