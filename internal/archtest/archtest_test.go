@@ -157,6 +157,9 @@ func TestPlantedConfinements(t *testing.T) {
 		"batch/a.go":           {"go.opentelemetry.io/otel/sdk/trace", "batch may not import go.opentelemetry.io/otel/sdk/trace"},
 		"internal/hold/a.go":   {"github.com/danielgtaylor/huma/v2", "internal/hold may not import"},
 		"httpapi/a.go":         {"github.com/alecthomas/kong", "httpapi may not import"},
+		"internal/runs/a.go":   {"github.com/expr-lang/expr/ast", "internal/runs may not import"},
+
+		"internal/definitions/a.go": {"github.com/expr-lang/expr/vm", "internal/definitions may not import"},
 	} {
 		m := planted(t, map[string]string{file: importing(c.imports)})
 		wantOne(t, Confinements(m, Confined), file, c.want)

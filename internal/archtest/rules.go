@@ -233,6 +233,14 @@ var Confined = []Confinement{
 		Why: "the core counts with what the standard library has; the door tells it",
 	},
 	{
+		Import: "github.com/expr-lang/expr", Only: []string{"internal/definitions"},
+		Why: "one language of expressions, one package that knows its library",
+	},
+	{
+		Import: "github.com/expr-lang/expr/vm",
+		Why:    "expressions are evaluated by our own code, which pays for each operation (decision 036)",
+	},
+	{
 		Import: "github.com/google/go-cmp", Only: []string{"internal/storetest/..."},
 		Why: "it panics on what it cannot compare, and is made for tests",
 	},
