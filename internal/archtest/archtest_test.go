@@ -30,6 +30,14 @@ func TestClocks(t *testing.T)       { report(t, Clocks(readHouse(t)), nil) }
 func TestSleeps(t *testing.T)       { report(t, Sleeps(readHouse(t)), nil) }
 func TestHiddenNames(t *testing.T)  { report(t, HiddenNames(readHouse(t)), nil) }
 
+func TestBenchArrows(t *testing.T) {
+	m, err := ReadModule(os.DirFS("../../bench"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, Arrows(m, BenchRules), nil)
+}
+
 // The table itself: a name that is in no rule is a slip of the pen, and the
 // sentences of the design hold whatever else is changed.
 func TestRules(t *testing.T) {
