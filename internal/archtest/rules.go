@@ -8,7 +8,7 @@ const root = "."
 // Groups of packages that the table speaks of together.
 var (
 	// capabilities are the five. They never know each other: what one needs of
-	// another goes by name through the kernel.
+	// another goes by name through the root.
 	capabilities = []string{"lifecycle", "stream", "run", "batch", "scope"}
 
 	// adapters hold the SQL of one database each.
@@ -20,7 +20,7 @@ var (
 	// inner is the machinery that the capabilities share. A new package of this
 	// kind is added here.
 	inner = []string{
-		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
+		"internal/hold", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopes", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
 		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs",
 		"internal/check", "internal/crash",
@@ -68,7 +68,7 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "s3", "run/calls", "internal/demo", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/calls", "internal/demo", "internal/telemetry"}),
 			Libs: anyLib,
 			Why:  "the command line puts the whole together",
 		},
@@ -93,16 +93,12 @@ var Rules = slices.Concat(
 			Why: "an example is a user's program: it sees what is public",
 		},
 		{
-			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/calls", "idem", "wire", "web", "webhook"}), Libs: anyLib,
+			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/calls", "idem", "wire", "webhook"}), Libs: anyLib,
 			Why: "the door knows no adapter, so it serves them all, and no command line",
 		},
 		{
 			Pkg: "idem", May: join(core, []string{root, "wire"}), Libs: plainLibs,
 			Why: "edge idempotency also serves users' own handlers, without our API",
-		},
-		{
-			Pkg: "web/...",
-			Why: "the dashboard is embedded files: its only way in is the public API",
 		},
 		{
 			Pkg: "webhook", May: []string{"fault", "internal/clock"},
@@ -205,7 +201,7 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "web/...", "client", "webhook", "internal/cli/...", "run/calls",
+			"httpapi/...", "idem", "wire", "client", "webhook", "internal/cli/...", "run/calls",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
 		Why: "who embeds the engine chooses whether to serve it",
