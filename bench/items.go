@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/baseline"
 	"github.com/holdfast-go/holdfast/internal/batches"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/baseline"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"

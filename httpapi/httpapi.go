@@ -121,6 +121,15 @@ func New(engine *holdfast.Engine, o Options) *API {
 
 		base + "openapi.json": a.describe,
 	}
+	a.addRoutes()
+	a.openapi = sync.OnceValue(a.document31)
+	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) }, wake.Need{Kind: wake.OldToken})
+	a.handler = a.guard(http.HandlerFunc(a.route))
+	return a
+}
+
+// addRoutes fills the table.
+func (a *API) addRoutes() {
 	a.streamRoutes()
 	a.reactionRoutes()
 	a.lifecycleRoutes()
@@ -136,10 +145,6 @@ func New(engine *holdfast.Engine, o Options) *API {
 	a.definitionRoutes()
 	a.runRoutes()
 	a.approvalRoutes()
-	a.openapi = sync.OnceValue(a.document31)
-	engine.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, engine) }, wake.Need{Kind: wake.OldToken})
-	a.handler = a.guard(http.HandlerFunc(a.route))
-	return a
 }
 
 // ServeHTTP answers one request.

@@ -68,9 +68,13 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/calls", "internal/baseline", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/calls", "internal/demo", "internal/telemetry"}),
 			Libs: anyLib,
-			Why:  "the command line puts the whole together, and the demo tells the whole story",
+			Why:  "the command line puts the whole together",
+		},
+		{
+			Pkg: "internal/demo", May: join(capabilities, []string{root, "fault", "internal/clock"}), Libs: plainLibs,
+			Why: "the demo tells the whole story, by what is public",
 		},
 		{
 			Pkg: "internal/telemetry", May: []string{"fault"}, Libs: []string{"go.opentelemetry.io/otel"},
@@ -153,11 +157,7 @@ var Rules = slices.Concat(
 		{Pkg: "fault", Why: "the error type stands on the standard library alone"},
 
 		// Not linked into any program of ours: nobody above imports them but
-		// holdfasttest, internal/cli for the baseline, and tests.
-		{
-			Pkg: "internal/baseline", May: []string{"internal/clock", "fault"}, Libs: anyLib,
-			Why: "hand-written SQL to compare with shares nothing with what it is compared to",
-		},
+		// holdfasttest and tests.
 		{
 			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
 			Why: "what a store must do is tested against every adapter, through the calls that users make",
@@ -174,6 +174,16 @@ var Rules = slices.Concat(
 		{Pkg: "internal/archtest", Why: "what judges the house stands on the standard library alone"},
 	},
 )
+
+// BenchRules are the arrows of the module in bench/.
+var BenchRules = []Rule{
+	{Pkg: root, May: []string{"baseline"}, Libs: anyLib, Why: "a benchmark sees both systems"},
+	{
+		Pkg:  "baseline",
+		Libs: []string{"github.com/holdfast-go/holdfast/internal/clock", "github.com/jackc/pgx/v5", "modernc.org/sqlite", "github.com/google/uuid"},
+		Why:  "hand-written SQL to compare with shares nothing with what it is compared to",
+	},
+}
 
 // Confinement keeps one import to the packages in Only. Test files are free.
 type Confinement struct {
@@ -197,15 +207,15 @@ var Confined = []Confinement{
 		Why: "who embeds the engine chooses whether to serve it",
 	},
 	{
-		Import: "database/sql", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "holdfasttest", "examples/..."},
+		Import: "database/sql", Only: []string{"sqlite", "internal/storetest/...", "holdfasttest", "examples/..."},
 		Why: "through database/sql a statement on PostgreSQL ran twice without an error",
 	},
 	{
-		Import: "modernc.org/sqlite", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "examples/..."},
+		Import: "modernc.org/sqlite", Only: []string{"sqlite", "internal/storetest/...", "examples/..."},
 		Why: "one adapter, one driver",
 	},
 	{
-		Import: "github.com/jackc/pgx", Only: []string{"postgres", "internal/baseline", "internal/pgtest/...", "internal/storetest/...", "examples/..."},
+		Import: "github.com/jackc/pgx", Only: []string{"postgres", "internal/pgtest/...", "internal/storetest/...", "examples/..."},
 		Why: "one adapter, one driver",
 	},
 	{

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -222,6 +221,3 @@ func (c *course) after(l *Live, m moved) Live {
 	}
 	return next
 }
-
-// Hold is the hold on a step, as its holder knows it.
-func (l *Live) Hold() hold.Hold { return hold.Hold{Epoch: l.Step.Epoch, Until: l.Step.Until} }

@@ -313,53 +313,6 @@ func why(op Op, s Scope) error {
 	return tooLarge() // the databases do not count the very same bytes
 }
 
-// IncArgs adds to a whole number.
-type IncArgs struct {
-	Kind, ID, Field string
-	By              int64
-	Meta            events.Meta
-}
-
-// Sum is a scope and the number in it that was added to.
-type Sum struct {
-	Scope
-	Value int64
-}
-
-// Add adds to a whole number in a scope's state, and returns the sum.
-func Add(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
-	op, err := Inc(a.Field, a.By)
-	if err != nil {
-		return Sum{}, err
-	}
-	e, err := Edit(ctx, d, EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
-	s := Sum{e.Scope, e.Sum}
-	if err != nil {
-		return s, err
-	}
-	if s.State == nil {
-		s.State = completed(ctx, d, a)
-		return s, nil
-	}
-	var fields map[string]json.RawMessage
-	if err = json.Unmarshal(s.State, &fields); err == nil {
-		err = json.Unmarshal(fields[a.Field], &s.Value)
-	}
-	return s, err
-}
-
-// completed reads the state where only the event of an inc told of it. It may be
-// newer; where it cannot be read, the sum stands all the same.
-func completed(ctx context.Context, d store.Doer, a IncArgs) []byte {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
-	defer cancel()
-	now, err := Get(ctx, d, a.Kind, a.ID)
-	if err != nil {
-		return nil
-	}
-	return now.State
-}
-
 func named(r result, kind, id string) Scope {
 	r.scope.Kind, r.scope.ID = kind, id
 	return r.scope

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -13,7 +13,7 @@ const person = "a person"
 
 // payments has two invoices paid by processes that are killed when the card is
 // charged and that is not noted yet.
-func (d *demo) payments(ctx context.Context) error {
+func (d *Demo) payments(ctx context.Context) error {
 	d.say("\n3. Money: 2 more are paid by processes that are killed after the card was charged, before that was noted.\n\n")
 	keyed, err := d.open(ctx, invoice{Cents: 9900})
 	if err != nil {
@@ -36,11 +36,11 @@ func (d *demo) payments(ctx context.Context) error {
 }
 
 // killPaying closes an invoice, and kills the one who pays it.
-func (d *demo) killPaying(ctx context.Context, a *account) error {
+func (d *Demo) killPaying(ctx context.Context, a *account) error {
 	if _, err := d.closeAs(ctx, a, admin(0)); err != nil {
 		return err
 	}
-	if err := d.callers.killed(ctx, "pay", a.id, admin(1)); err != nil {
+	if err := d.callers.Killed(ctx, "pay", a.id, admin(1)); err != nil {
 		return err
 	}
 	a.killed(admin(1), "interrupted")
@@ -48,13 +48,13 @@ func (d *demo) killPaying(ctx context.Context, a *account) error {
 }
 
 // paidAgain waits until the operation has been resumed, with the same key.
-func (d *demo) paidAgain(ctx context.Context, a *account) error {
+func (d *Demo) paidAgain(ctx context.Context, a *account) error {
 	d.say("  invoice %s   %s was killed; its gateway knows a charge again by the key, so it is asked again with the same one\n", a.id, admin(1))
 	return d.paid(ctx, a)
 }
 
 // paid waits until an invoice is paid, and reads it back.
-func (d *demo) paid(ctx context.Context, a *account) error {
+func (d *Demo) paid(ctx context.Context, a *account) error {
 	a.told = append(a.told, "settled/pay")
 	err := await(ctx, func() (bool, error) {
 		e, err := d.invoices.Get(ctx, d.engine, a.id)
@@ -78,7 +78,7 @@ func (d *demo) paid(ctx context.Context, a *account) error {
 
 // paidByHand waits until the operation is uncertain, and resolves it as a person
 // would: who looks into the gateway's book, and says what happened.
-func (d *demo) paidByHand(ctx context.Context, a *account) error {
+func (d *Demo) paidByHand(ctx context.Context, a *account) error {
 	var operation string
 	err := await(ctx, func() (bool, error) {
 		e, err := d.invoices.Get(ctx, d.engine, a.id)
@@ -105,7 +105,7 @@ func (d *demo) paidByHand(ctx context.Context, a *account) error {
 }
 
 // resolve is the one call that ends an uncertainty.
-func (d *demo) resolve(ctx context.Context, a *account, operation string) error {
+func (d *Demo) resolve(ctx context.Context, a *account, operation string) error {
 	p, err := lifecycle.Find(ctx, d.engine, operation)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (d *demo) resolve(ctx context.Context, a *account, operation string) error 
 }
 
 // auditBook holds the receipts that the invoices have to the gateway's book.
-func (d *demo) auditBook(ctx context.Context, all ...*account) error {
+func (d *Demo) auditBook(ctx context.Context, all ...*account) error {
 	b, err := gatewayOf(d.engine, d.run+"-").entries(ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	demoScans    = 20 // items of the batch
-	demoDone     = 6  // that are done before it is cancelled
-	demoAccepted = 2  // of these, that are accepted
-	demoAtOnce   = 3  // that are in the middle then
-	demoPrice    = 10 // points that each costs
-	demoCancels  = 4  // people who cancel it at once
+	scans      = 20 // items of the batch
+	doneBefore = 6  // that are done before it is cancelled
+	accepted   = 2  // of these, that are accepted
+	atOnce     = 3  // that are in the middle then
+	price      = 10 // points that each costs
+	cancels    = 4  // people who cancel it at once
 )
 
 // scanKind is what the batch of the demo does: some scans are done at once, and the rest take
 // until they are cancelled.
 func scanKind() *batch.Kind[int, string] {
 	return batch.Define("demo-scan", func(ctx context.Context, i *batch.Item[int]) (string, error) {
-		if i.Input < demoDone {
+		if i.Input < doneBefore {
 			return "scanned", nil
 		}
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, batch.Options{Parallel: demoAtOnce, Lease: time.Second})
+	}, batch.Options{Parallel: atOnce, Lease: time.Second})
 }
 
 // refunds has a batch cancelled in the middle, by several at once, and adds up what went
 // from its wallet and back.
-func (d *demo) refunds(ctx context.Context) error {
-	d.say("\n5. Refunds: a batch of %d scans at %d points each is cancelled in the middle, by %d people at once.\n\n", demoScans, demoPrice, demoCancels)
+func (d *Demo) refunds(ctx context.Context) error {
+	d.say("\n5. Refunds: a batch of %d scans at %d points each is cancelled in the middle, by %d people at once.\n\n", scans, price, cancels)
 	id, wallet := d.run+"-scans", d.run+"-points"
 	if _, err := batch.PutWallet(ctx, d.engine, wallet, false); err != nil {
 		return err
 	}
-	if _, err := batch.Credit(ctx, d.engine, wallet, demoScans*demoPrice, "payment"); err != nil {
+	if _, err := batch.Credit(ctx, d.engine, wallet, scans*price, "payment"); err != nil {
 		return err
 	}
 	_, err := d.scans.Create(ctx, d.engine, wallet, func(yield func(batch.Work[int]) bool) {
-		for i := range demoScans {
-			if !yield(batch.Work[int]{Key: fmt.Sprintf("page-%02d", i+1), Cost: demoPrice, Input: i}) {
+		for i := range scans {
+			if !yield(batch.Work[int]{Key: fmt.Sprintf("page-%02d", i+1), Cost: price, Input: i}) {
 				return
 			}
 		}
@@ -51,7 +51,7 @@ func (d *demo) refunds(ctx context.Context) error {
 	if err == nil {
 		err = await(ctx, func() (bool, error) {
 			b, err := batch.Get(ctx, d.engine, id)
-			return b.Counts.Succeeded == demoDone && b.Counts.Running == demoAtOnce, err
+			return b.Counts.Succeeded == doneBefore && b.Counts.Running == atOnce, err
 		})
 	}
 	if err == nil {
@@ -67,8 +67,8 @@ func (d *demo) refunds(ctx context.Context) error {
 }
 
 // cancelTogether has several cancel a batch at once.
-func (d *demo) cancelTogether(ctx context.Context, id string) error {
-	errs := make([]error, demoCancels)
+func (d *Demo) cancelTogether(ctx context.Context, id string) error {
+	errs := make([]error, cancels)
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() { _, _, errs[i] = batch.Cancel(ctx, d.engine, id) })
@@ -86,7 +86,7 @@ func (d *demo) cancelTogether(ctx context.Context, id string) error {
 }
 
 // auditRefunds holds the refunds in the ledger to the batch.
-func (d *demo) auditRefunds(ctx context.Context, id, wallet string) error {
+func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 	b, err := batch.Get(ctx, d.engine, id)
 	if err != nil {
 		return err
@@ -103,10 +103,10 @@ func (d *demo) auditRefunds(ctx context.Context, id, wallet string) error {
 			d.total.recorded.refunds++
 		}
 	}
-	d.total.told.refunds = int(b.Refunded / demoPrice)
+	d.total.told.refunds = int(b.Refunded / price)
 	d.say("  batch %s   %d done, %d of them accepted, %d in the middle; %s: charged %d, refunded %d, and the wallet has %d of %d points\n", id,
-		demoDone, b.Counts.Accepted, demoAtOnce, b.Status, b.Charged, b.Refunded, w.Balance, demoScans*demoPrice)
-	if w.Balance != demoScans*demoPrice-b.Counts.Accepted*demoPrice || b.Counts.Accepted != demoAccepted {
+		doneBefore, b.Counts.Accepted, atOnce, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
+	if w.Balance != scans*price-b.Counts.Accepted*price || b.Counts.Accepted != accepted {
 		d.total.blame(id, "the wallet is not what it was but for what was accepted")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-//go:embed demo_invoice.json
-var demoConfig []byte
+//go:embed invoice.json
+var config []byte
 
 // invoice is what an invoice of the demo is about.
 type invoice struct {
@@ -37,7 +37,7 @@ type shop struct {
 
 func newShop() *shop {
 	s := &shop{bodies: make(map[string]int), closer: make(map[string]func(context.Context) error)}
-	s.invoices = lifecycle.MustParse[invoice](demoConfig).In(demoWorkspace).
+	s.invoices = lifecycle.MustParse[invoice](config).In(Workspace).
 		Action("CloseInvoice", s.close, lifecycle.Transactional()).
 		Action("ChargeCard", s.charge, lifecycle.Journaled()).
 		AfterEffect("MailInvoice", s.mail, lifecycle.Transactional())

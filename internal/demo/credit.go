@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	demoClerks  = 16  // who change one customer's state at once
-	demoVisits  = 10  // how often each adds to it
-	demoLimit   = 500 // how much credit the customer has
-	demoReserve = 100 // what each clerk reserves of it
-	demoGiveUp  = 200 * time.Millisecond
+	clerks  = 16  // who change one customer's state at once
+	visits  = 10  // how often each adds to it
+	limit   = 500 // how much credit the customer has
+	reserve = 100 // what each clerk reserves of it
+	giveUp  = 200 * time.Millisecond
 )
 
 // customer is the state of the demo's scope.
@@ -29,12 +29,12 @@ var errNoCredit = errors.New("the limit is reached")
 
 // credits has many change the state of one customer at once: all add to it, all reserve a part
 // of a credit that is not enough for all, and one decides for longer than it may.
-func (d *demo) credits(ctx context.Context) error {
+func (d *Demo) credits(ctx context.Context) error {
 	d.say("\n7. A scope: %d clerks note %d visits each of one customer, and each reserves %d of a credit of %d, at once; one takes too long.\n\n",
-		demoClerks, demoVisits, demoReserve, demoLimit)
+		clerks, visits, reserve, limit)
 	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Retries(-1))
-	errs := make([]error, demoClerks)
-	won := make([]bool, demoClerks)
+	errs := make([]error, clerks)
+	won := make([]bool, clerks)
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() { won[i], errs[i] = serve(ctx, state) })
@@ -48,8 +48,8 @@ func (d *demo) credits(ctx context.Context) error {
 			d.total.told.reserved++
 		}
 	}
-	d.total.told.visits += demoClerks * demoVisits
-	if err := d.late(ctx, demoGiveUp); err != nil {
+	d.total.told.visits += clerks * visits
+	if err := d.late(ctx, giveUp); err != nil {
 		return err
 	}
 	return d.auditCredit(ctx, state)
@@ -57,16 +57,16 @@ func (d *demo) credits(ctx context.Context) error {
 
 // serve is one clerk: it notes visits, and reserves credit if there is enough left.
 func serve(ctx context.Context, state scope.Scope[customer]) (reserved bool, err error) {
-	for range demoVisits {
+	for range visits {
 		if _, err := state.Inc(ctx, "visits", 1); err != nil {
 			return false, err
 		}
 	}
 	_, err = state.Atomic(ctx, func(_ context.Context, c customer) (customer, error) {
-		if c.Reserved+demoReserve > demoLimit {
+		if c.Reserved+reserve > limit {
 			return c, errNoCredit
 		}
-		c.Reserved += demoReserve
+		c.Reserved += reserve
 		return c, nil
 	})
 	if errors.Is(err, errNoCredit) {
@@ -77,7 +77,7 @@ func serve(ctx context.Context, state scope.Scope[customer]) (reserved bool, err
 
 // late is a clerk who decides for longer than the budget. What comes of it is never seen. A
 // budget that is spent before the clerk has begun shows nothing: the next one is twice that.
-func (d *demo) late(ctx context.Context, budget time.Duration) error {
+func (d *Demo) late(ctx context.Context, budget time.Duration) error {
 	for ; ; budget *= 2 {
 		begun, err := d.dither(ctx, budget)
 		if !errors.Is(err, scope.ErrMutationTimeout) {
@@ -90,7 +90,7 @@ func (d *demo) late(ctx context.Context, budget time.Duration) error {
 }
 
 // dither decides for longer than a budget, and says whether that was begun within it.
-func (d *demo) dither(ctx context.Context, budget time.Duration) (begun bool, err error) {
+func (d *Demo) dither(ctx context.Context, budget time.Duration) (begun bool, err error) {
 	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Budget(budget))
 	in, done := make(chan struct{}), make(chan struct{})
 	_, err = state.Atomic(ctx, func(ctx context.Context, c customer) (customer, error) {
@@ -110,7 +110,7 @@ func (d *demo) dither(ctx context.Context, budget time.Duration) (begun bool, er
 }
 
 // auditCredit holds the state and its history to what the clerks were told.
-func (d *demo) auditCredit(ctx context.Context, state scope.Scope[customer]) error {
+func (d *Demo) auditCredit(ctx context.Context, state scope.Scope[customer]) error {
 	s, err := state.Get(ctx)
 	if err != nil {
 		return err
@@ -127,8 +127,8 @@ func (d *demo) auditCredit(ctx context.Context, state scope.Scope[customer]) err
 			d.total.recorded.reserved++
 		}
 	}
-	d.say("  customer %s   version %d: %d visits, %d of %d reserved; who took too long has changed nothing\n", s.ID, s.Version, s.State.Visits, s.State.Reserved, demoLimit)
-	if want := (customer{demoClerks * demoVisits, demoLimit}); s.State != want {
+	d.say("  customer %s   version %d: %d visits, %d of %d reserved; who took too long has changed nothing\n", s.ID, s.Version, s.State.Visits, s.State.Reserved, limit)
+	if want := (customer{clerks * visits, limit}); s.State != want {
 		d.total.blame(s.ID, fmt.Sprintf("its state is %+v, and %+v was told", s.State, want))
 	}
 	return nil

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 )
 
 // races has each of some invoices closed by many admins at once.
-func (d *demo) races(ctx context.Context) error {
-	d.say("\n1. Double-clicks: %d admins close each of %d invoices, all at once.\n\n", demoAdmins, demoRaces)
-	for n := range demoRaces {
+func (d *Demo) races(ctx context.Context) error {
+	d.say("\n1. Double-clicks: %d admins close each of %d invoices, all at once.\n\n", admins, races)
+	for n := range races {
 		a, err := d.race(ctx)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (d *demo) races(ctx context.Context) error {
 }
 
 // race lets the admins close an invoice, and reads it back.
-func (d *demo) race(ctx context.Context) (*account, error) {
+func (d *Demo) race(ctx context.Context) (*account, error) {
 	a, err := d.open(ctx, invoice{Cents: 1200})
 	if err != nil {
 		return a, err
@@ -42,10 +42,10 @@ func (d *demo) race(ctx context.Context) (*account, error) {
 // crowd is the admins, who wait for each other and then all close at once. The
 // work of closing takes until each of them has an answer or works at it too. It
 // returns what each was told.
-func (d *demo) crowd(ctx context.Context, id string) []error {
-	told := make([]error, demoAdmins)
+func (d *Demo) crowd(ctx context.Context, id string) []error {
+	told := make([]error, admins)
 	var busy atomic.Int32
-	busy.Store(demoAdmins)
+	busy.Store(admins)
 	start, all := make(chan struct{}), make(chan struct{})
 	arrived := func() {
 		if busy.Add(-1) == 0 {

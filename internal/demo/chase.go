@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	demoStarters  = 8 // who start the same run at once
-	demoReminders = 2
-	demoDeciders  = 2 // who decide at once
+	starters        = 8 // who start the same run at once
+	enoughReminders = 2
+	deciders        = 2 // who decide at once
 )
 
 // chased is what a run of the demo is about.
@@ -39,7 +39,7 @@ func chase() *run.Definition {
 				return err
 			})
 		}, run.Transactional()),
-		run.If("enough", fmt.Sprintf("state.reminded >= %d", demoReminders), "paid", "pause"),
+		run.If("enough", fmt.Sprintf("state.reminded >= %d", enoughReminders), "paid", "pause"),
 		run.Wait("pause", 100*time.Millisecond, run.Next("remind")),
 		run.Signal("paid", "payment", time.Hour),
 		run.Approval("look", `="Close " + input.invoice + ", of which " + string(steps.paid.output.cents) + " cents are paid?"`, time.Hour, run.For("manager")),
@@ -49,8 +49,8 @@ func chase() *run.Definition {
 
 // chases has one run started by many, told twice that the invoice is paid, and decided by two
 // at once.
-func (d *demo) chases(ctx context.Context) error {
-	d.say("\n6. A run: %d callers start the chase of one invoice under one key; its payment is reported twice, and %d managers decide at once.\n\n", demoStarters, demoDeciders)
+func (d *Demo) chases(ctx context.Context) error {
+	d.say("\n6. A run: %d callers start the chase of one invoice under one key; its payment is reported twice, and %d managers decide at once.\n\n", starters, deciders)
 	id := d.run + "-chased"
 	if _, err := d.invoices.Create(ctx, d.engine, id, invoice{Cents: 900}); err != nil {
 		return err
@@ -83,9 +83,9 @@ func (d *demo) chases(ctx context.Context) error {
 }
 
 // startTogether has many start one run, and returns it.
-func (d *demo) startTogether(ctx context.Context, id string) (string, error) {
-	runs, errs := make([]run.Run, demoStarters), make([]error, demoStarters)
-	made := make([]bool, demoStarters)
+func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
+	runs, errs := make([]run.Run, starters), make([]error, starters)
+	made := make([]bool, starters)
 	var all sync.WaitGroup
 	for i := range runs {
 		all.Go(func() { runs[i], made[i], errs[i] = d.chase.Start(ctx, d.engine, chased{id}, run.Key("chase-"+id)) })
@@ -106,8 +106,8 @@ func (d *demo) startTogether(ctx context.Context, id string) (string, error) {
 }
 
 // decideTogether has some decide at once.
-func (d *demo) decideTogether(ctx context.Context, approval string) error {
-	errs := make([]error, demoDeciders)
+func (d *Demo) decideTogether(ctx context.Context, approval string) error {
+	errs := make([]error, deciders)
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
@@ -127,9 +127,9 @@ func (d *demo) decideTogether(ctx context.Context, approval string) error {
 }
 
 // auditChase holds what the run has left to what was told.
-func (d *demo) auditChase(ctx context.Context, id string, end run.Run) error {
+func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	d.total.recorded.runs++
-	d.total.told.reminders += demoReminders
+	d.total.told.reminders += enoughReminders
 	steps, err := run.Steps(ctx, d.engine, end.ID)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 
 // kills has invoices closed by processes that are killed in the middle. What they
 // held is freed by the janitor, and the next admin closes it.
-func (d *demo) kills(ctx context.Context) error {
-	d.say("\n2. Crashes: %d more are closed by processes that are killed in the middle of the work.\n\n", demoKills)
+func (d *Demo) kills(ctx context.Context) error {
+	d.say("\n2. Crashes: %d more are closed by processes that are killed in the middle of the work.\n\n", kills)
 	var all []*account
-	for range demoKills {
+	for range kills {
 		a, err := d.open(ctx, invoice{Cents: 4500})
 		if err != nil {
 			return err
@@ -28,7 +28,7 @@ func (d *demo) kills(ctx context.Context) error {
 	for _, a := range all {
 		d.say("  invoice %s   %s was killed, and it is stuck in %s; %s is refused (%s)\n", a.id, admin(0), a.seen, admin(1), a.code())
 	}
-	d.say("\n  The janitor frees them when nobody has renewed their claims for %s.\n\n", demoLease)
+	d.say("\n  The janitor frees them when nobody has renewed their claims for %s.\n\n", lease)
 	if err := together(all, func(a *account) error { return d.closeFreed(ctx, a) }); err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func together(all []*account, f func(*account) error) error {
 
 // killClosing kills one who closes an invoice, looks at what that left, and has the
 // next one try.
-func (d *demo) killClosing(ctx context.Context, a *account) error {
-	if err := d.killed(ctx, "close", a.id, admin(0)); err != nil {
+func (d *Demo) killClosing(ctx context.Context, a *account) error {
+	if err := d.callers.Killed(ctx, "close", a.id, admin(0)); err != nil {
 		return err
 	}
 	a.killed(admin(0), "recovered")
@@ -69,7 +69,7 @@ func (d *demo) killClosing(ctx context.Context, a *account) error {
 }
 
 // closeFreed closes an invoice once it is free.
-func (d *demo) closeFreed(ctx context.Context, a *account) error {
+func (d *Demo) closeFreed(ctx context.Context, a *account) error {
 	err := await(ctx, func() (bool, error) { return d.has(ctx, a, "recovered") })
 	if err == nil && len(a.won) == 0 { // the first try has come too soon
 		_, err = d.closeAs(ctx, a, admin(1))
@@ -78,7 +78,7 @@ func (d *demo) closeFreed(ctx context.Context, a *account) error {
 }
 
 // has says whether an invoice's history has an event.
-func (d *demo) has(ctx context.Context, a *account, name string) (bool, error) {
+func (d *Demo) has(ctx context.Context, a *account, name string) (bool, error) {
 	all, err := d.invoices.History(ctx, d.engine, a.id, 0, 0)
 	return slices.ContainsFunc(all, func(e lifecycle.Event) bool { return e.Name == name }), err
 }

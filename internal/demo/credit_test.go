@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // The clerk who takes too long is shown also where the budget is spent before it has begun,
 // as on a slow machine, and a stop ends it.
 func TestDemoLateClerk(t *testing.T) {
-	d := &demo{shop: &shop{engine: holdfasttest.Open(t)}, run: "r"}
+	d := &Demo{shop: &shop{engine: holdfasttest.Open(t)}, run: "r"}
 	state := scope.In[customer](d.engine, scope.User, "r-customer")
-	if _, err := state.Inc(t.Context(), "reserved", demoLimit); err != nil {
+	if _, err := state.Inc(t.Context(), "reserved", limit); err != nil {
 		t.Fatal(err)
 	}
 	if begun, err := d.dither(t.Context(), time.Nanosecond); begun || !errors.Is(err, scope.ErrMutationTimeout) {
@@ -25,7 +25,7 @@ func TestDemoLateClerk(t *testing.T) {
 		t.Error(err)
 	}
 	s, err := state.Get(t.Context())
-	if err != nil || s.Version != 0 || s.State.Reserved != demoLimit {
+	if err != nil || s.Version != 0 || s.State.Reserved != limit {
 		t.Errorf("it is %+v, %v", s, err)
 	}
 	stopped, stop := context.WithCancel(t.Context())

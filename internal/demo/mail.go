@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 // mails waits until each closed invoice is mailed, and holds the mails to the
 // operations that closed them.
-func (d *demo) mails(ctx context.Context) error {
+func (d *Demo) mails(ctx context.Context) error {
 	var sent []stream.Event
 	err := await(ctx, func() (enough bool, err error) {
 		sent, err = stream.Read(ctx, d.engine, mailbox(d.run), 0, 0)

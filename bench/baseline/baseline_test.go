@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 )
 
