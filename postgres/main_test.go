@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
+
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 
+	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
+
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"

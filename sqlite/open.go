@@ -30,7 +30,7 @@ const checkedWhole = 64 << 20
 // open does everything between a path and a usable store, in an order that
 // changes nothing before the file is known to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*Store, store.Migrated, error) {
-	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
+	s := &Store{log: o.Log, name: d.name(), owned: d.db == nil, plain: d.plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {

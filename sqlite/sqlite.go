@@ -25,6 +25,7 @@ type Database struct {
 	db      *sql.DB
 	alone   bool
 	readers int
+	plain   bool
 	wrong   func() time.Duration // by how much tests have set the clock wrong
 
 	migrations fs.FS // those of files, but in tests
@@ -43,6 +44,10 @@ func Alone() Option { return func(d *Database) { d.alone = true } }
 // Readers sets how many connections serve reads; the default is 4. There is
 // always one that writes.
 func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
+
+// Plain runs every verb by its general script, never by the short one for what most
+// often happens. It is for tests that compare the two.
+func Plain() Option { return func(d *Database) { d.plain = true } }
 
 // File is the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {

@@ -131,14 +131,18 @@ var Rules = slices.Concat(
 	}),
 	[]Rule{
 		{
-			Pkg: "sqlite", May: []string{"internal/store", "internal/clock", "fault"},
+			Pkg: "sqlite", May: []string{"internal/store", "internal/sharedsql", "internal/clock", "fault"},
 			Libs: []string{"modernc.org/sqlite", "github.com/google/uuid"},
 			Why:  "an adapter knows verbs by name alone, and no other adapter",
 		},
 		{
-			Pkg: "postgres", May: []string{"internal/store", "internal/clock", "fault"},
+			Pkg: "postgres", May: []string{"internal/store", "internal/sharedsql", "internal/clock", "fault"},
 			Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"},
 			Why:  "an adapter knows verbs by name alone, and no other adapter",
+		},
+		{
+			Pkg: "internal/sharedsql", May: []string{"internal/store"},
+			Why: "SQL that both adapters have knows neither",
 		},
 		{
 			Pkg: "internal/store", May: []string{"fault", "internal/clock"},
@@ -161,6 +165,10 @@ var Rules = slices.Concat(
 		{
 			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
 			Why: "what a store must do is tested against every adapter, through the calls that users make",
+		},
+		{
+			Pkg: "internal/storetest/everyverb", May: join(core, []string{"batch", "lifecycle", "run", "scope", "stream"}),
+			Why: "tests of the SQL know every verb of the program",
 		},
 		{
 			Pkg: "internal/pgtest/...", May: []string{"internal/clock", "fault"}, Libs: []string{"github.com/jackc/pgx/v5"},

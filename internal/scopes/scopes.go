@@ -85,13 +85,13 @@ const (
 
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
-		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
+		nil, func(a [2]string, args *store.Args) { args.Text("kind", a[0]); args.Text("scope", a[1]) }, scan)
 	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
 		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a PutArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
-			args.MaybeInt(a.Want)
-			args.Text(string(a.State))
+			args.MaybeInt("want", a.Want)
+			args.Text("state", string(a.State))
 			bindTTL(args, a.TTL)
 			events.BindMeta(args, a.Meta)
 		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
@@ -101,7 +101,7 @@ var (
 		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a DeleteArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
-			args.MaybeInt(a.Want)
+			args.MaybeInt("want", a.Want)
 			events.BindMeta(args, a.Meta)
 		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
 		Waking(func(a DeleteArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
@@ -110,11 +110,11 @@ var (
 		func(a EditArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a EditArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
-			args.Text(a.Op.name)
-			args.MaybeText(a.Op.field)
-			args.MaybeText(a.Op.key)
-			args.MaybeText(string(a.Op.value))
-			args.MaybeInt(a.Want)
+			args.Text("op", a.Op.name)
+			args.MaybeText("field", a.Op.field)
+			args.MaybeText("key", a.Op.key)
+			args.MaybeText("value", string(a.Op.value))
+			args.MaybeInt("want", a.Want)
 			bindTTL(args, a.TTL)
 			events.BindMeta(args, a.Meta)
 		},
@@ -147,17 +147,17 @@ func toldEdit(_ EditArgs, m store.Mark) result {
 func key(kind, id string) string { return "scope/" + kind + "/" + id }
 
 func bindName(args *store.Args, kind, id string) {
-	args.Text(kind)
-	args.Text(id)
+	args.Text("kind", kind)
+	args.Text("scope", id)
 }
 
 func bindTTL(args *store.Args, ttl time.Duration) {
 	if ttl <= 0 {
-		args.MaybeInt(nil)
+		args.MaybeInt("ttl", nil)
 		return
 	}
 	ms := max(ttl.Milliseconds(), 1)
-	args.MaybeInt(&ms)
+	args.MaybeInt("ttl", &ms)
 }
 
 func scan(r *result, row store.Row) error {
