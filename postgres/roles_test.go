@@ -171,7 +171,7 @@ func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
 	execute(t, admin,
 		`INSERT INTO holdfast.stream (shard, workspace, name, head, first) VALUES (0, 'w', 'cut', 9, 5), (0, 'w', 'whole', 9, 0), (0, 'w', 'beyond', 9, 100)`,
 		`INSERT INTO holdfast.event (shard, id, n, workspace, stream, version, name, data, at)
-		 SELECT 0, gen_random_uuid(), 0, 'w', s, v, 'e', '{}', clock_timestamp() - CASE v WHEN 4 THEN 9 ELSE 11 END * interval '1 minute'
+		 SELECT 0, gen_random_uuid(), 0, 'w', s, v, 'e', '{}', clock_timestamp() - CASE v WHEN 4 THEN 1 ELSE 11 END * interval '1 minute'
 		   FROM (VALUES ('cut'), ('whole'), ('beyond')) AS s(s), generate_series(0, 9) v`,
 		`INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)
 		 VALUES (0, 'w', 'r', 'history', '["*"]', '', '{}', 1, 0, 0, 'live', clock_timestamp(), clock_timestamp())`,
@@ -179,7 +179,7 @@ func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
 		 VALUES (0, 'w', 'r', '$entity/l/b', 3, 9, clock_timestamp(), clock_timestamp(), 1, clock_timestamp())`,
 		`INSERT INTO holdfast.due (shard, reaction, workspace, stream, version) VALUES (0, 'r', 'w', '$entity/l/c', 9)`,
 		`INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
-		 SELECT 0, gen_random_uuid(), 0, 'w', '$entity/l/' || s, v, 'e', '{}', clock_timestamp() - CASE v WHEN 8 THEN 59 ELSE 61 END * interval '1 minute'
+		 SELECT 0, gen_random_uuid(), 0, 'w', '$entity/l/' || s, v, 'e', '{}', clock_timestamp() - CASE v WHEN 8 THEN 30 ELSE 61 END * interval '1 minute'
 		   FROM (VALUES ('a'), ('b'), ('c')) AS s(s), generate_series(0, 9) v`)
 	calls := []string{
 		`SELECT holdfast.drop_events(0::smallint, 'w', s, f, u) FROM (VALUES ('cut'), ('whole'), ('beyond')) AS s(s), (VALUES (-1), (0), (5)) AS f(f), (VALUES (5), (10), (100)) AS u(u)`,

@@ -3,10 +3,12 @@ package baseline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 var _ AckAller = (*PostgresCoalesced)(nil)
@@ -59,13 +61,16 @@ func (c *PostgresCoalesced) Ack(ctx context.Context, t Leased, output string) (i
 	return c.acks.do(ctx, ack{t, output})
 }
 
-// AckAll ends leased tasks, each with its event, in one statement.
+// AckAll ends leased tasks, each with its event, in one statement. The planner may take the rows in another order than
+// theirs: then two who end the same tasks can block each other, and the one that the server gives up tries again.
 func (c *PostgresCoalesced) AckAll(ctx context.Context, all []Leased, output string) (acked int, err error) {
 	calls := make([]*call[ack, int64], len(all))
 	for i, t := range all {
 		calls[i] = &call[ack, int64]{args: ack{t, output}}
 	}
-	if err := c.ackAll(ctx, calls); err != nil {
+	for err = c.ackAll(ctx, calls); deadlocked(err); err = c.ackAll(ctx, calls) {
+	}
+	if err != nil {
 		return 0, err
 	}
 	for _, k := range calls {
@@ -74,6 +79,11 @@ func (c *PostgresCoalesced) AckAll(ctx context.Context, all []Leased, output str
 		}
 	}
 	return acked, nil
+}
+
+func deadlocked(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "40P01"
 }
 
 func (c *PostgresCoalesced) addAll(ctx context.Context, calls []*call[Task, int64]) error {
