@@ -7,6 +7,8 @@ SEED    ?= 1
 PKGS    ?= ./...
 PGRUN    = $(GO) run ./internal/pgtest/pgrun --
 TESTRUN  = $(PGRUN) $(GO) run ./internal/testrun -seed $(SEED)
+# The benchmarks are a module of their own, which is tested when all packages are.
+MODULES  = $(if $(filter ./...,$(PKGS)),bench)
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
 # any other that is here.
@@ -21,11 +23,13 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: fmt-check ## vet, format and every package on SQLite and PostgreSQL, in minutes
+	$(if $(MODULES),$(TESTRUN) -level test -C $(MODULES))
 	$(TESTRUN) -level test $(PKGS)
 
 check: lint race long ## what a change must pass beside it: static analysis, the race detector, long tests
 
 race: c-compiler
+	$(if $(MODULES),$(RACE_ENV) $(TESTRUN) -level test -race -C $(MODULES))
 	$(RACE_ENV) $(TESTRUN) -level test -race -timeout 20m $(PKGS)
 
 # What does more at level check than "make test" did. Without the race detector: most of

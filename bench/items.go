@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/baseline"
 	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // batcher is a system with batches of items that are paid for from a wallet.
@@ -91,13 +92,13 @@ func startBatchItems(s system) unit {
 }
 
 func (e engine) batch(ctx context.Context, id string) (items, taken int, err error) {
-	b, err := batches.Get(ctx, e.hf, id)
+	b, err := batches.Get(ctx, engine.Of(e.hf), id)
 	if fault.CodeOf(err) == fault.NotFound {
 		if _, err = batch.PutWallet(ctx, e.hf, id, false); err == nil {
 			_, err = batch.Credit(ctx, e.hf, id, 1<<50, "first")
 		}
 		if err == nil {
-			b, err = batches.Create(ctx, e.hf, batches.New{ID: id, Wallet: id, Handler: id, Parallel: batches.MaxParallel, Open: true})
+			b, err = batches.Create(ctx, engine.Of(e.hf), batches.New{ID: id, Wallet: id, Handler: id, Parallel: batches.MaxParallel, Open: true})
 		}
 	}
 	return int(b.Items), int(b.Next), err
@@ -108,14 +109,14 @@ func (e engine) addItems(ctx context.Context, id string, from, n int) error {
 	for i := range page {
 		page[i] = batches.Work{Key: itemKey(from + i), Cost: cost, Input: []byte(payload)}
 	}
-	_, err := batches.Add(ctx, e.hf, id, page)
+	_, err := batches.Add(ctx, engine.Of(e.hf), id, page)
 	return err
 }
 
 func (e engine) takeItems(ctx context.Context, id string) ([]ack, error) {
-	all, err := batches.Take(ctx, e.hf, batches.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: takeSize})
+	all, err := batches.Take(ctx, engine.Of(e.hf), batches.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: takeSize})
 	return each(all, func(ctx context.Context, t batches.Taken) error {
-		_, err := batches.Settle(ctx, e.hf, t, []byte(output))
+		_, err := batches.Settle(ctx, engine.Of(e.hf), t, []byte(output))
 		return err
 	}), err
 }

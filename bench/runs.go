@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/internal/baseline"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 )
 
@@ -42,15 +43,15 @@ var fiveSteps, fiveDesk = func() (*definitions.Definition, *runs.Desk) {
 func everyone(string) (runs.Handled, bool) { return runs.Handled{Safety: "idempotent"}, true }
 
 func (e engine) takeRun(ctx context.Context, key string) error {
-	if err := fiveDesk.Ensure(ctx, e.hf, fiveSteps); err != nil {
+	if err := fiveDesk.Ensure(ctx, engine.Of(e.hf), fiveSteps); err != nil {
 		return err
 	}
-	l, created, err := fiveDesk.Start(ctx, e.hf, runs.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Mine: everyone})
+	l, created, err := fiveDesk.Start(ctx, engine.Of(e.hf), runs.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Mine: everyone})
 	if err == nil && !created {
 		err = errors.New("there was a run under the key")
 	}
 	for err == nil && l.Taken() {
-		l, err = fiveDesk.Complete(ctx, e.hf, &l, runs.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Mine: everyone})
+		l, err = fiveDesk.Complete(ctx, engine.Of(e.hf), &l, runs.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Mine: everyone})
 	}
 	if err == nil && l.Run.Status != runs.Completed {
 		err = fmt.Errorf("the run is %s", l.Run.Status)

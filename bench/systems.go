@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/baseline"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -61,17 +62,17 @@ const (
 type engine struct{ hf *holdfast.Engine }
 
 func (e engine) create(ctx context.Context, id string) error {
-	_, err := entities.Create(ctx, e.hf, entities.CreateArgs{Lifecycle: lifecycle, ID: id, Status: "open", Data: []byte(payload)})
+	_, err := entities.Create(ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: lifecycle, ID: id, Status: "open", Data: []byte(payload)})
 	return err
 }
 
 func (e engine) transition(ctx context.Context, id, from, to string) error {
-	_, err := entities.Transition(ctx, e.hf, entities.TransitionArgs{Lifecycle: lifecycle, ID: id, From: []string{from}, To: to, Event: "moved"})
+	_, err := entities.Transition(ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: lifecycle, ID: id, From: []string{from}, To: to, Event: "moved"})
 	return err
 }
 
 func (e engine) append(ctx context.Context, stream string, want int64) error {
-	_, err := events.Append(ctx, e.hf, events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
+	_, err := events.Append(ctx, engine.Of(e.hf), events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
 	return err
 }
 
@@ -87,7 +88,7 @@ func (l locked) append(ctx context.Context, stream string, want int64) error {
 		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_advisory_xact_lock(8101979)"); err != nil {
 			return err
 		}
-		_, err := events.Append(ctx, tx, events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
+		_, err := events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
 		return err
 	})
 }
@@ -98,7 +99,7 @@ func (e engine) inc(ctx context.Context, id string) error {
 }
 
 func (e engine) put(ctx context.Context, id string) error {
-	_, err := scopes.Put(ctx, e.hf, scopes.PutArgs{Kind: kind, ID: id, State: []byte(`{"` + field + `":0}`)})
+	_, err := scopes.Put(ctx, engine.Of(e.hf), scopes.PutArgs{Kind: kind, ID: id, State: []byte(`{"` + field + `":0}`)})
 	return err
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -30,6 +31,9 @@ func Key(key string) Option {
 		}
 	}
 }
+
+// ownKey gives a call a key of its own, unless it has one.
+func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o...) }
 
 // Wait is how long [Client.FireStep] waits for a worker; the default is 30 seconds.
 func Wait(d time.Duration) Option {

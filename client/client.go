@@ -22,6 +22,8 @@
 //	}
 package client
 
+//go:generate go test ../httpapi -count=1 -run ^TestClientIsGenerated$ -write-client
+
 import (
 	"net/http"
 	"net/url"

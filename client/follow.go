@@ -50,6 +50,57 @@ func (c *Client) Watch(ctx context.Context, after string) iter.Seq2[wire.Event, 
 	}
 }
 
+// FollowBatch gives what happened to a batch, and what happens, until that is its end:
+// "completed" or "cancelled" is the last. A connection that breaks is made anew.
+func (c *Client) FollowBatch(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
+		f := &following[wire.Event]{c: c, path: []string{"batches", id, "events"}, b: c.backoff()}
+		f.yield = func(e wire.Event, err error) bool {
+			return yield(e, err) && e.Name != "completed" && e.Name != "cancelled"
+		}
+		if err := f.run(ctx); err != nil {
+			yield(wire.Event{}, err)
+		}
+	}
+}
+
+// FollowRun gives what happened to a run, and what happens, until it is over: "completed",
+// "cancelled" or "failed" is the last. Of a run that was retried, "failed" comes before
+// that, too. A connection that breaks is made anew.
+func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
+		last := ""
+		f := &following[wire.Event]{c: c, path: []string{"workflow-runs", id, "events"}, b: c.backoff()}
+		f.yield = func(e wire.Event, err error) bool {
+			last = e.Name
+			return yield(e, err) && e.Name != "completed" && e.Name != "cancelled"
+		}
+		f.over = func(ctx context.Context) bool {
+			if last != "failed" {
+				return false
+			}
+			r, err := c.GetRun(ctx, id)
+			return err == nil && r.Status == "FAILED"
+		}
+		if err := f.run(ctx); err != nil {
+			yield(wire.Event{}, err)
+		}
+	}
+}
+
+// WatchScope gives a scope as it is, and again whenever it has changed, until the loop
+// breaks, ctx ends, or the server refuses; the last is the error of the last pair. Where
+// there is none, its version is -1. Who is slow is told of the last change, not of each. A
+// connection that breaks is made anew, and the same is not told twice.
+func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire.Scope, error] {
+	return func(yield func(wire.Scope, error) bool) {
+		f := &following[wire.Scope]{c: c, path: []string{"scopes", kind, id}, yield: yield, b: c.backoff()}
+		if err := f.run(ctx); err != nil {
+			yield(wire.Scope{}, err)
+		}
+	}
+}
+
 // following is one call of Follow, or of another that is told of things as they come.
 type following[T any] struct {
 	c     *Client

@@ -18,7 +18,34 @@ type Page struct {
 	Cursor string
 }
 
-// list asks for a list; more adds what the list is chosen by.
+// EntityFilter chooses entities.
+type EntityFilter struct{ Status string }
+
+// OperationFilter chooses operations and claims: held, due or uncertain ones, or
+// operations that are contradicted; "" is all.
+type OperationFilter struct{ State string }
+
+// PositionFilter chooses the positions of a reaction.
+type PositionFilter struct {
+	Stream  string // RE2; "" is all
+	Blocked *bool
+}
+
+// RunFilter chooses runs.
+type RunFilter struct{ Status, Definition string }
+
+// ApprovalFilter chooses approvals.
+type ApprovalFilter struct{ Status, Run string }
+
+// StreamRange is which events of a stream to read, and in which order.
+type StreamRange struct {
+	// From is the version of the first; the default is the stream's first, or, for
+	// Backward, its last.
+	From     *int64
+	Backward bool
+}
+
+// list asks for a page of a list.
 func list(p Page, path ...string) *request {
 	r := newRequest(http.MethodGet, nil, path...)
 	if p.Limit != 0 {
@@ -28,10 +55,28 @@ func list(p Page, path ...string) *request {
 	return r
 }
 
-// set sets a parameter of the query, unless it is empty.
-func (r *request) set(name, value string) *request {
-	if value != "" {
-		r.query.Set(name, value)
+// set sets a parameter of the query: a text, a number or a condition. One that is empty, false
+// or nil is left out.
+func (r *request) set(name string, value any) *request {
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case bool:
+		if v {
+			text = "true"
+		}
+	case *bool:
+		if v != nil {
+			text = strconv.FormatBool(*v)
+		}
+	case *int64:
+		if v != nil {
+			text = strconv.FormatInt(*v, 10)
+		}
+	}
+	if text != "" {
+		r.query.Set(name, text)
 	}
 	return r
 }
@@ -60,7 +105,13 @@ func pages[T any](read func(Page) (wire.List[T], error)) iter.Seq2[T, error] {
 	}
 }
 
-// listed is do for a list.
-func listed[T any](ctx context.Context, c *Client, r *request, o []Option) (wire.List[T], error) {
-	return do[wire.List[T]](ctx, c, r, o)
+// ReadEvents reads the feed over all streams up to where it is now, after a position
+// ("" is the beginning). [Client.Follow] goes on as it grows.
+func (c *Client) ReadEvents(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) {
+		if p.Cursor == "" {
+			p.Cursor = after
+		}
+		return c.ReadEventsPage(ctx, p)
+	})
 }

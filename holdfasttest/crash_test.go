@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -53,7 +54,7 @@ func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
 		if _, err = stream.Append(ctx, tx, "closings", stream.None, stream.Event{Name: "closed"}); err != nil {
 			return err
 		}
-		_, err = scopes.Add(ctx, store.DoerOf(tx), scopes.IncArgs{Kind: "org", ID: "o", Field: "closed", By: 1})
+		_, err = storetest.Inc(ctx, tx, storetest.IncArgs{Kind: "org", ID: "o", Field: "closed", By: 1})
 		return err
 	})
 }
@@ -128,7 +129,7 @@ func paidOnce(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func countBlindly(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "org", ID: "o", Field: "n", By: 1})
+	_, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "org", ID: "o", Field: "n", By: 1})
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -111,7 +112,7 @@ func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) 
 }
 
 func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	s, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
+	s, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
 	if err == nil && s.Value != s.Version+1 {
 		return s.Version, fmt.Errorf("the sum is told as %d at version %d", s.Value, s.Version)
 	}

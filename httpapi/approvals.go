@@ -11,10 +11,11 @@ import (
 )
 
 func (a *API) approvalRoutes() {
-	add(a, route{method: http.MethodGet, path: "approvals", id: "listApprovals", tag: "approvals", summary: "List what is to be decided, or was.", roles: readers}, listApprovals)
+	add(a, route{method: http.MethodGet, path: "approvals", id: "listApprovals", tag: "approvals", summary: "List what is to be decided, or was.", roles: readers, filter: "ApprovalFilter"}, listApprovals)
 	add(a, route{method: http.MethodGet, path: "approvals/{id}", id: "getApproval", tag: "approvals", summary: "Show an approval.", roles: readers}, getApproval)
 	add(a, route{method: http.MethodPost, path: "approvals/{id}/decide", id: "decideApproval", tag: "approvals", summary: "Decide an approval. The first decision counts.",
-		roles: operators, once: inTx}, decideApproval)
+		roles: operators, once: inTx,
+		more: "Any other is refused."}, decideApproval)
 }
 
 func approvalOf(a runs.Approval) wire.Approval {

@@ -16,14 +16,19 @@ import (
 )
 
 func (a *API) batchRoutes() {
-	add(a, route{method: http.MethodGet, path: "batches", id: "listBatches", tag: "batches", summary: "List the batches of the workspace.", roles: readers}, listBatches)
+	add(a, route{method: http.MethodGet, path: "batches", id: "listBatches", tag: "batches", summary: "List the batches of the workspace.", roles: readers,
+		more: `The status "" is all.`}, listBatches)
 	add(a, route{method: http.MethodPost, path: "batches", id: "createBatch", tag: "batches", summary: "Make a batch of items that are paid from a wallet.", roles: operators, status: http.StatusCreated, once: inTx}, createBatch)
 	add(a, route{method: http.MethodGet, path: "batches/{id}", id: "getBatch", tag: "batches", summary: "Show a batch.", roles: readers}, getBatch)
-	add(a, route{method: http.MethodGet, path: "batches/{id}/items", id: "listItems", tag: "batches", summary: "List the items of a batch.", roles: readers}, listItems)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/items", id: "addItems", tag: "batches", summary: "Add items to a batch that is open.", roles: operators, once: inTx}, addItems)
+	add(a, route{method: http.MethodGet, path: "batches/{id}/items", id: "listItems", tag: "batches", summary: "List the items of a batch.", roles: readers,
+		more: `The state "" is all.`}, listItems)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/items", id: "addItems", tag: "batches", summary: "Add items to a batch that is open.", roles: operators, once: inTx,
+		more: "A page that is sent again adds nothing."}, addItems)
 	add(a, route{method: http.MethodPost, path: "batches/{id}/seal", id: "sealBatch", tag: "batches", summary: "Say that a batch has all its items.", roles: operators, once: inTx}, sealBatch)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/cancel", id: "cancelBatch", tag: "batches", summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", roles: operators, also: http.StatusAccepted, once: inTx}, cancelBatch)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/finalize", id: "finalizeBatch", tag: "batches", summary: "Accept items that have succeeded.", roles: operators, once: inTx}, finalizeBatch)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/cancel", id: "cancelBatch", tag: "batches", summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", roles: operators, also: http.StatusAccepted, once: inTx,
+		more: "The result is CANCELLED, or ACCEPTED while it is torn down."}, cancelBatch)
+	add(a, route{method: http.MethodPost, path: "batches/{id}/finalize", id: "finalizeBatch", tag: "batches", summary: "Accept items that have succeeded.", roles: operators, once: inTx,
+		more: "They are those named, or all."}, finalizeBatch)
 	add(a, route{method: http.MethodGet, path: "batches/{id}/events", id: "readBatchEvents", tag: "batches", summary: "Read what happened to a batch, or follow it to its end.", roles: readers, stream: true}, readBatchEvents)
 }
 

@@ -19,9 +19,11 @@ import (
 
 func (a *API) definitionRoutes() {
 	add(a, route{method: http.MethodPost, path: "workflow-definitions", id: "defineWorkflow", tag: "runs", summary: "Keep a definition, or judge it (dryRun).",
-		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: inTx, before: lookUpLifecycles}, defineWorkflow)
+		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: inTx, before: lookUpLifecycles,
+		more: "The definition is JSON. The same again changes nothing; another under its name and version is refused."}, defineWorkflow)
 	add(a, route{method: http.MethodGet, path: "workflow-definitions", id: "listDefinitions", tag: "runs", summary: "List the definitions of the workspace.", roles: readers}, listDefinitions)
-	add(a, route{method: http.MethodGet, path: "workflow-definitions/{id}", id: "getDefinition", tag: "runs", summary: "Show a definition.", roles: readers}, getDefinition)
+	add(a, route{method: http.MethodGet, path: "workflow-definitions/{id}", id: "getDefinition", tag: "runs", summary: "Show a definition.", roles: readers,
+		more: "Its id is name@version."}, getDefinition)
 }
 
 // definitionOf is a definition as it is kept.
@@ -33,8 +35,8 @@ func definitionOf(k runs.Kept) (wire.Definition, error) {
 }
 
 type defineIn struct {
-	DryRun bool `query:"dryRun" doc:"Judge it, and keep nothing."`
-	Body   document
+	DryRun bool     `query:"dryRun" doc:"Judge it, and keep nothing."`
+	Body   document `arg:"definition"`
 }
 
 func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {

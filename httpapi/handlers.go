@@ -179,10 +179,13 @@ func plainID(r rune) rune {
 
 func (a *API) handlerRoutes() {
 	add(a, route{method: http.MethodGet, path: "handlers", id: "listHandlers", tag: "handlers", summary: "List the handlers of the workspace.", roles: readers}, listHandlers)
-	add(a, route{method: http.MethodPut, path: "handlers/{name}", id: "putHandler", tag: "handlers", summary: "Declare a handler.", roles: admins, also: http.StatusCreated, once: inTx}, putHandler)
-	add(a, route{method: http.MethodGet, path: "handlers/{name}", id: "getHandler", tag: "handlers", summary: "Show a handler.", roles: readers}, getHandler)
+	add(a, route{method: http.MethodPut, path: "handlers/{name}", id: "putHandler", tag: "handlers", summary: "Declare a handler.", roles: admins, also: http.StatusCreated, once: inTx,
+		more: "The secret of a new one over HTTP is shown once."}, putHandler)
+	add(a, route{method: http.MethodGet, path: "handlers/{name}", id: "getHandler", tag: "handlers", summary: "Show a handler.", roles: readers,
+		more: "It comes without its secret."}, getHandler)
 	add(a, route{method: http.MethodDelete, path: "handlers/{name}", id: "deleteHandler", tag: "handlers", summary: "Take a handler away.", roles: admins, once: inTx}, deleteHandler)
-	add(a, route{method: http.MethodPut, path: "lifecycles/{name}", id: "putLifecycle", tag: "lifecycles", summary: "Put a config into force, or judge it (dryRun).", roles: admins, also: http.StatusCreated, once: underHold}, putLifecycle)
+	add(a, route{method: http.MethodPut, path: "lifecycles/{name}", id: "putLifecycle", tag: "lifecycles", summary: "Put a config into force, or judge it (dryRun).", roles: admins, also: http.StatusCreated, once: underHold,
+		more: "The config is JSON."}, putLifecycle)
 }
 
 // badURL is the error of a URL that is not called.
@@ -343,9 +346,9 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 }
 
 type putLifecycleIn struct {
-	Name   string `path:"name"`
-	DryRun bool   `query:"dryRun"`
-	Body   document
+	Name   string   `path:"name"`
+	DryRun bool     `query:"dryRun"`
+	Body   document `arg:"config"`
 }
 
 // declare has every name be one of a handler. In dev, one that is not known is declared

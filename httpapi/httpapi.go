@@ -124,6 +124,15 @@ func New(hf *holdfast.Engine, o Options) *API {
 
 		base + "openapi.json": a.describe,
 	}
+	a.addRoutes()
+	a.openapi = sync.OnceValue(a.document31)
+	e.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
+	a.handler = a.guard(http.HandlerFunc(a.route))
+	return a
+}
+
+// addRoutes fills the table.
+func (a *API) addRoutes() {
 	a.streamRoutes()
 	a.reactionRoutes()
 	a.lifecycleRoutes()
@@ -139,10 +148,6 @@ func New(hf *holdfast.Engine, o Options) *API {
 	a.definitionRoutes()
 	a.runRoutes()
 	a.approvalRoutes()
-	a.openapi = sync.OnceValue(a.document31)
-	e.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
-	a.handler = a.guard(http.HandlerFunc(a.route))
-	return a
 }
 
 // ServeHTTP answers one request.

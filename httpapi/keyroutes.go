@@ -12,11 +12,13 @@ import (
 
 func (a *API) keyRoutes() {
 	add(a, route{method: http.MethodPost, path: "keys", id: "createKey", tag: "keys", summary: "Make an API key. It is shown once.",
-		roles: admins, status: http.StatusCreated, once: inTx}, createKey)
+		roles: admins, status: http.StatusCreated, once: inTx,
+		more: "Under a [Key] that was used before, its secret is empty."}, createKey)
 	add(a, route{method: http.MethodGet, path: "keys", id: "listKeys", tag: "keys", summary: "List the API keys of the workspace.", roles: admins}, listKeys)
 	add(a, route{method: http.MethodGet, path: "keys/{id}", id: "getKey", tag: "keys", summary: "Show an API key, without its secret.", roles: admins}, getKey)
 	add(a, route{method: http.MethodPost, path: "keys/{id}/rotate", id: "rotateKey", tag: "keys", summary: "Replace a key by another with the same rights.",
-		roles: admins, status: http.StatusCreated, once: inTx}, rotateKey)
+		roles: admins, status: http.StatusCreated, once: inTx,
+		more: "Its secret is shown once."}, rotateKey)
 	add(a, route{method: http.MethodDelete, path: "keys/{id}", id: "revokeKey", tag: "keys", summary: "Revoke an API key, on all nodes within 5 seconds.", roles: admins, once: inTx}, revokeKey)
 }
 

@@ -30,15 +30,20 @@ func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
 	add(a, route{method: http.MethodGet, path: "lifecycles", id: "listLifecycles", tag: "lifecycles", summary: "List the lifecycles of the workspace.", roles: readers}, listLifecycles)
 	add(a, route{method: http.MethodGet, path: "lifecycles/{name}", id: "getLifecycle", tag: "lifecycles", summary: "Show the config of a lifecycle.", roles: readers}, getLifecycle)
-	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/diagram", id: "drawLifecycle", tag: "lifecycles", summary: "Draw a lifecycle.", roles: readers, drawn: true}, drawLifecycle)
+	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/diagram", id: "drawLifecycle", tag: "lifecycles", summary: "Draw a lifecycle.", roles: readers, drawn: true,
+		more: `The format is svg ("") or mermaid.`}, drawLifecycle)
 	add(a, route{method: http.MethodPost, path: "lifecycles/{name}/entities", id: "createEntity", tag: "lifecycles", summary: "Make an entity.",
-		roles: operators, status: http.StatusCreated, once: inTx}, createEntity)
-	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/entities", id: "listEntities", tag: "lifecycles", summary: "List the entities of a lifecycle.", roles: readers}, listEntities)
+		roles: operators, status: http.StatusCreated, once: inTx,
+		more: "Without an id and without a key, each call makes another."}, createEntity)
+	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/entities", id: "listEntities", tag: "lifecycles", summary: "List the entities of a lifecycle.", roles: readers, filter: "EntityFilter"}, listEntities)
 	add(a, route{method: http.MethodGet, path: entity, id: "getEntity", tag: "lifecycles", summary: "Show an entity.", roles: readers}, getEntity)
-	add(a, route{method: http.MethodGet, path: entity + "/history", id: "getHistory", tag: "lifecycles", summary: "What happened to an entity.", roles: readers}, getHistory)
-	add(a, route{method: http.MethodGet, path: entity + "/attempts", id: "getAttempts", tag: "lifecycles", summary: "Who was refused on an entity, the last first.", roles: readers}, getAttempts)
+	add(a, route{method: http.MethodGet, path: entity + "/history", id: "getHistory", tag: "lifecycles", summary: "What happened to an entity.", roles: readers,
+		more: "The first event comes first."}, getHistory)
+	add(a, route{method: http.MethodGet, path: entity + "/attempts", id: "getAttempts", tag: "lifecycles", summary: "Who was refused on an entity, the last first.", roles: readers,
+		more: "It is one page."}, getAttempts)
 	add(a, route{method: http.MethodPost, path: entity + "/steps/{stepKey}", id: "fireStep", tag: "lifecycles", summary: "Fire a step.",
-		roles: operators, also: http.StatusAccepted, once: asOperation}, fireStep)
+		roles: operators, also: http.StatusAccepted, once: asOperation,
+		more: "Its outcome may be pending or uncertain: then it goes on without the caller, and the same call under the same [Key] tells later what became of it."}, fireStep)
 }
 
 // lifecycle returns a lifecycle by its name.

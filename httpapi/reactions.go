@@ -22,22 +22,24 @@ import (
 )
 
 func (a *API) reactionRoutes() {
-	r := func(method, path, id, summary string) route {
-		return route{method: method, path: path, id: id, tag: "reactions", summary: summary}
-	}
-	with := func(x route, change func(*route)) route { change(&x); return x }
-	add(a, with(r(http.MethodGet, "reactions", "listReactions", "List the reactions of the workspace, and the after-effects of its lifecycles."), func(x *route) { x.roles = readers }), listReactions)
-	add(a, with(r(http.MethodPut, "reactions/{name}", "putReaction", "Register a reaction, or change one."), func(x *route) { x.roles, x.also, x.once = admins, http.StatusCreated, underHold }), putReaction)
-	add(a, with(r(http.MethodGet, "reactions/{name}", "getReaction", "Show a reaction."), func(x *route) { x.roles = readers }), getReaction)
-	add(a, with(r(http.MethodDelete, "reactions/{name}", "deleteReaction", "Remove a reaction."), func(x *route) { x.roles, x.once = admins, underHold }), deleteReaction)
-	add(a, with(r(http.MethodGet, "reactions/{name}/streams", "listPositions", "Where a reaction (* for all) stands on its streams."), func(x *route) { x.roles = readers }), listPositions)
-	add(a, with(r(http.MethodPost, "reactions/{name}/claim", "claimLeases", "Claim streams of a reaction by hand."), func(x *route) { x.roles, x.once = workers, asHandOut }), claimLeases)
-	add(a, with(r(http.MethodPost, "reactions/{name}/ack", "ackLeases", "Acknowledge what was handled."), func(x *route) { x.roles, x.once = workers, inTx }), ackLeases)
-	add(a, with(r(http.MethodPost, "reactions/{name}/fail", "failLease", "Say that an event could not be handled."), func(x *route) { x.roles, x.once = workers, underHold }), failLease)
-	add(a, with(r(http.MethodPost, "reactions/{name}/renew", "renewLease", "Extend a lease."), func(x *route) { x.roles, x.once = workers, underHold }), renewLease)
-	for _, how := range []string{"unblock", "reset", "skip"} {
-		add(a, with(r(http.MethodPost, "reactions/{name}/"+how, how+"Reactions", "Repair a reaction (* for all): "+how+"."), func(x *route) { x.roles, x.once = operators, inTx }),
-			func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, how, in) })
+	const byToken = "The lease is named by its token."
+	add(a, route{method: http.MethodGet, path: "reactions", id: "listReactions", tag: "reactions", summary: "List the reactions of the workspace, and the after-effects of its lifecycles.", roles: readers}, listReactions)
+	add(a, route{method: http.MethodPut, path: "reactions/{name}", id: "putReaction", tag: "reactions", summary: "Register a reaction, or change one.", roles: admins, also: http.StatusCreated, once: underHold}, putReaction)
+	add(a, route{method: http.MethodGet, path: "reactions/{name}", id: "getReaction", tag: "reactions", summary: "Show a reaction.", roles: readers}, getReaction)
+	add(a, route{method: http.MethodDelete, path: "reactions/{name}", id: "deleteReaction", tag: "reactions", summary: "Remove a reaction.", roles: admins, once: underHold}, deleteReaction)
+	add(a, route{method: http.MethodGet, path: "reactions/{name}/streams", id: "listPositions", tag: "reactions", summary: "Where a reaction (* for all) stands on its streams.", roles: readers, filter: "PositionFilter"}, listPositions)
+	add(a, route{method: http.MethodPost, path: "reactions/{name}/claim", id: "claimLeases", tag: "reactions", summary: "Claim streams of a reaction by hand.", roles: workers, once: asHandOut}, claimLeases)
+	add(a, route{method: http.MethodPost, path: "reactions/{name}/ack", id: "ackLeases", tag: "reactions", summary: "Acknowledge what was handled.", roles: workers, once: inTx,
+		more: "Each lease is named by its token. One that was lost, and a version that a lease did not show, are told in the results, and are no error."}, ackLeases)
+	add(a, route{method: http.MethodPost, path: "reactions/{name}/fail", id: "failLease", tag: "reactions", summary: "Say that an event could not be handled.", roles: workers, once: underHold, more: byToken}, failLease)
+	add(a, route{method: http.MethodPost, path: "reactions/{name}/renew", id: "renewLease", tag: "reactions", summary: "Extend a lease.", roles: workers, once: underHold, more: byToken}, renewLease)
+	for _, x := range []struct{ how, more string }{
+		{"unblock", "Its streams go on from where they were blocked."},
+		{"reset", "Its streams begin anew; for all, those of after-effects and webhooks do not."},
+		{"skip", "Its streams pass over the event that they are blocked at."},
+	} {
+		add(a, route{method: http.MethodPost, path: "reactions/{name}/" + x.how, id: x.how + "Reactions", tag: "reactions", summary: "Repair a reaction (* for all): " + x.how + ".",
+			roles: operators, once: inTx, more: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
 	}
 }
 

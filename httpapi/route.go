@@ -21,6 +21,8 @@ type route struct {
 	method, path string // "lifecycles/{name}/entities"
 	// id names the operation in the OpenAPI document, and the client's function.
 	id, tag, summary string
+	more             string      // what the doc of the client's function says beyond the summary
+	filter           string      // the client's type of what chooses the items of a list; "" takes one by one
 	roles            []keys.Role // besides admin, who may do everything
 	status           int         // of success
 	also             int         // another one of success, 0 for none

@@ -18,18 +18,21 @@ import (
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{method: http.MethodPost, path: "workflow-runs", id: "startRun", tag: "runs", summary: "Start a run, or find the one that was started under the key.",
-		roles: operators, status: http.StatusCreated, also: http.StatusOK, once: inTx}, startRun)
-	add(a, route{method: http.MethodGet, path: "workflow-runs", id: "listRuns", tag: "runs", summary: "List the runs of the workspace, the newest first.", roles: readers}, listRuns)
+		roles: operators, status: http.StatusCreated, also: http.StatusOK, once: inTx,
+		more: "The key is its idempotencyKey."}, startRun)
+	add(a, route{method: http.MethodGet, path: "workflow-runs", id: "listRuns", tag: "runs", summary: "List the runs of the workspace, the newest first.", roles: readers, filter: "RunFilter"}, listRuns)
 	add(a, route{method: http.MethodGet, path: one, id: "getRun", tag: "runs", summary: "Show a run.", roles: readers}, getRun)
 	add(a, route{method: http.MethodGet, path: one + "/steps", id: "listSteps", tag: "runs", summary: "List the visits of a run's steps, in their order.", roles: readers}, listSteps)
 	add(a, route{method: http.MethodGet, path: one + "/events", id: "readRunEvents", tag: "runs", summary: "Read what happened to a run, or follow it to its end.", roles: readers, stream: true}, readRunEvents)
 	add(a, route{method: http.MethodPost, path: one + "/cancel", id: "cancelRun", tag: "runs", summary: "Cancel a run: at once, or when who works on a step of it has ended.",
-		roles: operators, also: http.StatusAccepted, once: inTx}, cancelRun)
+		roles: operators, also: http.StatusAccepted, once: inTx,
+		more: "Until then its cancelRequested is set."}, cancelRun)
 	add(a, route{method: http.MethodPost, path: one + "/pause", id: "pauseRun", tag: "runs", summary: "Have a run begin no further step.", roles: operators, once: inTx}, commanded(runs.Pause))
 	add(a, route{method: http.MethodPost, path: one + "/resume", id: "resumeRun", tag: "runs", summary: "Have a run go on that was paused.", roles: operators, once: inTx}, commanded(runs.Resume))
 	add(a, route{method: http.MethodPost, path: one + "/retry", id: "retryRun", tag: "runs", summary: "Have a run go on that has failed, at the step at which it did.", roles: operators, once: inTx}, commanded(runs.Retry))
 	add(a, route{method: http.MethodPost, path: one + "/signals", id: "signalRun", tag: "runs", summary: "Tell a run something. It is kept until the run looks.",
-		roles: operators, status: http.StatusAccepted, once: inTx}, signalRun)
+		roles: operators, status: http.StatusAccepted, once: inTx,
+		more: "Under the same id it is told once."}, signalRun)
 }
 
 func runOf(r runs.Run) wire.Run {

@@ -24,15 +24,20 @@ func (a *API) scopeRoutes() {
 	add(a, route{method: http.MethodPatch, path: one, id: "patchScope", tag: "scopes", summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
 		roles: operators, once: inTx, update: inTurn, conditional: true, merges: true}, patchScope)
 	add(a, route{method: http.MethodDelete, path: one, id: "deleteScope", tag: "scopes", summary: "Delete a scope.",
-		roles: operators, once: inTx, update: inTurn, conditional: true}, deleteScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true,
+		more: "One that is not there changes nothing."}, deleteScope)
 	add(a, route{method: http.MethodPost, path: one + "/inc", id: "incScope", tag: "scopes", summary: "Add to the whole number in a field.",
-		roles: operators, once: inTx, update: inTurn, conditional: true}, incScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true,
+		more: "A field that is missing is 0."}, incScope)
 	add(a, route{method: http.MethodPost, path: one + "/push", id: "pushScope", tag: "scopes", summary: "Add an item to the list in a field.",
-		roles: operators, once: inTx, update: inTurn, conditional: true}, pushScope)
+		roles: operators, once: inTx, update: inTurn, conditional: true,
+		more: "A field that is missing is an empty list."}, pushScope)
 	add(a, route{method: http.MethodPut, path: record, id: "setScopeRecord", tag: "scopes", summary: "Put a record into the object in a field, under a key.",
-		roles: operators, once: inTx, update: inTurn, conditional: true}, setScopeRecord)
+		roles: operators, once: inTx, update: inTurn, conditional: true,
+		more: "A record that is nil is null."}, setScopeRecord)
 	add(a, route{method: http.MethodDelete, path: record, id: "deleteScopeRecord", tag: "scopes", summary: "Take a record out of the object in a field.",
-		roles: operators, once: inTx, update: inTurn, conditional: true}, deleteScopeRecord)
+		roles: operators, once: inTx, update: inTurn, conditional: true,
+		more: "One that is not there changes nothing."}, deleteScopeRecord)
 }
 
 // inTurn has the transaction of a request with a key stand in the scope's line, within its
@@ -172,9 +177,9 @@ func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
 }
 
 type patchScopeIn struct {
-	Kind string `path:"kind"`
-	ID   string `path:"id"`
-	Body json.RawMessage
+	Kind string          `path:"kind"`
+	ID   string          `path:"id"`
+	Body json.RawMessage `arg:"merge"`
 }
 
 func patchScope(c *call, in *patchScopeIn) (out wire.ChangedScope, err error) {
@@ -229,11 +234,11 @@ func pushScope(c *call, in *pushScopeIn) (out wire.ChangedScope, err error) {
 }
 
 type setScopeRecordIn struct {
-	Kind  string `path:"kind"`
-	ID    string `path:"id"`
-	Field string `path:"field"`
-	Key   string `path:"key"`
-	Body  json.RawMessage
+	Kind  string          `path:"kind"`
+	ID    string          `path:"id"`
+	Field string          `path:"field"`
+	Key   string          `path:"key"`
+	Body  json.RawMessage `arg:"record"`
 }
 
 func setScopeRecord(c *call, in *setScopeRecordIn) (out wire.ChangedScope, err error) {

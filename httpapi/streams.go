@@ -148,13 +148,16 @@ func (a *API) streamRoutes() {
 	add(a, route{method: http.MethodPost, path: "streams/{stream}/events", id: "appendEvents", tag: "streams", summary: "Append events, all or none, at an expected version.",
 		roles: operators, status: http.StatusCreated, once: inTx}, appendEvents)
 	add(a, route{method: http.MethodGet, path: "streams/{stream}/events", id: "readStream", tag: "streams", summary: "Read a stream, forward or backward.",
-		roles: readers}, readStream)
+		roles: readers, filter: "StreamRange"}, readStream)
 	add(a, route{method: http.MethodPost, path: "streams/{stream}/close", id: "closeStream", tag: "streams", summary: "Close the books of a stream, at an expected version.",
-		roles: operators, once: underHold}, closeStream)
+		roles: operators, once: underHold,
+		more: "The same close again has the same answer."}, closeStream)
 	add(a, route{method: http.MethodGet, path: "events", id: "readEvents", tag: "streams", summary: "Read the feed over all streams, or follow it (text/event-stream).",
-		roles: readers, stream: true}, readEvents)
+		roles: readers, stream: true,
+		more: "A cursor may also be the position of an event."}, readEvents)
 	add(a, route{method: http.MethodGet, path: "feed", id: "readFeed", tag: "streams", summary: "Read what is told of the workspace, or watch it (text/event-stream).",
-		roles: readers, stream: true}, readFeed)
+		roles: readers, stream: true,
+		more: "It is histories and events, from the oldest to the newest that there is."}, readFeed)
 }
 
 type appendIn struct {

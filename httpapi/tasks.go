@@ -30,11 +30,14 @@ import (
 
 func (a *API) taskRoutes() {
 	add(a, route{method: http.MethodPost, path: "tasks/claim", id: "claimTasks", tag: "tasks", summary: "Take what there is to do for handlers, or wait for something to come.",
-		roles: workers, once: asHandOut}, claimTasks)
-	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold}, completeTask)
+		roles: workers, once: asHandOut,
+		more: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
+	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold,
+		more: "Completed again under the same epoch, it answers the same."}, completeTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/fail", id: "failTask", tag: "tasks", summary: "End a task that is not done.", roles: workers, once: underHold}, failTask)
 	add(a, route{method: http.MethodPost, path: "tasks/{id}/renew", id: "renewTask", tag: "tasks", summary: "Extend the hold of a task.", roles: workers, once: underHold}, renewTask)
-	add(a, route{method: http.MethodPost, path: "tasks/{id}/effects", id: "journalTaskEffect", tag: "tasks", summary: "Journal an effect of a task.", roles: workers, once: underHold}, journalTaskEffect)
+	add(a, route{method: http.MethodPost, path: "tasks/{id}/effects", id: "journalTaskEffect", tag: "tasks", summary: "Journal an effect of a task.", roles: workers, once: underHold,
+		more: "It begins the effect, or says what became of it."}, journalTaskEffect)
 }
 
 type claimTasksIn struct{ Body wire.ClaimTasks }

@@ -12,7 +12,8 @@ import (
 
 func (a *API) walletRoutes() {
 	add(a, route{method: http.MethodGet, path: "wallets", id: "listWallets", tag: "wallets", summary: "List the wallets of the workspace.", roles: readers}, listWallets)
-	add(a, route{method: http.MethodPut, path: "wallets/{id}", id: "putWallet", tag: "wallets", summary: "Make a wallet, or change it.", roles: operators, once: inTx}, putWallet)
+	add(a, route{method: http.MethodPut, path: "wallets/{id}", id: "putWallet", tag: "wallets", summary: "Make a wallet, or change it.", roles: operators, once: inTx,
+		more: "What can change is whether its balance may be below zero."}, putWallet)
 	add(a, route{method: http.MethodGet, path: "wallets/{id}", id: "getWallet", tag: "wallets", summary: "Show a wallet.", roles: readers}, getWallet)
 	add(a, route{method: http.MethodPost, path: "wallets/{id}/credit", id: "creditWallet", tag: "wallets", summary: "Add points to a wallet, once for a reference.", roles: operators, once: inTx}, creditWallet)
 	add(a, route{method: http.MethodGet, path: "wallets/{id}/ledger", id: "readLedger", tag: "wallets", summary: "Read the ledger of a wallet.", roles: readers}, readLedger)

@@ -42,7 +42,8 @@ func (a *API) serveWebhooks(o Options) {
 
 func (a *API) webhookRoutes() {
 	add(a, route{method: http.MethodPost, path: "webhooks", id: "createWebhook", tag: "webhooks", summary: "Have events sent to a URL. The secret is shown once.",
-		roles: admins, status: http.StatusCreated, once: inTx}, createWebhook)
+		roles: admins, status: http.StatusCreated, once: inTx,
+		more: "Under a [Key] that was used before, it is empty."}, createWebhook)
 	add(a, route{method: http.MethodGet, path: "webhooks", id: "listWebhooks", tag: "webhooks", summary: "List the webhooks of the workspace.", roles: readers}, listWebhooks)
 	add(a, route{method: http.MethodGet, path: "webhooks/{id}", id: "getWebhook", tag: "webhooks", summary: "Show a webhook, without its secret.", roles: readers}, getWebhook)
 	add(a, route{method: http.MethodPost, path: "webhooks/{id}/rotate", id: "rotateWebhook", tag: "webhooks", summary: "Give a webhook another secret. It is shown once.",

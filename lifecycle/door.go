@@ -294,7 +294,7 @@ type putThrough struct {
 }
 
 var doorsVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.Read}, nil,
-	func(a doorsArgs, args *store.Args) { args.Int(a.since); args.Int(int64(a.limit)) },
+	func(a doorsArgs, args *store.Args) { args.Int("since", a.since); args.Int("limit", int64(a.limit)) },
 	func(all *[]putThrough, row store.Row) error {
 		var p putThrough
 		err := row.Scan(&p.workspace, &p.name, &p.config, &p.at)

@@ -57,10 +57,10 @@ type listArgs struct {
 
 var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Read}, nil,
 	func(a listArgs, args *store.Args) {
-		args.Text(a.phase)
-		args.Text(a.operation)
-		args.Text(a.behind)
-		args.Int(int64(a.limit))
+		args.Text("phase", a.phase)
+		args.Text("operation", a.operation)
+		args.Text("after", a.behind)
+		args.Int("limit", int64(a.limit))
 	},
 	entities.ScanOpen)
 

@@ -60,31 +60,32 @@ type stranded struct {
 
 var (
 	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text(name) },
+		func(name string, args *store.Args) { args.Text("lifecycle", name) },
 		func(c *inForce, row store.Row) error {
 			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin, &c.claims)
 		})
 	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
 		func(a putArgs, args *store.Args) {
-			args.Text(a.name)
-			args.Int(a.expected)
-			args.Text(a.statuses)
-			args.Text(a.config)
-			args.MaybeText(a.wanted)
-			args.Text(a.origin)
-			args.Text(a.claims)
+			args.Text("name", a.name)
+			args.Int("expected", a.expected)
+			args.Text("statuses", a.statuses)
+			args.Text("config", a.config)
+			args.MaybeText("wanted", a.wanted)
+			args.Text("origin", a.origin)
+			args.Text("claims", a.claims)
 		},
 		func(r *int64, row store.Row) error { return row.Scan(r) })
 	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
-		func(a putArgs, args *store.Args) { args.Text(a.name); args.Int(a.expected) },
+		func(a putArgs, args *store.Args) { args.Text("name", a.name); args.Int("expected", a.expected) },
 		func(r *int64, row store.Row) error { return row.Scan(r) })
 	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read, Slow: true}, nil,
 		func(a strandArgs, args *store.Args) {
-			for _, t := range []string{a.lifecycle, a.statuses, a.claims, a.flipped} {
-				args.Text(t)
-			}
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("statuses", a.statuses)
+			args.Text("claims", a.claims)
+			args.Text("flipped", a.flipped)
 		},
 		func(all *[]stranded, row store.Row) error {
 			var s stranded
@@ -93,7 +94,10 @@ var (
 			return err
 		})
 	behindVerb = store.NewVerb(store.Decl{Name: "lifecycles.behind", Lane: store.Read}, nil,
-		func(a behindArgs, args *store.Args) { args.Text(a.lifecycle); args.Text(a.config) },
+		func(a behindArgs, args *store.Args) {
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("config", a.config)
+		},
 		func(all *[]string, row store.Row) error {
 			var space string
 			err := row.Scan(&space)
@@ -101,7 +105,7 @@ var (
 			return err
 		})
 	underwayVerb = store.NewVerb(store.Decl{Name: "lifecycles.underway", Lane: store.Read}, nil,
-		func(list string, args *store.Args) { args.MaybeText(list) },
+		func(list string, args *store.Args) { args.MaybeText("list", list) },
 		func(all *[]string, row store.Row) error {
 			var t string
 			err := row.Scan(&t)
@@ -163,7 +167,7 @@ func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
 type ofArgs struct{ name, origin string }
 
 var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, nil,
-	func(a ofArgs, args *store.Args) { args.Text(a.name); args.Text(a.origin) },
+	func(a ofArgs, args *store.Args) { args.Text("lifecycle", a.name); args.Text("origin", a.origin) },
 	func(all *[]string, row store.Row) error {
 		var space string
 		err := row.Scan(&space)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -109,7 +110,7 @@ func mixed(t *testing.T, hf *holdfast.Engine, callers, commands int) {
 	if names := wantGapless(t, hf, "mixed"); len(names) != every {
 		t.Errorf("%d events, not %d", len(names), every)
 	}
-	if s, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "sum", ID: "mixed", Field: "n"}); err != nil || s.Value != int64(every) {
+	if s, err := storetest.Inc(t.Context(), hf, storetest.IncArgs{Kind: "sum", ID: "mixed", Field: "n"}); err != nil || s.Value != int64(every) {
 		t.Errorf("the sum is %d, not %d: %v", s.Value, every, err)
 	}
 }
@@ -120,7 +121,7 @@ func oneOf(ctx context.Context, hf *holdfast.Engine, caller, i int) (err error) 
 	case 0:
 		_, err = stream.Append(ctx, hf, "mixed", stream.Any, event(own))
 	case 1:
-		_, err = scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "sum", ID: "mixed", Field: "n", By: 1})
+		_, err = storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "sum", ID: "mixed", Field: "n", By: 1})
 	case 2:
 		_, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: own, Status: "new"})
 	case 3:

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -68,7 +69,7 @@ func cutCall(ctx context.Context, hf *holdfast.Engine, to, name string) cutAnswe
 		return a
 	}
 	a.last = int64(last)
-	sum, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
+	sum, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "k", ID: "sum", Field: "cut-n", By: 1})
 	if err != nil {
 		a.err = err
 		return a

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"io/fs"
 	"maps"
 	"regexp"
 	"strings"
@@ -13,6 +14,9 @@ const (
 	MigratedShape = migratedShape
 	ShapeSQL      = shapeSQL
 )
+
+// Migrations has a program know other migrations than its own.
+func Migrations(files fs.FS) Option { return func(d *Database) { d.migrations = files } }
 
 // Pools are those that a store uses, by their names.
 func Pools(s store.Store) map[string]*pgxpool.Pool {

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -280,7 +281,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			put, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})
 			wantScope(t, hf, "put", put, err, 0)
 			armed()
-			sum, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
+			sum, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
 			wantScope(t, hf, "inc", sum.Scope, err, 1)
 			if sum.Value != 5 {
 				t.Errorf("the sum is %d", sum.Value)

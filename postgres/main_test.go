@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
+
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -240,10 +243,10 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 			return err
 		}
 	}
-	if s, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
+	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
 		return fmt.Errorf("inc of a new field gives %d: %w", s.Value, err)
 	}
 	if s, err := scopes.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 3 {

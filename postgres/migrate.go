@@ -82,7 +82,7 @@ func (d opener) Script(o store.Options) (string, error) {
 	if err := checkRole(o.RuntimeRole); err != nil {
 		return "", err
 	}
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func record(m store.Migration) string {
 // migrate brings the schema up to date. A schema that is current is only read,
 // so that a node under a role that owns nothing can start.
 func (s *adapter) migrate(ctx context.Context, o store.Options, allowed bool) (done store.Migrated, err error) {
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(s.migrations)
 	if err != nil {
 		return done, err
 	}
@@ -273,18 +273,18 @@ func lockKey(schema string) int64 {
 func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, error) {
 	var tables, records, columns int
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.count(DISTINCT c.oid), pg_catalog.count(DISTINCT c.oid) FILTER (WHERE c.relname = 'migration'),
-		pg_catalog.count(a.attname) FILTER (WHERE c.relname = 'migration' AND a.attname IN ('number', 'min_reader', 'sum'))
+		pg_catalog.count(a.attname) FILTER (WHERE c.relname = 'migration' AND a.attname IN ('number', 'name', 'min_reader', 'sum'))
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm')`, s.schema).Scan(&tables, &records, &columns)
 	if err != nil || tables == 0 {
 		return nil, err
 	}
-	if records == 0 || columns != 3 {
+	if records == 0 || columns != 4 {
 		return nil, fault.New(fault.DatabaseForeign,
 			"the schema %q has tables, but no record of Holdfast's migrations: it is another program's, so name another schema; nothing was changed", s.schema)
 	}
-	rows, err := tx.Query(ctx, fill(`SELECT number, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
+	rows, err := tx.Query(ctx, fill(`SELECT number, name, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
 
@@ -199,22 +202,99 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 	hf.Close()
 }
 
-// migrateTo applies the migrations up to one, and returns the connection that did.
-func migrateTo(t *testing.T, url string, last int) *pgx.Conn {
+// later makes a program of a later version, which has one more migration.
+func later(t *testing.T, text string) postgres.Option {
 	t.Helper()
-	script, err := store.DatabaseOf(postgres.URL(url)).Script(options)
+	names, err := filepath.Glob("migrations/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	early, _, found := strings.Cut(script, fmt.Sprintf("\n-- migration %d:", last+1))
-	if !found {
-		t.Fatalf("there is no migration %d", last+1)
+	all := fstest.MapFS{fmt.Sprintf("migrations/%04d_later.sql", len(names)+1): {Data: []byte(text)}}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.ToSlash(name)] = &fstest.MapFile{Data: text}
 	}
+	return postgres.Migrations(all)
+}
+
+// Verifies that a later version migrates a database that is in use: it says what is missing where it may not, applies its migration once, whole or
+// not at all, and a program that was at work before works on. One that the migration excludes is not let in.
+func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	hf := openEngine(t, postgres.URL(url))
 	conn := connect(t, url)
-	if _, err := conn.PgConn().Exec(t.Context(), early+"\nCOMMIT;\n").ReadAll(); err != nil {
-		t.Fatal(err)
+	now := newest(t, conn, "holdfast")
+	const add = "-- min_reader: 1\nALTER TABLE {schema}.token ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"
+	before := content(t, conn, "holdfast")
+	if _, err := store.DatabaseOf(postgres.URL(url, later(t, add+"\nALTER TABLE {schema}.nowhere ADD COLUMN later text;"))).Migrate(t.Context(), options); err == nil {
+		t.Error("a migration that fails was applied")
 	}
-	return conn
+	config, next := quiet, postgres.URL(url, later(t, add))
+	config.NoMigrate = true
+	wantFault(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
+	if after := content(t, conn, "holdfast"); after != before {
+		t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
+	}
+	for _, want := range []store.Migrated{{From: now, To: now + 1}, {From: now + 1, To: now + 1}} {
+		if done, err := store.DatabaseOf(next).Migrate(t.Context(), options); err != nil || done != want {
+			t.Errorf("migrated %+v, want %+v: %v", done, want, err)
+		}
+	}
+	if err := errors.Join(useEverything(t.Context(), hf, "before"), useEverything(t.Context(), openEngine(t, postgres.URL(url)), "beside"),
+		useEverything(t.Context(), openEngine(t, next), "after")); err != nil {
+		t.Error(err)
+	}
+
+	execute(t, conn, fmt.Sprintf(`UPDATE holdfast.migration SET min_reader = %d WHERE number = %[1]d`, now+1))
+	wantFault(t, openError(t, postgres.URL(url), quiet), fault.DatabaseTooNew, fmt.Sprintf("schema %d", now+1))
+	openEngine(t, next)
+}
+
+// Verifies that a database from before the first release, which has other migrations with the same numbers, is refused in one line that says so: by this version
+// and by a later one, to whoever asks, and whatever they ask for; and that nothing in it is changed. So it is where it has fewer migrations than this program,
+// as many, or more, and where one that this program could apply is next.
+func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	for _, last := range []int{1, 2, 23} {
+		t.Run(fmt.Sprint(last), func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			conn := connect(t, url)
+			app := newRole(t, url, "LOGIN")
+			execute(t, conn, `CREATE SCHEMA holdfast`,
+				`CREATE TABLE holdfast.migration (number integer PRIMARY KEY, name text NOT NULL, min_reader integer NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`,
+				fmt.Sprintf(`INSERT INTO holdfast.migration SELECT n, CASE n WHEN 1 THEN 'ground' ELSE 'step_' || n END, n, md5(n::text), now() FROM generate_series(1, %d) n`, last),
+				`CREATE TABLE holdfast.event (name text)`, `INSERT INTO holdfast.event VALUES ('kept')`,
+				`GRANT USAGE ON SCHEMA holdfast TO `+app, `GRANT SELECT ON ALL TABLES IN SCHEMA holdfast TO `+app)
+			const privileges = `SELECT string_agg(c.relname || coalesce(c.relacl::text, ''), ' ' ORDER BY c.relname) FROM pg_class c WHERE c.relnamespace = 'holdfast'::regnamespace`
+			before := content(t, conn, "holdfast") + query[string](t, conn, privileges)
+			closed, granting := quiet, options
+			closed.NoMigrate, granting.RuntimeRole = true, app
+			for name, options := range map[string][]postgres.Option{
+				"this version": nil, "a later one": {later(t, "-- min_reader: 1\nCREATE TABLE {schema}.more (id int);")},
+			} {
+				for role, url := range map[string]string{"the owner": url, "the runtime role": as(t, url, app, "")} {
+					db := postgres.URL(url, options...)
+					_, plain := store.DatabaseOf(db).Migrate(t.Context(), store.Options{Log: quiet.Log})
+					_, granted := store.DatabaseOf(db).Migrate(t.Context(), granting)
+					for what, err := range map[string]error{
+						"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": plain, "Migrate with a role": granted,
+					} {
+						if wantFault(t, err, fault.DatabaseForeign, "before the first release", "use a new database or schema"); strings.Contains(err.Error(), "\n") {
+							t.Errorf("%s by %s as %s answers several lines: %v", what, name, role, err)
+						}
+					}
+				}
+			}
+			if after := content(t, conn, "holdfast") + query[string](t, conn, privileges); after != before {
+				t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
+			}
+		})
+	}
 }
 
 // Verifies that a migration beside nodes at work takes its locks before it changes anything, in the order in which they look at the tables: a node
@@ -222,11 +302,14 @@ func migrateTo(t *testing.T, url string, last int) *pgx.Conn {
 func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
-	node := migrateTo(t, url, 17)
+	openEngine(t, postgres.URL(url)).Close()
+	node := connect(t, url)
+	now := newest(t, node, "holdfast")
 	execute(t, node, `BEGIN`, `SET LOCAL lock_timeout = '200ms'`, `SELECT FROM holdfast.follow`)
+	next := postgres.URL(url, later(t, "-- min_reader: 1\nALTER TABLE {schema}.ledger ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"))
 	done := make(chan error, 1)
 	go func() {
-		_, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), options)
+		_, err := store.DatabaseOf(next).Migrate(t.Context(), options)
 		done <- err
 	}()
 	watcher := connect(t, url)
@@ -241,7 +324,7 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if n := newest(t, watcher, "holdfast"); n < 18 {
+	if n := newest(t, watcher, "holdfast"); n != now+1 {
 		t.Errorf("the schema is at %d", n)
 	}
 }

@@ -11,6 +11,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
@@ -33,6 +34,7 @@ type Database struct {
 	plain  bool
 
 	callTimeout time.Duration
+	migrations  fs.FS // those of files, but in tests
 }
 
 type handle = store.DatabaseHandle
@@ -78,7 +80,7 @@ func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 }
 
 func with(d *Database, options []Option) *Database {
-	d.handle, d.schema, d.callTimeout = store.HandleDatabase(opener{d}), "holdfast", callTimeout
+	d.handle, d.schema, d.callTimeout, d.migrations = store.HandleDatabase(opener{d}), "holdfast", callTimeout, files
 	for _, o := range options {
 		o(d)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -99,13 +100,13 @@ func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 16 {
 			wg.Go(func() {
-				if _, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "box", ID: id, Field: "n", By: 1}); err != nil {
+				if _, err := storetest.Inc(t.Context(), hf, storetest.IncArgs{Kind: "box", ID: id, Field: "n", By: 1}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if s, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "box", ID: id, Field: "n", By: 0}); err != nil || s.Value != 16 || s.Version != 15 { // adding nothing writes nothing
+		if s, err := storetest.Inc(t.Context(), hf, storetest.IncArgs{Kind: "box", ID: id, Field: "n", By: 0}); err != nil || s.Value != 16 || s.Version != 15 { // adding nothing writes nothing
 			t.Fatalf("sixteen made %d at version %d: %v", s.Value, s.Version, err)
 		}
 	}

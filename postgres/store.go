@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 
 // Why the statements compare shards by = ANY (ARRAY[…]) is in docs/decisions/030.
 //
-//go:embed sql/*.sql migrations/*.sql
+//go:embed sql/*/*.sql migrations/*.sql
 var files embed.FS
 
 // adapter is an open PostgreSQL database. Safe for concurrent use.
@@ -53,6 +54,8 @@ type adapter struct {
 	// renewed because the pool is busy is lost.
 	vital *pgxpool.Pool
 	verbs map[string]verb
+
+	migrations fs.FS
 }
 
 var _ store.Store = (*adapter)(nil)
@@ -79,10 +82,11 @@ func tokens(schema string, movable bool, form form) *strings.Replacer {
 		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
 }
 
-// mark adds the marks of the reactions that want what a statement has written.
-// They are only ever inserted, so nobody waits for anybody here.
+// mark ends the part "written" of a statement, and adds the marks of the reactions
+// that want what it has written. They are only ever inserted, so nobody waits for
+// anybody here.
 func mark(schema string) string {
-	return `, marked AS (
+	return written + `, marked AS (
     INSERT INTO ` + schema + `.due (shard, reaction, workspace, stream, version)
     SELECT w.shard, r.reaction, w.workspace, w.stream, pg_catalog.max(w.version)
       FROM written w JOIN m ON m.shard = w.shard AND m.workspace = w.workspace AND m.command = w.id
@@ -99,7 +103,10 @@ type form struct {
 // noMark is for members that no reaction wants anything of: the statement is then
 // without the part that marks, which costs a tenth of it also where it marks
 // nothing.
-func noMark(string) string { return "" }
+func noMark(string) string { return written }
+
+// written ends the part of a statement that writes events.
+const written = "RETURNING shard, id, workspace, stream, version\n)"
 
 var forms = map[string]form{
 	"":                {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", mark},
@@ -113,23 +120,27 @@ var forms = map[string]form{
 func (d opener) Texts() (store.Texts, error) { return texts(d.schema, true) }
 
 func texts(schema string, movable bool) (store.Texts, error) {
-	texts, err := store.LoadTexts(files, "sql", tokens(schema, movable, forms[""]))
+	filled, err := filled()
 	if err != nil {
 		return nil, err
 	}
+	texts := make(store.Texts, len(filled))
+	plain := tokens(schema, movable, forms[""])
+	for name, text := range filled {
+		texts[name] = plain.Replace(text)
+	}
 	for name, form := range forms {
-		all, err := store.LoadTexts(files, "sql", tokens(schema, movable, form))
-		if err != nil {
-			return nil, err
-		}
+		tokens := tokens(schema, movable, form)
 		for _, d := range store.Decls() {
 			switch {
 			case d.Impatient != "":
 				if name == ".group" {
-					texts[d.Name] = all[d.Impatient]
+					texts[d.Name] = tokens.Replace(filled[d.Impatient])
 				}
-			case name != "" && (d.Group || !strings.HasPrefix(name, ".group")) && all[d.Name] != texts[d.Name]:
-				texts[d.Name+name] = all[d.Name]
+			case name != "" && (d.Group || !strings.HasPrefix(name, ".group")):
+				if text := tokens.Replace(filled[d.Name]); text != texts[d.Name] {
+					texts[d.Name+name] = text
+				}
 			}
 		}
 	}

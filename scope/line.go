@@ -118,16 +118,6 @@ func (l *lines) call(c container, q *line) {
 	}
 }
 
-// length is how many are at a container, inside and waiting.
-func (l *lines) length(c container) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if q := l.by[c]; q != nil {
-		return q.inside + len(q.waiting)
-	}
-	return 0
-}
-
 // held is what a context knows of containers that are being changed.
 type held struct {
 	container

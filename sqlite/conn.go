@@ -145,7 +145,7 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 		_, err := c.query(ctx, &sc.do, values, cmd, true)
 		return err
 	}
-	if sc.fast != nil {
+	if sc.fast != nil && !c.store.plain {
 		if won, err := c.decide(ctx, sc.fast, values, args.Children(0), cmd); won || err != nil {
 			return err
 		}

@@ -1,6 +1,12 @@
 package sqlite
 
-import "time"
+import (
+	"io/fs"
+	"time"
+)
+
+// Migrations has a program know other migrations than its own.
+func Migrations(files fs.FS) Option { return func(d *Database) { d.migrations = files } }
 
 // Wrong sets the clock of a database wrong.
 func Wrong(by func() time.Duration) Option { return func(d *Database) { d.wrong = by } }

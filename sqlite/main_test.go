@@ -16,6 +16,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/store"
+	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
+
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
@@ -23,7 +26,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -268,7 +271,7 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 	if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
-	if s, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
+	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
 	if s, err := scopes.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 1 {

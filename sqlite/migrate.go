@@ -20,7 +20,7 @@ const createMigration = `CREATE TABLE IF NOT EXISTS holdfast_migration (
 
 // Script returns the SQL that migrating an empty database runs.
 func (d opener) Script(store.Options) (string, error) {
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +44,7 @@ func record(m store.Migration) string {
 // processes start at once: the first migrates, the others find it done. A
 // schema that is current is only read.
 func (s *adapter) migrate(ctx context.Context, allowed bool) (store.Migrated, error) {
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(s.migrations)
 	if err != nil {
 		return store.Migrated{}, err
 	}
@@ -120,7 +120,7 @@ func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, erro
 		return nil, fault.New(fault.DatabaseForeign,
 			"%s has tables whose names begin with holdfast_, but no record of Holdfast's migrations: they are another program's; nothing was changed", s.name)
 	}
-	rows, err := q.QueryContext(ctx, `SELECT number, min_reader, sum FROM holdfast_migration ORDER BY number`)
+	rows, err := q.QueryContext(ctx, `SELECT number, name, min_reader, sum FROM holdfast_migration ORDER BY number`)
 	if err != nil {
 		return nil, s.foreign(err)
 	}
@@ -128,7 +128,7 @@ func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, erro
 	var all []store.Applied
 	for rows.Next() {
 		var a store.Applied
-		if err := rows.Scan(&a.Number, &a.MinReader, &a.Sum); err != nil {
+		if err := rows.Scan(&a.Number, &a.Name, &a.MinReader, &a.Sum); err != nil {
 			return nil, s.foreign(err)
 		}
 		all = append(all, a)

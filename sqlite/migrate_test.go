@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -135,6 +137,102 @@ func recordFuture(t *testing.T, path string, number, minReader int) {
 	defer db.Close()
 	execSQL(t, db, fmt.Sprintf(`INSERT INTO holdfast_migration (number, name, min_reader, sum, applied_at)
 		VALUES (%d, 'future', %d, 'of the future', 0)`, number, minReader))
+}
+
+// later makes a program of a later version, which has one more migration.
+func later(t *testing.T, text string) sqlite.Option {
+	t.Helper()
+	names, err := filepath.Glob("migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fstest.MapFS{fmt.Sprintf("migrations/%04d_later.sql", len(names)+1): {Data: []byte(text)}}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.ToSlash(name)] = &fstest.MapFile{Data: text}
+	}
+	return sqlite.Migrations(all)
+}
+
+// Verifies that a later version migrates a database that is in use: it says
+// what is missing where it may not, applies its migration once, whole or not at
+// all, and a program that was at work before works on. One that the migration
+// excludes is not let in.
+func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	hf := openEngine(t, sqlite.File(path))
+	_, now := migrations(t, path)
+	const add = "-- min_reader: 1\nALTER TABLE holdfast_token ADD COLUMN later TEXT;\nALTER TABLE holdfast_follow ADD COLUMN later TEXT;"
+	broken := sqlite.File(path, later(t, add+"\nALTER TABLE holdfast_nowhere ADD COLUMN later TEXT;"))
+	if _, err := store.DatabaseOf(broken).Migrate(t.Context(), options); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("migration %d", now+1)) {
+		t.Errorf("a migration that fails: %v", err)
+	}
+	config, next := quiet, sqlite.File(path, later(t, add))
+	config.NoMigrate = true
+	wantFault(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
+	db := openSQL(t, path)
+	if n := queryInt(t, db, `SELECT count(*) FROM pragma_table_info('holdfast_token') WHERE name = 'later'`); n != 0 {
+		t.Error("the schema was changed")
+	}
+	for _, want := range []store.Migrated{{From: now, To: now + 1}, {From: now + 1, To: now + 1}} {
+		if done, err := store.DatabaseOf(next).Migrate(t.Context(), options); err != nil || done != want {
+			t.Errorf("migrated %+v, want %+v: %v", done, want, err)
+		}
+	}
+	if err := errors.Join(useEverything(t.Context(), hf, "before"), useEverything(t.Context(), openEngine(t, sqlite.File(path)), "beside"),
+		useEverything(t.Context(), openEngine(t, next), "after")); err != nil {
+		t.Error(err)
+	}
+
+	execSQL(t, db, fmt.Sprintf(`UPDATE holdfast_migration SET min_reader = %d WHERE number = %[1]d`, now+1))
+	wantFault(t, openError(t, sqlite.File(path), quiet), fault.DatabaseTooNew, fmt.Sprintf("schema %d", now+1))
+	openEngine(t, next)
+}
+
+// Verifies that a database from before the first release, which has other
+// migrations with the same numbers, is refused in one line that says so, by
+// this version and by a later one, whatever it is opened for; and that not a
+// byte of it is changed. So it is where it has fewer migrations than this
+// program, as many, or more, and where one that this program could apply is next.
+func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	for _, last := range []int{1, 2, 20} {
+		t.Run(fmt.Sprint(last), func(t *testing.T) {
+			t.Parallel()
+			path := dbPath(t)
+			pool := openSQL(t, path)
+			execSQL(t, pool, `PRAGMA journal_mode = WAL`,
+				`CREATE TABLE holdfast_migration (number INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, min_reader INTEGER NOT NULL, sum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`,
+				fmt.Sprintf(`WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d)
+					INSERT INTO holdfast_migration SELECT n, CASE n WHEN 1 THEN 'ground' ELSE 'step_' || n END, n, 'sum ' || n, 0 FROM s`, last),
+				`CREATE TABLE holdfast_event (name TEXT)`, `INSERT INTO holdfast_event VALUES ('kept')`)
+			pool.Close()
+			before := snapshot(t, filepath.Dir(path))
+			closed, next := quiet, later(t, "-- min_reader: 1\nCREATE TABLE holdfast_more (id INTEGER);")
+			closed.NoMigrate = true
+			for name, db := range map[string]*sqlite.Database{
+				"this version": sqlite.File(path), "the server": sqlite.File(path, sqlite.Alone()), "a later one": sqlite.File(path, next),
+			} {
+				_, migrated := store.DatabaseOf(db).Migrate(t.Context(), options)
+				for what, err := range map[string]error{"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": migrated} {
+					if wantFault(t, err, fault.DatabaseForeign, "before the first release", "use a new database"); strings.Contains(err.Error(), "\n") {
+						t.Errorf("%s by %s answers several lines: %v", what, name, err)
+					}
+				}
+			}
+			wantSame(t, filepath.Dir(path), before)
+
+			pool = openSQL(t, path)
+			wantFault(t, openError(t, sqlite.DB(pool), quiet), fault.DatabaseForeign, "before the first release")
+			if n := queryInt(t, pool, `SELECT count(*) FROM holdfast_migration, sqlite_schema WHERE type = 'table'`); n != 2*last {
+				t.Errorf("a pool of the program's own changed it: %d", n)
+			}
+		})
+	}
 }
 
 // openError returns the error of an Open that must fail.

@@ -30,7 +30,7 @@ const checkedWhole = 64 << 20
 // open does everything between a path and a usable store, in an order that
 // changes nothing before the file is known to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
-	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}}
+	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: d.plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {
@@ -168,7 +168,7 @@ func (d *Database) mayMake(migrate bool) error {
 		}
 		return f.Close()
 	}
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 
 // inspectSchema compares what the file has with what this program knows.
 func (d *Database) inspectSchema(ctx context.Context, db *sql.DB, migrate bool) error {
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
 		return err
 	}

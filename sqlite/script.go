@@ -20,6 +20,8 @@ import (
 // tried first; where its "do" changes nothing, nothing has happened, and the
 // script proper decides and answers.
 //
+// A verb of one statement needs no section: the file is its "do".
+//
 // The rejected shape was code for each verb. A script keeps the SQL in one
 // file a verb, under the same name as PostgreSQL's, where a test can hold it to
 // the rules.
@@ -151,6 +153,12 @@ func parseScript(name, text string) (*script, error) {
 			return nil, err
 		}
 		kind, rest = next, after
+	}
+	if count == 0 {
+		if err := sc.add("do", strings.TrimSpace(text)); err != nil {
+			return nil, err
+		}
+		count = 1
 	}
 	if sc.do.text == "" {
 		return nil, fmt.Errorf("sqlite: %s.sql has no section \"-- do\"", name)

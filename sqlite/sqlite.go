@@ -12,6 +12,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -27,7 +28,10 @@ type Database struct {
 	db      *sql.DB
 	alone   bool
 	readers int
+	plain   bool
 	wrong   func() time.Duration // by how much tests have set the clock wrong
+
+	migrations fs.FS // those of files, but in tests
 }
 
 type handle = store.DatabaseHandle
@@ -47,6 +51,10 @@ func Alone() Option { return func(d *Database) { d.alone = true } }
 // always one that writes.
 func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
 
+// Plain runs every verb by its general script, never by the short one for what most
+// often happens. It is for tests that compare the two.
+func Plain() Option { return func(d *Database) { d.plain = true } }
+
 // File is the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
 	return with(&Database{path: path}, options)
@@ -61,7 +69,7 @@ func DB(db *sql.DB, options ...Option) *Database {
 }
 
 func with(d *Database, options []Option) *Database {
-	d.handle, d.readers = store.HandleDatabase(opener{d}), 4
+	d.handle, d.readers, d.migrations = store.HandleDatabase(opener{d}), 4, files
 	for _, o := range options {
 		o(d)
 	}

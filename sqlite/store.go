@@ -5,16 +5,20 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/sharedsql"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-//go:embed sql/*.sql migrations/*.sql
+//go:embed sql/*/*.sql migrations/*.sql
 var files embed.FS
 
 // adapter is an open SQLite database. One connection writes; the others read,
@@ -24,6 +28,7 @@ type adapter struct {
 	name    string
 	version string
 	owned   bool
+	plain   bool
 
 	write, read *sql.DB
 	grouper     *store.Grouper
@@ -37,6 +42,8 @@ type adapter struct {
 	scripts map[string]*script
 	writes  prepared // on the connection that writes
 	reads   prepared
+
+	migrations fs.FS
 }
 
 // prepared are statements by their text, each prepared when it is first needed: of the
@@ -76,17 +83,57 @@ func (p *prepared) close() {
 
 var _ store.Store = (*adapter)(nil)
 
+func sqlFiles() (store.SQLFiles, error) {
+	all := make(store.SQLFiles)
+	err := all.Add(files, "sql")
+	if err == nil {
+		err = sharedsql.Add(all, strings.NewReplacer("{schema}.", "holdfast_", "{text}", "", "{epoch}", "0", "{pg}", ""))
+	}
+	return all, err
+}
+
+// Files returns the SQL as it is written.
+func (opener) Files() (store.SQLFiles, error) { return sqlFiles() }
+
+// Filled returns the text of every verb without the time, {now}.
+func (opener) Filled() (store.Texts, error) { return filled() }
+
+func filled() (store.Texts, error) {
+	all, err := sqlFiles()
+	if err != nil {
+		return nil, err
+	}
+	return all.Texts(store.Decls(), arguments)
+}
+
 // Texts returns the SQL of every verb.
 func (opener) Texts() (store.Texts, error) { return texts() }
 
 func texts() (store.Texts, error) {
-	texts, err := store.LoadTexts(files, "sql", strings.NewReplacer("{now}", now))
+	texts, err := filled()
+	if err != nil {
+		return nil, err
+	}
+	// A limit that is a bare argument has SQLite prepare the statement anew each time that it is bound.
+	tokens := strings.NewReplacer("{now}", now, "LIMIT ?", "LIMIT +?")
+	for name, text := range texts {
+		texts[name] = tokens.Replace(text)
+	}
 	for _, d := range store.Decls() {
 		if d.Impatient != "" { // there is one writer, and nobody to wait for
 			texts[d.Name] = texts[d.Impatient]
 		}
 	}
-	return texts, err
+	return texts, nil
+}
+
+// arguments numbers the arguments of a verb: the command's, then those of a child row.
+func arguments(_ store.Decl, cols store.Columns, _ bool) store.Filling {
+	f := store.Filling{Arguments: make(map[string]string)}
+	for i, c := range slices.Concat(cols.Members, cols.Children) {
+		f.Arguments[c.Name] = "?" + strconv.Itoa(i+1)
+	}
+	return f
 }
 
 // parsed are the scripts of all verbs, and their texts.

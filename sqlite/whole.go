@@ -28,7 +28,7 @@ type part struct{ name, column string }
 
 // intended are the parts that a database has which was migrated from nothing.
 var intended = sync.OnceValues(func() (map[part]bool, error) {
-	known, err := store.LoadMigrations(files, "migrations")
+	known, err := store.LoadMigrations(files)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ const root = "."
 // Groups of packages that the table speaks of together.
 var (
 	// capabilities are the five. They never know each other: what one needs of
-	// another goes by name through the kernel.
+	// another goes by name through the engine.
 	capabilities = []string{"lifecycle", "stream", "run", "batch", "scope"}
 
 	// adapters hold the SQL of one database each.
@@ -20,7 +20,7 @@ var (
 	// inner is the machinery that the capabilities share. A new package of this
 	// kind is added here.
 	inner = []string{
-		"internal/kernel", "internal/hold", "internal/wake", "internal/events",
+		"internal/hold", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopes", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
 		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs",
 		"internal/check", "internal/crash",
@@ -68,9 +68,13 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "web", "s3", "run/calls", "internal/baseline", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/calls", "internal/demo", "internal/telemetry"}),
 			Libs: anyLib,
-			Why:  "the command line puts the whole together, and the demo tells the whole story",
+			Why:  "the command line puts the whole together",
+		},
+		{
+			Pkg: "internal/demo", May: join(capabilities, []string{root, "fault", "internal/clock"}), Libs: plainLibs,
+			Why: "the demo tells the whole story, by what is public",
 		},
 		{
 			Pkg: "internal/telemetry", May: []string{"fault"}, Libs: []string{"go.opentelemetry.io/otel"},
@@ -89,16 +93,12 @@ var Rules = slices.Concat(
 			Why: "an example is a user's program: it sees what is public",
 		},
 		{
-			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/calls", "idem", "wire", "web", "webhook"}), Libs: anyLib,
+			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/calls", "idem", "wire", "webhook"}), Libs: anyLib,
 			Why: "the door knows no adapter, so it serves them all, and no command line",
 		},
 		{
 			Pkg: "idem", May: join(core, []string{root, "wire"}), Libs: plainLibs,
 			Why: "edge idempotency also serves users' own handlers, without our API",
-		},
-		{
-			Pkg: "web/...",
-			Why: "the dashboard is embedded files: its only way in is the public API",
 		},
 		{
 			Pkg: "webhook", May: []string{"fault", "internal/clock"},
@@ -135,14 +135,18 @@ var Rules = slices.Concat(
 	}),
 	[]Rule{
 		{
-			Pkg: "sqlite", May: []string{root, "internal/engine", "internal/store", "internal/clock", "fault"},
+			Pkg: "sqlite", May: []string{root, "internal/engine", "internal/store", "internal/sharedsql", "internal/clock", "fault"},
 			Libs: []string{"modernc.org/sqlite", "github.com/google/uuid"},
 			Why:  "an adapter knows verbs by name alone, and no other adapter",
 		},
 		{
-			Pkg: "postgres", May: []string{root, "internal/engine", "internal/store", "internal/clock", "fault"},
+			Pkg: "postgres", May: []string{root, "internal/engine", "internal/store", "internal/sharedsql", "internal/clock", "fault"},
 			Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"},
 			Why:  "an adapter knows verbs by name alone, and no other adapter",
+		},
+		{
+			Pkg: "internal/sharedsql", May: []string{"internal/store"},
+			Why: "SQL that both adapters have knows neither",
 		},
 		{
 			Pkg: "internal/store", May: []string{"fault", "internal/clock"},
@@ -161,14 +165,14 @@ var Rules = slices.Concat(
 		{Pkg: "fault", Why: "the error type stands on the standard library alone"},
 
 		// Not linked into any program of ours: nobody above imports them but
-		// holdfasttest, internal/cli for the baseline, and tests.
-		{
-			Pkg: "internal/baseline", May: []string{"internal/clock", "fault"}, Libs: anyLib,
-			Why: "hand-written SQL to compare with shares nothing with what it is compared to",
-		},
+		// holdfasttest and tests.
 		{
 			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
 			Why: "what a store must do is tested against every adapter, through the calls that users make",
+		},
+		{
+			Pkg: "internal/storetest/everyverb", May: join(core, []string{"batch", "lifecycle", "run", "scope", "stream"}),
+			Why: "tests of the SQL know every verb of the program",
 		},
 		{
 			Pkg: "internal/pgtest/...", May: []string{"internal/clock", "fault"}, Libs: []string{"github.com/jackc/pgx/v5"},
@@ -182,6 +186,16 @@ var Rules = slices.Concat(
 		{Pkg: "internal/archtest", Why: "what judges the house stands on the standard library alone"},
 	},
 )
+
+// BenchRules are the arrows of the module in bench/.
+var BenchRules = []Rule{
+	{Pkg: root, May: []string{"baseline"}, Libs: anyLib, Why: "a benchmark sees both systems"},
+	{
+		Pkg:  "baseline",
+		Libs: []string{"github.com/holdfast-go/holdfast/internal/clock", "github.com/jackc/pgx/v5", "modernc.org/sqlite", "github.com/google/uuid"},
+		Why:  "hand-written SQL to compare with shares nothing with what it is compared to",
+	},
+}
 
 // Confinement keeps one import to the packages in Only. Test files are free.
 type Confinement struct {
@@ -199,21 +213,21 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "web/...", "client", "webhook", "internal/cli/...", "run/calls",
+			"httpapi/...", "idem", "wire", "client", "webhook", "internal/cli/...", "run/calls",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
 		Why: "who embeds the engine chooses whether to serve it",
 	},
 	{
-		Import: "database/sql", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "holdfasttest", "examples/..."},
+		Import: "database/sql", Only: []string{"sqlite", "internal/storetest/...", "holdfasttest", "examples/..."},
 		Why: "through database/sql a statement on PostgreSQL ran twice without an error",
 	},
 	{
-		Import: "modernc.org/sqlite", Only: []string{"sqlite", "internal/baseline", "internal/storetest/...", "examples/..."},
+		Import: "modernc.org/sqlite", Only: []string{"sqlite", "internal/storetest/...", "examples/..."},
 		Why: "one adapter, one driver",
 	},
 	{
-		Import: "github.com/jackc/pgx", Only: []string{"postgres", "internal/baseline", "internal/pgtest/...", "internal/storetest/...", "examples/..."},
+		Import: "github.com/jackc/pgx", Only: []string{"postgres", "internal/pgtest/...", "internal/storetest/...", "examples/..."},
 		Why: "one adapter, one driver",
 	},
 	{
@@ -241,6 +255,14 @@ var Confined = []Confinement{
 		Why: "the core counts with what the standard library has; the door tells it",
 	},
 	{
+		Import: "github.com/expr-lang/expr", Only: []string{"internal/definitions"},
+		Why: "one language of expressions, one package that knows its library",
+	},
+	{
+		Import: "github.com/expr-lang/expr/vm",
+		Why:    "expressions are evaluated by our own code, which pays for each operation (decision 036)",
+	},
+	{
 		Import: "github.com/google/go-cmp", Only: []string{"internal/storetest/..."},
 		Why: "it panics on what it cannot compare, and is made for tests",
 	},
@@ -252,7 +274,7 @@ var Confined = []Confinement{
 
 // mayAskTime are the packages whose product code may read the node's clock; all
 // others go through internal/clock, or ask the database.
-var mayAskTime = []string{"internal/clock", "internal/pgtest/...", "internal/storetest/...", "examples/...", "bench/..."}
+var mayAskTime = []string{"internal/clock", "internal/pgtest/...", "internal/storetest/...", "examples/..."}
 
 func join(lists ...[]string) []string { return slices.Concat(lists...) }
 

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -113,64 +112,36 @@ var Wide = map[string]string{
 // sections are the comments that open a statement of a SQLite script.
 var sections = []string{"look", "do", "then", "also", "each", "else"}
 
-// SQLFiles returns the names of all SQL files of an adapter, statements and
-// migrations. A folder that is not there yet has none.
-func SQLFiles(fsys fs.FS, d Dialect) ([]string, error) {
-	var names []string
-	err := fs.WalkDir(fsys, d.folder(), func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && e.Name() == "testdata":
-			return fs.SkipDir
-		case path.Ext(name) == ".sql":
-			names = append(names, name)
-		}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// SQL holds the statements of an adapter to the rules, each as the adapter has it
+// before the schema and the time are filled in.
+func SQL(d Dialect, texts map[string]string) []Violation {
+	var found []Violation
+	for name, src := range texts {
+		found = append(found, CheckStatements(d, d.folder()+"/sql/"+name, src)...)
 	}
-	return names, err
+	return sorted(found)
 }
 
-func isMigration(name string) bool { return path.Base(path.Dir(name)) == "migrations" }
-
-// SQL holds every SQL file of both adapters to the rules, and says how many it
-// has read.
-func SQL(fsys fs.FS) (found []Violation, read int, err error) {
+// Migrations holds those of both adapters to the rules, and says how many files it has
+// read. They are read together, because one may index the table of another.
+func Migrations(fsys fs.FS) (found []Violation, read int, err error) {
 	for _, d := range []Dialect{SQLite, Postgres} {
-		names, err := SQLFiles(fsys, d)
+		names, err := fs.Glob(fsys, d.folder()+"/migrations/*.sql")
 		if err != nil {
-			return nil, read, fmt.Errorf("find SQL: %w", err)
+			return nil, read, fmt.Errorf("find migrations: %w", err)
 		}
 		files := make(map[string]string)
 		for _, name := range names {
 			src, err := fs.ReadFile(fsys, name)
 			if err != nil {
-				return nil, read, fmt.Errorf("read SQL: %w", err)
+				return nil, read, fmt.Errorf("read a migration: %w", err)
 			}
 			files[name] = string(src)
-			read++
 		}
-		found = append(found, checkFiles(d, files)...)
+		read += len(files)
+		found = append(found, CheckMigrations(d, files)...)
 	}
 	return sorted(found), read, nil
-}
-
-// checkFiles checks the SQL of one adapter. The migrations are read together,
-// because one may index the table of another.
-func checkFiles(d Dialect, files map[string]string) []Violation {
-	var found []Violation
-	migrations := make(map[string]string)
-	for name, src := range files {
-		if isMigration(name) {
-			migrations[name] = src
-			continue
-		}
-		found = append(found, CheckStatements(d, name, src)...)
-	}
-	return append(found, CheckMigrations(d, migrations)...)
 }
 
 // section is one statement's part of a file.
@@ -281,25 +252,14 @@ func firstOf(tokens []sqlToken) sqlToken {
 	return tokens[0]
 }
 
-// verbOf returns the verb that a file of statements is for: events.append for
-// postgres/sql/events.append.group.sql.
+// verbOf returns the verb that a statement is for: events.append for
+// postgres/sql/events.append.fast.
 func verbOf(name string) string {
-	verb := strings.TrimSuffix(path.Base(name), ".sql")
-	verb = strings.TrimSuffix(verb, ".group")
-	return strings.TrimSuffix(verb, ".fast")
+	return strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".sql"), ".fast")
 }
 
-// SameVerbs reports verbs that one adapter has and the other lacks. As long as
-// one of them has no statements at all there is nothing to compare.
-func SameVerbs(fsys fs.FS) ([]Violation, error) {
-	sqlite, err := verbs(fsys, SQLite)
-	if err != nil {
-		return nil, err
-	}
-	postgres, err := verbs(fsys, Postgres)
-	if err != nil || len(sqlite) == 0 || len(postgres) == 0 {
-		return nil, err
-	}
+// SameVerbs reports verbs that one adapter has and the other lacks.
+func SameVerbs(sqlite, postgres map[string]string) []Violation {
 	found := append(missing(sqlite, postgres, Postgres), missing(postgres, sqlite, SQLite)...)
 	for verb := range Wide {
 		if sqlite[verb] == "" && postgres[verb] == "" {
@@ -307,25 +267,14 @@ func SameVerbs(fsys fs.FS) ([]Violation, error) {
 				What: fmt.Sprintf("Wide excepts the verb %s, which no adapter has: take it out", verb)})
 		}
 	}
-	return sorted(found), nil
-}
-
-// verbs returns the verbs of an adapter, each with a file of it.
-func verbs(fsys fs.FS, d Dialect) (map[string]string, error) {
-	names, err := fs.Glob(fsys, d.folder()+"/sql/*.sql")
-	files := make(map[string]string)
-	for _, name := range names {
-		files[verbOf(name)] = name
-	}
-	return files, err
+	return sorted(found)
 }
 
 func missing(have, lack map[string]string, d Dialect) []Violation {
 	var found []Violation
-	for verb, file := range have {
-		if lack[verb] == "" {
-			found = append(found, Violation{File: file, Line: 1,
-				What: fmt.Sprintf("the verb %s is missing in the other adapter: add %s/sql/%s.sql", verb, d.folder(), verb)})
+	for name := range have {
+		if verb := verbOf(name); lack[verb] == "" {
+			found = append(found, Violation{File: d.folder() + "/sql/" + verb, Line: 1, What: "the other adapter has this verb: add it"})
 		}
 	}
 	return found

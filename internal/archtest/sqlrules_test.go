@@ -1,34 +1,128 @@
 package archtest
 
 import (
+	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
 )
 
+// texts are the statements of the adapters.
+func texts(t *testing.T) map[Dialect]store.Texts {
+	t.Helper()
+	lite, err := store.DatabaseOf(sqlite.File("")).Filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg, err := store.DatabaseOf(postgres.URL("")).Filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[Dialect]store.Texts{SQLite: lite, Postgres: pg}
+}
+
 func TestSQL(t *testing.T) {
+	for d, texts := range texts(t) {
+		report(t, SQL(d, texts), nil)
+		if len(texts) < len(store.Decls())-1 { // one has another's
+			t.Errorf("%s: %d statements of %d verbs", d.folder(), len(texts), len(store.Decls()))
+		}
+	}
+}
+
+func TestMigrations(t *testing.T) {
 	dir := os.DirFS(moduleRoot(t))
-	found, read, err := SQL(dir)
+	found, read, err := Migrations(dir)
 	report(t, found, err)
-	want := 0
-	for _, pattern := range []string{"sqlite/sql/*.sql", "sqlite/migrations/*.sql", "postgres/sql/*.sql", "postgres/migrations/*.sql"} {
-		want += len(glob(t, dir, pattern))
+	if want := len(glob(t, dir, "*/migrations/*.sql")); read != want || read == 0 {
+		t.Errorf("read %d migrations, but there are %d", read, want)
 	}
-	if read < want {
-		t.Errorf("read %d SQL files, but there are %d", read, want)
+}
+
+// Verifies that the document has every table, with its key, and no other.
+func TestTheDocumentHasEveryTable(t *testing.T) {
+	dir := os.DirFS(moduleRoot(t))
+	tables := map[string]string{"migration": "number"} // which the adapters make by themselves
+	for d, folder := range map[Dialect]string{SQLite: "sqlite", Postgres: "postgres"} {
+		s := &schema{d: d, tables: make(map[string]map[string]string)}
+		for _, name := range glob(t, dir, folder+"/migrations/*.sql") {
+			s.read(&sqlFile{d: d, name: name, src: readText(t, dir, name)})
+		}
+		for _, k := range s.keys {
+			key := strings.Join(k.columns, ", ")
+			if before, ok := tables[k.table]; k.kind == "PRIMARY KEY" && ok && before != key {
+				t.Errorf("%s has the key (%s) in one database and (%s) in the other", k.table, before, key)
+			}
+			if k.kind == "PRIMARY KEY" {
+				tables[k.table] = key
+			}
+		}
 	}
-	if read == 0 {
-		t.Fatal("no SQL was found")
+	_, section, _ := strings.Cut(readText(t, dir, "docs/architecture.md"), "\n## Tables\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := make(map[string]string)
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section, -1) {
+		listed[row[1]] = row[2]
 	}
+	for table, key := range tables {
+		if listed[table] != key {
+			t.Errorf("docs/architecture.md lists %s with the key (%s), and it is (%s)", table, listed[table], key)
+		}
+	}
+	for table := range listed {
+		if _, ok := tables[table]; !ok {
+			t.Errorf("docs/architecture.md lists %s, which is no table", table)
+		}
+	}
+}
+
+func readText(t *testing.T, dir fs.FS, name string) string {
+	t.Helper()
+	src, err := fs.ReadFile(dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(src)
 }
 
 func TestSameVerbs(t *testing.T) {
-	found, err := SameVerbs(os.DirFS(moduleRoot(t)))
-	report(t, found, err)
+	all := texts(t)
+	report(t, SameVerbs(all[SQLite], all[Postgres]), nil)
 }
+
+// Verifies that no file of SQL has an argument by its position, not even in a comment.
+func TestSQLFilesUseNames(t *testing.T) {
+	dir := os.DirFS(moduleRoot(t))
+	names := append(glob(t, dir, "*/sql/*/*.sql"), glob(t, dir, "internal/sharedsql/sql/*/*.sql")...)
+	for _, name := range names {
+		src, err := fs.ReadFile(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range strings.Split(string(src), "\n") {
+			if position.MatchString(line) {
+				t.Errorf("%s:%d has an argument by its position: %s", name, n+1, line)
+			}
+		}
+	}
+	if len(names) < 200 {
+		t.Errorf("there are %d files of SQL", len(names))
+	}
+	if !position.MatchString("x = $1") || !position.MatchString("?12") || position.MatchString("'$entity/' ? 'x'") {
+		t.Error("an argument by its position is not recognised")
+	}
+}
+
+var position = regexp.MustCompile(`[$?]\d`)
 
 // good is one statement a dialect that is as it should be.
 var good = map[Dialect]string{
@@ -254,7 +348,7 @@ func TestPlantedWide(t *testing.T) {
 	Wide["planted"] = "for this test"
 	defer delete(Wide, "planted")
 	src := `SELECT 1 FROM {schema}.task t JOIN {schema}.run r ON r.shard = t.shard AND r.workspace = t.workspace WHERE t.due < {now}`
-	report(t, CheckStatements(Postgres, "postgres/sql/planted.group.sql", src), nil)
+	report(t, CheckStatements(Postgres, "postgres/sql/planted.fast", src), nil)
 	src = strings.Replace(src, "r.workspace = t.workspace", "true", 1)
 	wantOne(t, CheckStatements(Postgres, "planted.sql", src), "planted.sql", "r is bound to no workspace")
 }
@@ -318,33 +412,23 @@ func TestPlantedFiles(t *testing.T) {
 	t.Cleanup(func() { Wide = real })
 	file := func(src string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(src)} }
 	files := fstest.MapFS{
-		"postgres/sql/a.put.sql":       file(`SELECT 1`),
-		"postgres/sql/a.put.group.sql": file(`SELECT 1`),
-		"postgres/sql/a.put.fast.sql":  file(`SELECT now()`),
-		"postgres/sql/a.more.sql":      file(`SELECT 1`),
 		"postgres/migrations/0001.sql": file(`CREATE TABLE a (shard int)`),
-		"sqlite/sql/a.put.sql":         file("-- do\nSELECT 1;\n-- else\nDELETE FROM holdfast_clock"),
-		"sqlite/sql/a.less.sql":        file(`SELECT 1`),
 		"sqlite/testdata/bad.sql":      file(`SELECT now()`),
 	}
-	found, read, err := SQL(files)
-	wantPlaces(t, found, err, "postgres/migrations/0001.sql:1", "postgres/migrations/0001.sql:1", "postgres/sql/a.put.fast.sql:1", "sqlite/sql/a.put.sql:4")
-	if read != 7 {
-		t.Errorf("read %d files, want 7", read)
+	found, read, err := Migrations(files)
+	wantPlaces(t, found, err, "postgres/migrations/0001.sql:1", "postgres/migrations/0001.sql:1")
+	if read != 1 {
+		t.Errorf("read %d files, want 1", read)
 	}
-
-	found, err = SameVerbs(files)
-	wantPlaces(t, found, err, "postgres/sql/a.more.sql:1", "sqlite/sql/a.less.sql:1")
-
-	delete(files, "sqlite/sql/a.put.sql")
-	delete(files, "sqlite/sql/a.less.sql")
-	found, err = SameVerbs(files)
-	wantPlaces(t, found, err)
-
-	_, read, err = SQL(fstest.MapFS{})
-	if read != 0 || err != nil {
+	if _, read, err = Migrations(fstest.MapFS{}); read != 0 || err != nil {
 		t.Errorf("an empty module: read %d, %v", read, err)
 	}
+
+	pg := map[string]string{"a.put": `SELECT 1`, "a.put.fast": `SELECT now()`, "a.more": `SELECT 1`}
+	lite := map[string]string{"a.put": "-- do\nSELECT 1;\n-- else\nDELETE FROM holdfast_clock", "a.less": `SELECT 1`}
+	wantPlaces(t, SQL(Postgres, pg), nil, "postgres/sql/a.put.fast:1")
+	wantPlaces(t, SQL(SQLite, lite), nil, "sqlite/sql/a.put:4")
+	wantPlaces(t, SameVerbs(lite, pg), nil, "postgres/sql/a.less:1", "sqlite/sql/a.more:1")
 }
 
 func TestExceptionsGiveReasons(t *testing.T) {

@@ -45,7 +45,7 @@ var (
 	noteVerb = store.NewVerb(store.Decl{Name: "attempts.note", Lane: store.Work}, nil,
 		func(all []noted, args *store.Args) {
 			list, _ := json.Marshal(all) // of what was marshalled before
-			args.Text(string(list))
+			args.Text("refusals", string(list))
 		},
 		func(n *int, row store.Row) error {
 			var one int
@@ -54,9 +54,9 @@ var (
 		})
 	listVerb = store.NewVerb(store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text(a.lifecycle)
-			args.Text(a.entity)
-			args.Int(int64(a.limit))
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("entity", a.entity)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Attempt, row store.Row) error {
 			var a Attempt
@@ -70,8 +70,8 @@ var (
 		})
 	pruneVerb = store.NewVerb(store.Decl{Name: "attempts.prune", Lane: store.Work}, nil,
 		func(age time.Duration, args *store.Args) {
-			args.Int(age.Milliseconds())
-			args.Int(pruneLimit)
+			args.Int("age", age.Milliseconds())
+			args.Int("limit", pruneLimit)
 		},
 		func(n *int, row store.Row) error {
 			var one int

@@ -201,17 +201,17 @@ var (
 	createVerb = store.NewVerb(store.Decl{Name: "batches.create", Marks: store.HistoryMarks},
 		func(a createArgs) []string { return []string{row(a.ID)} },
 		func(a createArgs, args *store.Args) {
-			args.Text(a.ID)
-			args.Text(a.Wallet)
-			args.Text(a.Handler)
-			args.Int(a.Parallel)
-			args.Int(a.Attempts)
-			args.Int(a.MaxDeaths)
-			args.Int(a.Timeout.Milliseconds())
-			args.Int(bit(a.Undo))
-			args.Int(bit(a.Artifacts))
-			args.Int(bit(!a.Open))
-			args.Text(a.items)
+			args.Text("batch", a.ID)
+			args.Text("wallet", a.Wallet)
+			args.Text("handler", a.Handler)
+			args.Int("parallel", a.Parallel)
+			args.Int("attempts", a.Attempts)
+			args.Int("allowed", a.MaxDeaths)
+			args.Int("timeout", a.Timeout.Milliseconds())
+			args.Int("undo", bit(a.Undo))
+			args.Int("artifacts", bit(a.Artifacts))
+			args.Int("sealed", bit(!a.Open))
+			args.Text("items", a.items)
 		},
 		func(f *found, r store.Row) error {
 			f.applied = r.Applied()
@@ -221,7 +221,7 @@ var (
 		Emitting(func(a createArgs) store.Emission { return emits(a.ID, "created") })
 	addVerb = store.NewVerb(store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
 		func(a addArgs) []string { return []string{row(a.id)} },
-		func(a addArgs, args *store.Args) { args.Text(a.id); args.Text(a.items) },
+		func(a addArgs, args *store.Args) { args.Text("batch", a.id); args.Text("items", a.items) },
 		func(f *added, r store.Row) error {
 			f.applied = r.Applied()
 			return r.Scan(&f.what, &f.added, &f.other)
@@ -240,7 +240,7 @@ var (
 	resumeVerb   = moveVerb("batches.resume", "resumed")
 	finalizeVerb = store.NewVerb(store.Decl{Name: "batches.finalize", Marks: store.HistoryMarks},
 		func(a finalizeArgs) []string { return []string{row(a.id)} },
-		func(a finalizeArgs, args *store.Args) { args.Text(a.id); args.MaybeText(a.keys) },
+		func(a finalizeArgs, args *store.Args) { args.Text("batch", a.id); args.MaybeText("keys", a.keys) },
 		func(f *finalized, r store.Row) error {
 			f.applied = r.Applied()
 			return r.Scan(&f.there, &f.taken, &f.stranger)
@@ -252,19 +252,19 @@ var (
 		Waking(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
 		Emitting(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text(id) }, scanBatch)
+		func(id string, args *store.Args) { args.Text("batch", id) }, scanBatch)
 	listVerb = store.NewVerb(store.Decl{Name: "batches.list", Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text(a.after)
-			args.Text(a.status)
-			args.Int(int64(a.limit))
+			args.Text("after", a.after)
+			args.Text("status", a.status)
+			args.Int("limit", int64(a.limit))
 		}, scanBatch)
 	itemsVerb = store.NewVerb(store.Decl{Name: "batches.items", Lane: store.Read}, nil,
 		func(a itemsArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Int(a.after)
-			args.Text(a.state)
-			args.Int(int64(a.limit))
+			args.Text("batch", a.id)
+			args.Int("after", a.after)
+			args.Text("state", a.state)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Item, r store.Row) error {
 			var i Item
@@ -284,7 +284,7 @@ type moveArgs struct {
 func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
 	return store.NewVerb(store.Decl{Name: name, Marks: store.HistoryMarks},
 		func(a moveArgs) []string { return []string{row(a.id)} },
-		func(a moveArgs, args *store.Args) { args.Text(a.id) },
+		func(a moveArgs, args *store.Args) { args.Text("batch", a.id) },
 		scanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
 		Waking(func(a moveArgs) []string {
 			if a.handler != "" {

@@ -67,13 +67,13 @@ var (
 	settleVerb = store.NewVerb(store.Decl{Name: "batches.settle", Group: true, Combine: true, Marks: store.HistoryMarks},
 		func(a endArgs) []string { return []string{row(a.id)} },
 		func(a endArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.key)
-			args.Text(a.how)
-			args.Int(a.epoch)
-			args.MaybeText(string(a.output))
-			args.MaybeText(a.message)
-			args.Int(a.delay.Milliseconds())
+			args.Text("batch", a.id)
+			args.Text("key", a.key)
+			args.Text("how", a.how)
+			args.Int("epoch", a.epoch)
+			args.MaybeText("output", string(a.output))
+			args.MaybeText("error", a.message)
+			args.Int("delay", a.delay.Milliseconds())
 		},
 		func(e *Ended, r store.Row) error {
 			e.applied = r.Applied()
@@ -94,11 +94,11 @@ var (
 	giveUpVerb = store.NewVerb(store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
 		func(a giveUpArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.key)
-			args.Text(a.how)
-			args.Int(a.epoch)
-			args.MaybeText(a.message)
+			args.Text("batch", a.id)
+			args.Text("key", a.key)
+			args.Text("how", a.how)
+			args.Int("epoch", a.epoch)
+			args.MaybeText("error", a.message)
 		},
 		func(g *givenUp, r store.Row) error {
 			g.applied = r.Applied()
@@ -114,10 +114,10 @@ var (
 		Emitting(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
 	renewVerb = store.NewVerb(store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
 		func(a renewArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.key)
-			args.Int(a.epoch)
-			args.Int(a.lease.Milliseconds())
+			args.Text("batch", a.id)
+			args.Text("key", a.key)
+			args.Int("epoch", a.epoch)
+			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(all *[]Renewed, r store.Row) error {
 			var x Renewed
@@ -129,13 +129,13 @@ var (
 	leftVerb = store.NewVerb(store.Decl{Name: "batches.left", Repeat: true},
 		func(a renewArgs) []string { return []string{row(a.id)} },
 		func(a renewArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.key)
-			args.Int(a.epoch)
+			args.Text("batch", a.id)
+			args.Text("key", a.key)
+			args.Int("epoch", a.epoch)
 		}, scanApplied).
 		Waking(func(renewArgs) []string { return []string{Keeping} })
 	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[]expired, r store.Row) error {
 			var e expired
 			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost)

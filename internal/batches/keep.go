@@ -84,9 +84,9 @@ var (
 	flipVerb = store.NewVerb(store.Decl{Name: "batches.flip", Marks: store.HistoryMarks},
 		func(a flipArgs) []string { return []string{row(a.id)} },
 		func(a flipArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Int(a.after)
-			args.Int(int64(a.limit))
+			args.Text("batch", a.id)
+			args.Int("after", a.after)
+			args.Int("room", int64(a.limit))
 		},
 		func(f *flipped, r store.Row) error {
 			f.applied = r.Applied()
@@ -99,13 +99,13 @@ var (
 	laterVerb = store.NewVerb(store.Decl{Name: "batches.later", Repeat: true},
 		func(a laterArgs) []string { return []string{row(a.id)} },
 		func(a laterArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Int(a.version)
-			args.Int(a.delay.Milliseconds())
-			args.MaybeText(a.message)
+			args.Text("batch", a.id)
+			args.Int("version", a.version)
+			args.Int("delay", a.delay.Milliseconds())
+			args.MaybeText("error", a.message)
 		}, scanApplied)
 	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[]due, r store.Row) error {
 			var x due
 			err := r.Scan(&x.workspace, &x.id, &x.version, &x.cancel)
@@ -114,10 +114,10 @@ var (
 		})
 	sweepVerb = store.NewVerb(store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
 		func(a sweepArgs, args *store.Args) {
-			args.Int(a.lease.Milliseconds())
-			args.Int(int64(a.limit))
-			args.Text(a.undoes)
-			args.Int(bit(a.artifacts))
+			args.Int("lease", a.lease.Milliseconds())
+			args.Int("limit", int64(a.limit))
+			args.Text("handlers", a.undoes)
+			args.Int("artifacts", bit(a.artifacts))
 		},
 		func(all *[]Swept, r store.Row) error {
 			var s Swept
@@ -127,10 +127,10 @@ var (
 		})
 	keepVerb = store.NewVerb(store.Decl{Name: "batches.keep", Lane: store.Vital}, nil,
 		func(a keepArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.key)
-			args.Int(a.sweeps)
-			args.Int(a.lease.Milliseconds())
+			args.Text("batch", a.id)
+			args.Text("key", a.key)
+			args.Int("sweeps", a.sweeps)
+			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(all *[]time.Time, r store.Row) error {
 			var t time.Time
@@ -140,21 +140,21 @@ var (
 		})
 	cleanedVerb = store.NewVerb(store.Decl{Name: "batches.cleaned", Repeat: true},
 		func(a cleanedArgs) []string { return []string{row(a.id)} },
-		func(a cleanedArgs, args *store.Args) { args.Text(a.id); args.Text(a.items) },
+		func(a cleanedArgs, args *store.Args) { args.Text("batch", a.id); args.Text("items", a.items) },
 		func(c *cleaned, r store.Row) error { return r.Scan(&c.n, &c.over) }).
 		Waking(func(a cleanedArgs) []string { return []string{Progress(a.id)} })
 	lockVerb = store.NewVerb(store.Decl{Name: "batches.lock", Repeat: true},
 		func(id string) []string { return []string{row(id)} },
-		func(id string, args *store.Args) { args.Text(id) }, scanApplied)
+		func(id string, args *store.Args) { args.Text("batch", id) }, scanApplied)
 	uncleanVerb = store.NewVerb(store.Decl{Name: "batches.unclean", Repeat: true},
 		func(a uncleanArgs) []string { return []string{row(a.id)} },
 		func(a uncleanArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.key)
-			args.Int(a.sweeps)
-			args.Int(bit(a.dirty))
-			args.Int(a.delay.Milliseconds())
-			args.MaybeText(a.message)
+			args.Text("batch", a.id)
+			args.Text("key", a.key)
+			args.Int("sweeps", a.sweeps)
+			args.Int("dirty", bit(a.dirty))
+			args.Int("delay", a.delay.Milliseconds())
+			args.MaybeText("error", a.message)
 		}, scanApplied)
 )
 

@@ -119,19 +119,19 @@ type pausedArgs struct {
 var (
 	readyVerb = store.NewVerb(store.Decl{Name: "batches.ready", Lane: store.Read}, nil,
 		func(a readyArgs, args *store.Args) {
-			args.Text(a.handlers)
-			args.Int(int64(a.limit))
-			args.Text(a.kind)
-			args.Text(a.except)
+			args.Text("handlers", a.handlers)
+			args.Int("limit", int64(a.limit))
+			args.Text("kind", a.kind)
+			args.Text("except", a.except)
 		}, scanReady)
 	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Marks: store.HistoryMarks},
 		func(a takeArgs) []string { return []string{row(a.id)} },
 		func(a takeArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.holder)
-			args.Int(a.lease.Milliseconds())
-			args.Int(int64(a.limit))
-			args.Int(bit(a.elsewhere))
+			args.Text("batch", a.id)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
+			args.Int("room", int64(a.limit))
+			args.Int("quiet", bit(a.elsewhere))
 		},
 		func(t *taking, r store.Row) error {
 			t.applied = r.Applied()
@@ -142,7 +142,7 @@ var (
 		Waking(func(a takeArgs) []string { return []string{Progress(a.id)} }).
 		Emitting(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
 	pausedVerb = store.NewVerb(store.Decl{Name: "batches.paused", Lane: store.Read}, nil,
-		func(a pausedArgs, args *store.Args) { args.Text(a.wallet); args.Int(int64(a.limit)) }, scanReady)
+		func(a pausedArgs, args *store.Args) { args.Text("wallet", a.wallet); args.Int("limit", int64(a.limit)) }, scanReady)
 )
 
 func scanReady(all *[]Ready, r store.Row) error {

@@ -218,9 +218,9 @@ var (
 		})
 	behindVerb = store.NewVerb(store.Decl{Name: "books.behind", Lane: store.Read}, nil,
 		func(a behindArgs, args *store.Args) {
-			args.Text(a.stream)
-			args.Text(list(a.reactions))
-			args.Int(a.below)
+			args.Text("stream", a.stream)
+			args.Text("reactions", list(a.reactions))
+			args.Int("below", a.below)
 		},
 		func(r *behindResult, row store.Row) error {
 			var b Behind
@@ -232,9 +232,9 @@ var (
 		})
 	takeVerb = store.NewVerb(store.Decl{Name: "books.take", Lane: store.Work}, nil,
 		func(a holdArgs, args *store.Args) {
-			args.Text(a.stream)
-			args.Text(a.holder)
-			args.Int(a.lease.Milliseconds())
+			args.Text("stream", a.stream)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(all *[]hold.Hold, row store.Row) error {
 			var h hold.Hold
@@ -244,9 +244,9 @@ var (
 		})
 	renewVerb = store.NewVerb(store.Decl{Name: "books.renew", Lane: store.Vital}, nil,
 		func(a holdArgs, args *store.Args) {
-			args.Text(a.stream)
-			args.Int(a.epoch)
-			args.Int(a.lease.Milliseconds())
+			args.Text("stream", a.stream)
+			args.Int("epoch", a.epoch)
+			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(all *[]time.Time, row store.Row) error {
 			var t time.Time
@@ -256,27 +256,27 @@ var (
 		})
 	openVerb = store.NewVerb(store.Decl{Name: "books.open", Lane: store.Work}, nil,
 		func(a openArgs, args *store.Args) {
-			args.Text(a.stream)
-			args.Int(a.epoch)
+			args.Text("stream", a.stream)
+			args.Int("epoch", a.epoch)
 			swept := int64(0)
 			if a.swept {
 				swept = 1
 			}
-			args.Int(swept)
+			args.Int("sweep", swept)
 		}, scanInts)
 	archiveVerb = store.NewVerb(store.Decl{Name: "books.archive", Lane: store.Work}, nil,
 		func(a endArgs, args *store.Args) {
-			args.Text(a.stream)
-			args.MaybeInt(a.epoch)
+			args.Text("stream", a.stream)
+			args.MaybeInt("epoch", a.epoch)
 		}, scanInts)
 	replaceVerb = store.NewVerb(store.Decl{Name: "books.replace", Marks: store.EventMarks},
 		func(a endArgs) []string { return []string{"stream/" + a.stream} },
 		func(a endArgs, args *store.Args) {
-			args.Text(a.stream)
-			args.MaybeInt(a.epoch)
-			args.Text(string(a.mode))
-			args.Text(a.event())
-			args.Text(string(a.data))
+			args.Text("stream", a.stream)
+			args.MaybeInt("epoch", a.epoch)
+			args.Text("mode", string(a.mode))
+			args.Text("name", a.event())
+			args.Text("data", string(a.data))
 		},
 		func(r *replaced, row store.Row) error {
 			r.applied = row.Applied()
@@ -287,7 +287,7 @@ var (
 		})
 )
 
-func bindText(s string, args *store.Args) { args.Text(s) }
+func bindText(s string, args *store.Args) { args.Text("stream", s) }
 
 func scanInts(all *[]int64, row store.Row) error {
 	var n int64

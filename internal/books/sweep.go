@@ -41,7 +41,7 @@ type leftover struct {
 
 var (
 	expiredVerb = store.NewVerb(store.Decl{Name: "books.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[]expired, row store.Row) error {
 			var e expired
 			err := row.Scan(&e.workspace, &e.stream, &e.epoch)
@@ -50,8 +50,8 @@ var (
 		})
 	leftVerb = store.NewVerb(store.Decl{Name: "books.left", Lane: store.Read}, nil,
 		func(a leftArgs, args *store.Args) {
-			args.Int(a.ago.Milliseconds())
-			args.Int(int64(a.limit))
+			args.Int("ago", a.ago.Milliseconds())
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]leftover, row store.Row) error {
 			var l leftover
@@ -66,9 +66,9 @@ var (
 )
 
 func bindLeftover(l leftover, args *store.Args) {
-	args.Text(l.stream)
-	args.Int(l.from)
-	args.Int(l.to)
+	args.Text("stream", l.stream)
+	args.Int("from", l.from)
+	args.Int("to", l.to)
 }
 
 // SweepAll opens the streams whose closer died, and deletes what was dropped, on

@@ -15,8 +15,8 @@ type truncateArgs struct {
 
 var truncateVerb = store.NewVerb(store.Decl{Name: "books.truncate", Lane: store.Work}, nil,
 	func(a truncateArgs, args *store.Args) {
-		args.Text(a.stream)
-		args.Int(a.before)
+		args.Text("stream", a.stream)
+		args.Int("first", a.before)
 	}, scanInts)
 
 // Truncate drops the events of a stream below a version. What is dropped already

@@ -64,16 +64,19 @@ type kind struct {
 	message func(row) string
 }
 
-func newVerb(name string, parts int) *store.Verb[row, []row] { return newVerbOf(name, parts, scan) }
+// newVerb declares a check that reads a page behind a row, which one or two parts name.
+func newVerb(name string, parts ...string) *store.Verb[row, []row] {
+	return newVerbOf(name, scan, parts...)
+}
 
-func newVerbOf(name string, parts int, scan func(*[]row, store.Row) error) *store.Verb[row, []row] {
+func newVerbOf(name string, scan func(*[]row, store.Row) error, parts ...string) *store.Verb[row, []row] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read, Slow: true}, nil,
 		func(after row, a *store.Args) {
-			a.Text(after.first)
-			if parts == 2 {
-				a.Text(after.second)
+			a.Text(parts[0], after.first)
+			if len(parts) == 2 {
+				a.Text(parts[1], after.second)
 			}
-			a.Int(page)
+			a.Int("limit", page)
 		}, scan)
 }
 
@@ -93,24 +96,24 @@ func scanStream(all *[]row, r store.Row) error {
 }
 
 var kinds = []kind{
-	{newVerbOf("check.streams", 1, scanStream), "streams", "I17", named("stream "), unevenStream},
-	{newVerb("check.events", 1), "", "I17", named("stream "), headless},
-	{newVerb("check.entities", 2), "entities", "I42", named("entity "), uneven},
-	{newVerb("check.claims", 2), "claims", "I5", named("entity "), forgotten},
-	{newVerbOf("check.stranded", 2, scanStream), "", "I7", named("entity "), astrand},
-	{newVerb("check.scopes", 2), "scopes", "I30", named("scope "), uneven},
-	{newVerb("check.wallets", 1), "wallets", "I9", named("wallet "), unbalanced},
-	{newVerbOf("check.batches", 1, scanStream), "batches", "I9-I11", named("batch "), unevenBatch},
-	{newVerbOf("check.runs", 1, scanStream), "runs", "I42", named("run "), unevenRun},
-	{newVerb("check.histories", 1), "", "I42", named("history "), headless},
-	{newVerb("check.follows", 2), "positions", "I20", named("reaction "), astray},
+	{newVerbOf("check.streams", scanStream, "stream"), "streams", "I17", named("stream "), unevenStream},
+	{newVerb("check.events", "stream"), "", "I17", named("stream "), headless},
+	{newVerb("check.entities", "lifecycle", "entity"), "entities", "I42", named("entity "), uneven},
+	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), forgotten},
+	{newVerbOf("check.stranded", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), astrand},
+	{newVerb("check.scopes", "kind", "scope"), "scopes", "I30", named("scope "), uneven},
+	{newVerb("check.wallets", "wallet"), "wallets", "I9", named("wallet "), unbalanced},
+	{newVerbOf("check.batches", scanStream, "batch"), "batches", "I9-I11", named("batch "), unevenBatch},
+	{newVerbOf("check.runs", scanStream, "run"), "runs", "I42", named("run "), unevenRun},
+	{newVerb("check.histories", "stream"), "", "I42", named("history "), headless},
+	{newVerb("check.follows", "reaction", "stream"), "positions", "I20", named("reaction "), astray},
 }
 
 // overdue is how long after its end a hold is overdue, beyond any sweep's turn.
 const overdue = time.Minute
 
 var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
-	func(ago time.Duration, a *store.Args) { a.Int(ago.Milliseconds()) },
+	func(ago time.Duration, a *store.Args) { a.Int("ago", ago.Milliseconds()) },
 	func(n *int64, r store.Row) error { return r.Scan(n) })
 
 func named(what string) func(row) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -140,7 +141,7 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 		}
 	}
 	for range 3 {
-		if _, err := scopes.Add(ctx, store.DoerOf(tx), scopes.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
+		if _, err := storetest.Inc(ctx, tx, storetest.IncArgs{Kind: "user", ID: "u/v", Field: "n", By: 1}); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,5 +63,30 @@ func breakStream(t *testing.T, path string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Verifies that every command says in one line, with 1, that a database is from
+// before the first release.
+func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.db")
+	hf, err := holdfast.Open(t.Context(), sqlite.File(path), holdfast.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := sqlite.Raw(tx).ExecContext(ctx, `UPDATE holdfast_migration SET name = 'ground', sum = 'of the first of many'`)
+		return err
+	})
+	if err := errors.Join(err, hf.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"migrate", "check", "serve --listen 127.0.0.1:0", "serve --listen 127.0.0.1:0 --no-migrate", "dev --listen 127.0.0.1:0"} {
+		var stdout, stderr bytes.Buffer
+		code := newProgram(nil, &stdout, &stderr).run(t.Context(), append(strings.Fields(command), "--db", "sqlite:"+path))
+		if code != 1 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "made before the first release") ||
+			!strings.HasSuffix(stderr.String(), "(DATABASE_FOREIGN)\n") {
+			t.Errorf("%s ended with %d:\n%s%s", command, code, stdout.String(), stderr.String())
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,28 +176,6 @@ func TestStoryFails(t *testing.T) {
 	err := s.run(t.Context())
 	if exitCode(err) != 1 || !strings.Contains(message(err), "must not be") {
 		t.Errorf("ended with %v", err)
-	}
-}
-
-// On a terminal a bar stands under the lines, and is gone at the end.
-func TestBar(t *testing.T) {
-	var out bytes.Buffer
-	b := &bar{out: &out, of: 4}
-	b.draw(1)
-	b.clear()
-	if got := out.String(); got != "  [=   ] 1 of 4\r\x1b[K" {
-		t.Errorf("drew %q", got)
-	}
-	if b := newBar(&out, 4); b != nil {
-		t.Error("a buffer is taken for a terminal")
-	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if b := newBar(file, 4); b != nil {
-		t.Error("a file is taken for a terminal")
 	}
 }
 

@@ -2,123 +2,48 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"time"
+	"os"
+	"os/exec"
+	"strings"
 
-	"github.com/google/uuid"
-
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/batch"
-	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/internal/demo"
 )
 
-const (
-	demoWorkspace = "demo-invoices"
-	demoRaces     = 8 // invoices that are raced for
-	demoAdmins    = 8 // who close the same invoice at once
-	demoKills     = 3 // invoices whose first caller is killed in the middle
-
-	// demoLease is how long a caller that was killed is waited for, and
-	// demoSweep how often the janitor looks.
-	demoLease = 2 * time.Second
-	demoSweep = time.Second
-	// demoPatience is how long the whole may take.
-	demoPatience = 2 * time.Minute
-)
-
-// demo tells the story of actions that must not happen twice: invoices that many
-// close at the same moment, that are closed by processes which are killed, and
-// that are paid by processes which are killed after the card was charged; of a batch that
-// several cancel in its middle; of a run that many start at once; and of a state that many
-// change at once. What it shows is counted from what the callers were told, and then again from
-// what the database has recorded; where the two disagree, it fails.
-type demo struct {
-	*shop
-	callers
-	scans *batch.Kind[int, string]
-	chase *run.Definition
-	run   string // makes the names of one run its own
-	out   io.Writer
-	bar   *bar
-	last  int // the number of the last invoice
-	total tally
+// demoCallerCommand is an admin of the demo in a process of its own. It is started by the
+// demo, and by nobody else.
+type demoCallerCommand struct {
+	databaseFlags
+	Step    string `arg:""`
+	Invoice string `arg:""`
+	Admin   string `arg:""`
 }
 
-func newDemo(p *program, db databaseFlags) *demo {
-	return &demo{shop: newShop(), scans: scanKind(), chase: chase(), callers: callers{env: p.env, db: db}, run: uuid.NewString()[:8], out: p.stdout, bar: newBar(p.stdout, demoRaces)}
-}
-
-// tell tells the story. A stop in between is the context's error.
-func (d *demo) tell(ctx context.Context) error {
-	whole, cancel := context.WithTimeout(holdfast.InWorkspace(ctx, demoWorkspace), demoPatience)
-	defer cancel()
-	err := d.chapters(whole)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("the demo did not come to its end in %s: %w", demoPatience, err)
-	}
-	return err
-}
-
-func (d *demo) chapters(ctx context.Context) error {
-	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails, d.refunds, d.chases, d.credits} {
-		if err := chapter(ctx); err != nil {
-			return err
-		}
-	}
-	d.say("\n%s\n", d.total)
-	return d.total.check()
-}
-
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
-
-// open makes the next invoice.
-func (d *demo) open(ctx context.Context, data invoice) (*account, error) {
-	d.last++
-	a := &account{id: fmt.Sprintf("%s-%02d", d.run, d.last), told: []string{"created"}}
-	_, err := d.invoices.Create(ctx, d.engine, a.id, data)
-	return a, err
-}
-
-// closeAs has an admin close an invoice, and notes what the admin is told.
-func (d *demo) closeAs(ctx context.Context, a *account, who string) (closed bool, err error) {
-	_, err = d.invoices.Fire(ctx, d.engine, a.id, "close", "admin", lifecycle.By(who))
-	return a.answered(who, "close", err)
-}
-
-// await asks again and again until something has happened.
-func await(ctx context.Context, happened func() (bool, error)) error {
-	for {
-		if yes, err := happened(); yes || err != nil {
-			return err
-		}
-		if err := clock.Wait(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// audit reads back what the database has recorded of an invoice, and adds it to
-// the total.
-func (d *demo) audit(ctx context.Context, a *account) error {
-	e, err := d.invoices.Get(ctx, d.engine, a.id)
+// Run is the admin.
+func (c *demoCallerCommand) Run(ctx context.Context, p *program) error {
+	db, err := c.databaseFlags.open()
 	if err != nil {
 		return err
 	}
-	a.status, a.receipt = e.Status, e.Data.Receipt
-	if a.history, err = d.invoices.History(ctx, d.engine, a.id, 0, 0); err != nil {
-		return err
+	return demo.Caller{Step: c.Step, Invoice: c.Invoice, Admin: c.Admin}.Run(ctx, db, p.log, os.Stdin, p.stdout)
+}
+
+// demoCallers start such processes, of this program or, if it is named, of another. What may be
+// secret goes by the environment.
+func demoCallers(env map[string]string, db databaseFlags, self string) demo.Callers {
+	return func(ctx context.Context, c demo.Caller) (cmd *exec.Cmd, err error) {
+		program := self
+		if program == "" {
+			if program, err = os.Executable(); err != nil {
+				return nil, err
+			}
+		}
+		cmd = exec.CommandContext(ctx, program, "demo-caller", "--log-level", "error", c.Step, c.Invoice, c.Admin)
+		for name, value := range env {
+			if !strings.HasPrefix(name, "HOLDFAST_") {
+				cmd.Env = append(cmd.Env, name+"="+value)
+			}
+		}
+		cmd.Env = append(cmd.Env, variable("config")+"="+os.DevNull, variable("db")+"="+db.DB, variable("schema")+"="+db.Schema)
+		return cmd, nil
 	}
-	if a.attempts, err = d.invoices.Attempts(ctx, d.engine, a.id); err != nil {
-		return err
-	}
-	a.bodies += d.ran(a.id)
-	d.total.add(a)
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -39,9 +40,9 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 		s.AllowPrivate = "127.0.0.0/8,::1/128"
 	}
 	if c.Demo {
-		d := newDemo(p, c.databaseFlags)
-		s.parts, s.sweepEvery = append(s.parts, d.shop, d.scans, run.Serve(d.chase)), demoSweep
-		s.story = func(ctx context.Context, _ *holdfast.Engine) error { return d.tell(ctx) }
+		d := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, ""))
+		s.parts, s.sweepEvery = d.Parts(), demo.Sweep
+		s.story = func(ctx context.Context, _ *holdfast.Engine) error { return d.Tell(ctx) }
 	}
 	return s.run(ctx)
 }

@@ -4,18 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/types"
-	"github.com/expr-lang/expr/vm"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -50,21 +46,18 @@ type Env struct {
 // is nil if there are fewer; other operators on nil are mistakes. Whole numbers are of 64
 // bits, and a sum or product that has no room there is a mistake, not another number.
 //
-// A virtual machine that runs a program cannot be stopped, so an expression has a
-// budget: all that takes time, or memory, goes through [meter], and loops are not nested.
+// The library reads and checks the text. What it means is ours, see [builder]: each
+// operation is paid for out of a [meter], and loops are not nested, so that an expression
+// ends soon, and at the same place on every node.
 type Expr struct {
-	text     string
-	program  *vm.Program
-	uses     []string        // the variables that it looks at
+	eval     part
+	locals   int             // how many variables it declares
 	mentions map[string]bool // the steps that it looks at
 	all      bool            // it may look at any step
 }
 
-// String is the text of the expression.
-func (e *Expr) String() string { return e.text }
-
-// compiled keeps programs by their text. When it is full it begins anew: a program takes
-// less than a millisecond to make, and few have a thousand of them.
+// compiled caches expressions by their text. When it is full it begins anew: an expression
+// takes less than a millisecond to compile, and few programs have a thousand of them.
 var compiled = struct {
 	sync.Mutex
 	byText map[string]*Expr
@@ -107,36 +100,25 @@ func compile(text string) (e *Expr, err error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	c := inspection{uses: make(map[string]bool), mentions: make(map[string]bool)}
-	if err := c.node(parsed.Node, false); err != nil {
-		return nil, err
-	}
-	program, err := expr.Compile(text, func(into *conf.Config) { *into = *newConfig() }, expr.Function(doFunc, do), expr.Patch(&patcher{}))
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	return &Expr{text: text, program: program, uses: slices.Sorted(maps.Keys(c.uses)), mentions: c.mentions, all: c.all}, nil
+	b := builder{locals: make(map[string]int), mentions: make(map[string]bool)}
+	eval := b.build(parsed.Node)
+	return &Expr{eval: eval, locals: len(b.locals), mentions: b.mentions, all: b.all}, nil
 }
 
 // variables are the names that an expression may use.
 var variables = []string{"input", "run", "state", "steps"}
 
-// meterVar is the variable under which a program finds its meter. No expression can name
-// it: see [inspection.identifier].
-const meterVar = "$meter"
-
 // newConfig says which variables and functions there are.
 func newConfig() *conf.Config {
 	c := conf.CreateNew()
-	env := types.Map{meterVar: types.Any}
+	env := types.Map{}
 	for _, name := range variables {
 		env[name] = types.Any
 	}
 	c.WithEnv(env)
 	c.MaxNodes = maxNodes
-	c.Optimize = false
 	for name := range c.Builtins {
-		if !loops[name] && !known(name) {
+		if loops[name] == nil && functions[name].do == nil {
 			delete(c.Builtins, name)
 		}
 	}
@@ -169,26 +151,19 @@ func (e *Expr) True(env Env) (bool, error) {
 	return yes, nil
 }
 
-// value runs the program.
+// value works an expression out in a scope.
 func (e *Expr) value(sc *scope) (v any, err error) {
 	defer caught(&err)
-	env := map[string]any{meterVar: &sc.meter}
-	for _, name := range e.uses {
-		if env[name], err = sc.get(name); err != nil {
-			return nil, err
-		}
-	}
-	machine := vm.VM{MemoryBudget: budget}
-	v, err = machine.Run(e.program, env)
-	if err != nil {
-		return nil, failed(err)
-	}
-	return v, nil
+	return e.eval(&frame{scope: sc, locals: make([]any, e.locals)}), nil
 }
 
-// caught makes an error of a panic of the library.
+// caught turns a panic into an error: a mistake in the expression, or a bug.
 func caught(err *error) {
-	if r := recover(); r != nil {
+	switch r := recover().(type) {
+	case nil:
+	case *fault.Error:
+		*err = r
+	default:
 		*err = refuse("the expression cannot be worked out: write it more plainly").Wrap(fmt.Errorf("panic: %v", r))
 	}
 }
@@ -206,15 +181,4 @@ func unreadable(err error) error {
 		return refuse("%s (line %d, column %d of the expression): correct it", f.Message, f.Line, f.Column+1)
 	}
 	return refuse("the expression cannot be read: correct it").Wrap(err)
-}
-
-// failed tells what went wrong at run time.
-func failed(err error) error {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return f
-	}
-	if f, ok := errors.AsType[*file.Error](err); ok && f.Message == "memory budget exceeded" {
-		return errBudget
-	}
-	return refuse("the expression cannot be worked out: a value is not of the kind that is wanted").Wrap(err)
 }

@@ -8,217 +8,170 @@ import (
 	"unicode/utf8"
 )
 
-// get takes a member or an item. What is not there is nil.
-func get(m *meter, args []any) (any, error) {
+// get returns a member or an item; nil if there is none.
+func get(_ *meter, args []any) any {
 	switch of := args[0].(type) {
 	case nil:
-		return nil, nil
+		return nil
 	case map[string]any:
 		name, ok := args[1].(string)
 		if !ok {
-			return nil, wrong("an object", args[1], "the name of a member")
+			panic(wrong("an object", args[1], "the name of a member"))
 		}
-		return of[name], nil
+		return of[name]
 	case []any:
 		i, ok := wholeOf(args[1])
 		if !ok {
-			return nil, wrong("a list", args[1], "the number of an item")
+			panic(wrong("a list", args[1], "the number of an item"))
 		}
 		if i < 0 {
 			i += len(of)
 		}
 		if i < 0 || i >= len(of) {
-			return nil, nil
+			return nil
 		}
-		return of[i], nil
+		return of[i]
 	}
-	return nil, refuse("%s has no members: take one of an object or a list", kindOf(args[0]))
+	panic(refuse("%s has no members: take one of an object or a list", kindOf(args[0])))
 }
 
-func boolOf(_ *meter, args []any) (any, error) {
-	if _, ok := args[0].(bool); !ok {
-		return nil, wrong("a condition", args[0], "true or false")
-	}
-	return args[0], nil
-}
-
-func not(_ *meter, args []any) (any, error) {
+func not(_ *meter, args []any) any {
 	b, ok := args[0].(bool)
 	if !ok {
-		return nil, wrong("not", args[0], "true or false")
+		panic(wrong("not", args[0], "true or false"))
 	}
-	return !b, nil
+	return !b
 }
 
-// loop pays for going through a list. The second argument is what one turn costs, beside
-// what it does.
-func loop(m *meter, args []any) (any, error) {
-	all, err := listOf("a loop", args[0])
-	if err != nil {
-		return nil, err
-	}
-	turn, _ := args[1].(int)
-	return all, m.pay(len(all) * turn)
+// listed is a list literal. Eight items take as much memory as 128 bytes of text.
+func listed(m *meter, args []any) any {
+	m.pay(len(args) / 8)
+	return args
 }
 
-func listOf(what string, v any) ([]any, error) {
+// objectOf is an object literal, of names and values in turn. The first of a name wins.
+func objectOf(m *meter, args []any) any {
+	m.pay(len(args) / 8)
+	made := make(map[string]any, len(args)/2)
+	for i := len(args) - 2; i >= 0; i -= 2 {
+		name, ok := args[i].(string)
+		if !ok {
+			panic(refuse("the expression cannot be worked out: a value is not of the kind that is wanted"))
+		}
+		made[name] = args[i+1]
+	}
+	return made
+}
+
+func listOf(what string, v any) []any {
 	all, ok := v.([]any)
 	if !ok {
-		return nil, wrong(what, v, "a list")
+		panic(wrong(what, v, "a list"))
 	}
-	return all, nil
+	return all
 }
 
-func lenOf(m *meter, args []any) (any, error) {
+func lenOf(m *meter, args []any) any {
 	switch v := args[0].(type) {
 	case string:
-		return utf8.RuneCountInString(v), m.payText(v)
+		m.payText(v)
+		return utf8.RuneCountInString(v)
 	case []any:
-		return len(v), nil
+		return len(v)
 	case map[string]any:
-		return len(v), nil
+		return len(v)
 	}
-	return nil, wrong("len", args[0], "a text, a list or an object")
+	panic(wrong("len", args[0], "a text, a list or an object"))
 }
 
-// keysOf returns the names of an object's members in order.
-func keysOf(m *meter, args []any) (any, error) {
-	names, _, err := members(m, "keys", args[0])
-	return names, err
+func keysOf(m *meter, args []any) any {
+	names, _ := members(m, "keys", args[0])
+	return names
 }
 
-// valuesOf returns an object's values in the order of their names.
-func valuesOf(m *meter, args []any) (any, error) {
-	_, all, err := members(m, "values", args[0])
-	return all, err
+func valuesOf(m *meter, args []any) any {
+	_, all := members(m, "values", args[0])
+	return all
 }
 
-func members(m *meter, what string, v any) (names, all []any, err error) {
+// members returns the names of an object in order, and its values in the order of names.
+func members(m *meter, what string, v any) (names, all []any) {
 	of, ok := v.(map[string]any)
 	if !ok {
-		return nil, nil, wrong(what, v, "an object")
+		panic(wrong(what, v, "an object"))
 	}
-	if err := m.pay(2 * len(of)); err != nil {
-		return nil, nil, err
-	}
+	m.pay(2 * len(of))
 	names, all = make([]any, 0, len(of)), make([]any, 0, len(of))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		names, all = append(names, name), append(all, of[name])
 	}
-	return names, all, nil
+	return names, all
 }
 
-func firstOf(m *meter, args []any) (any, error) {
-	all, err := listOf("first", args[0])
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return all[0], nil
+// item returns the item of a list at an index; nil if there is none.
+func item(what string, index int) operation {
+	return func(m *meter, args []any) any { return get(m, []any{listOf(what, args[0]), index}) }
 }
 
-func lastOf(m *meter, args []any) (any, error) {
-	all, err := listOf("last", args[0])
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return all[len(all)-1], nil
-}
-
-func takeOf(m *meter, args []any) (any, error) {
-	all, err := listOf("take", args[0])
-	if err != nil {
-		return nil, err
-	}
+func takeOf(_ *meter, args []any) any {
+	all := listOf("take", args[0])
 	n, ok := wholeOf(args[1])
 	if !ok || n < 0 {
-		return nil, refuse("take wants how many items to take, 0 or more")
+		panic(refuse("take wants how many items to take, 0 or more"))
 	}
-	return all[:min(n, len(all)):min(n, len(all))], nil
+	return slices.Clip(all[:min(n, len(all))])
 }
 
-func equals(m *meter, args []any) (any, error) { return same(m, args[0], args[1]) }
+func equals(m *meter, args []any) any  { return same(m, args[0], args[1]) }
+func differs(m *meter, args []any) any { return !same(m, args[0], args[1]) }
 
-func differs(m *meter, args []any) (any, error) {
-	equal, err := same(m, args[0], args[1])
-	return !equal, err
-}
-
-// same compares two values. Numbers are the same if they are worth the same.
-func same(m *meter, a, b any) (bool, error) {
-	if err := m.pay(1); err != nil {
-		return false, err
-	}
+// same compares two values. Numbers are equal if they are worth the same.
+func same(m *meter, a, b any) bool {
+	m.pay(1)
 	switch x := a.(type) {
 	case nil:
-		return b == nil, nil
+		return b == nil
 	case bool:
-		return a == b, nil
+		return a == b
 	case string:
-		y, ok := b.(string)
-		return ok && x == y, m.payText(x)
+		m.payText(x)
+		return a == b
 	case []any:
 		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false, nil
-		}
-		return sameItems(m, x, y)
+		return ok && slices.EqualFunc(x, y, func(v, w any) bool { return same(m, v, w) })
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		if !ok || len(x) != len(y) {
-			return false, nil
-		}
-		return sameMembers(m, x, y)
+		return ok && len(x) == len(y) && sameMembers(m, x, y)
 	}
-	return isNumber(b) && order(a, b) == 0, nil
+	return isNumber(b) && order(a, b) == 0
 }
 
-func sameItems(m *meter, x, y []any) (bool, error) {
-	for i := range x {
-		if equal, err := same(m, x[i], y[i]); !equal || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// sameMembers goes by the order of the names, so that what it pays is always the same.
-func sameMembers(m *meter, x, y map[string]any) (bool, error) {
-	if err := m.pay(len(x)); err != nil {
-		return false, err
-	}
+// sameMembers compares in the order of names, so that the cost is always the same.
+func sameMembers(m *meter, x, y map[string]any) bool {
+	m.pay(len(x))
 	for _, name := range slices.Sorted(maps.Keys(x)) {
-		other, ok := y[name]
-		if !ok {
-			return false, nil
-		}
-		if equal, err := same(m, x[name], other); !equal || err != nil {
-			return false, err
+		if other, ok := y[name]; !ok || !same(m, x[name], other) {
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
-// in looks for an item in a list, or for a name among an object's members.
-func in(m *meter, args []any) (any, error) {
+// in looks for an item in a list, or for a name in an object.
+func in(m *meter, args []any) any {
 	switch of := args[1].(type) {
 	case nil:
-		return false, nil
+		return false
 	case map[string]any:
 		name, ok := args[0].(string)
-		if !ok {
-			return false, nil
+		if ok {
+			_, ok = of[name]
 		}
-		_, ok = of[name]
-		return ok, nil
+		return ok
 	case []any:
-		for _, it := range of {
-			if equal, err := same(m, args[0], it); equal || err != nil {
-				return equal, err
-			}
-		}
-		return false, nil
+		return slices.ContainsFunc(of, func(it any) bool { return same(m, args[0], it) })
 	}
-	return nil, wrong("in", args[1], "a list or an object")
+	panic(wrong("in", args[1], "a list or an object"))
 }
 
 // scope is what expressions that are worked out together share: the variables, each read
@@ -238,20 +191,20 @@ func newScope(env Env) *scope {
 }
 
 // get returns a variable.
-func (sc *scope) get(name string) (any, error) {
-	if v, ok := sc.ready[name]; ok {
-		return v, nil
+func (sc *scope) get(name string) any {
+	v, ok := sc.ready[name]
+	if !ok {
+		raw := sc.raw[name]
+		if len(raw) == 0 {
+			raw = json.RawMessage("{}")
+		}
+		var err error
+		if v, err = decode(raw); err != nil {
+			panic(refuse("%s is no JSON", name).Wrap(err))
+		}
+		sc.ready[name] = v
 	}
-	raw := sc.raw[name]
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	v, err := decode(raw)
-	if err != nil {
-		return nil, refuse("%s is no JSON", name).Wrap(err)
-	}
-	sc.ready[name] = v
-	return v, nil
+	return v
 }
 
 // decode reads JSON. A whole number of 64 bits is an int; any other stays as it is

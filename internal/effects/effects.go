@@ -95,10 +95,10 @@ var (
 		func(a beginArgs) []string { return row(a.Ticket) },
 		func(a beginArgs, args *store.Args) {
 			bindTicket(a.Ticket, args)
-			args.Text(a.name)
-			args.Int(int64(a.ordinal))
-			args.Text(string(a.policy))
-			args.Text(entities.ResultsJSON(a.results))
+			args.Text("name", a.name)
+			args.Int("ordinal", int64(a.ordinal))
+			args.Text("policy", string(a.policy))
+			args.Text("results", entities.ResultsJSON(a.results))
 		},
 		func(r *answer, row store.Row) error {
 			r.held = row.Applied()
@@ -108,18 +108,18 @@ var (
 		func(a endArgs) []string { return row(a.Ticket) },
 		func(a endArgs, args *store.Args) {
 			bindTicket(a.Ticket, args)
-			args.Text(a.name)
-			args.Int(int64(a.ordinal))
-			args.Text(string(a.state))
-			args.MaybeText(string(a.result))
-			args.Int(int64(a.by))
+			args.Text("name", a.name)
+			args.Int("ordinal", int64(a.ordinal))
+			args.Text("state", string(a.state))
+			args.MaybeText("result", string(a.result))
+			args.Int("person", int64(a.by))
 		},
 		func(r *answer, row store.Row) error {
 			r.held = row.Applied()
 			return row.Scan((*string)(&r.State), &r.Result)
 		})
 	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil,
-		func(operation string, args *store.Args) { args.Text(operation) },
+		func(operation string, args *store.Args) { args.Text("operation", operation) },
 		func(all *[]Entry, row store.Row) error {
 			var e Entry
 			err := row.Scan(&e.Name, &e.Ordinal, &e.Epoch, (*string)(&e.State), (*string)(&e.Policy), &e.Result, &e.BegunAt)
@@ -130,10 +130,10 @@ var (
 )
 
 func bindTicket(t entities.Ticket, args *store.Args) {
-	args.Text(t.Lifecycle)
-	args.Text(t.ID)
-	args.Text(t.Operation)
-	args.Int(t.Epoch)
+	args.Text("lifecycle", t.Lifecycle)
+	args.Text("entity", t.ID)
+	args.Text("operation", t.Operation)
+	args.Int("epoch", t.Epoch)
 }
 
 // Book is where the effects of one operation are noted, by who holds it. Where the hold is

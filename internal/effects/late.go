@@ -70,11 +70,11 @@ type seenArgs struct {
 var (
 	lateVerb = store.NewVerb(store.Decl{Name: "effects.late", Lane: store.Work}, nil,
 		func(a lateArgs, args *store.Args) {
-			args.Text(a.Operation)
-			args.Int(a.Epoch)
-			args.Text(a.Subject)
-			args.Text(a.Node)
-			args.Text(callsJSON(a.calls))
+			args.Text("operation", a.Operation)
+			args.Int("epoch", a.Epoch)
+			args.Text("subject", a.Subject)
+			args.Text("node", a.Node)
+			args.Text("calls", callsJSON(a.calls))
 		},
 		func(n *int, row store.Row) error {
 			var one int
@@ -83,9 +83,9 @@ var (
 		})
 	contradictionsVerb = store.NewVerb(store.Decl{Name: "effects.contradictions", Lane: store.Read}, nil,
 		func(a contradictionArgs, args *store.Args) {
-			args.Text(a.operation)
-			args.Text(a.after)
-			args.Int(int64(a.limit))
+			args.Text("operation", a.operation)
+			args.Text("after", a.after)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Contradiction, row store.Row) error {
 			var c Contradiction
@@ -96,10 +96,10 @@ var (
 		})
 	seenVerb = store.NewVerb(store.Decl{Name: "effects.seen", Lane: store.Work}, nil,
 		func(a seenArgs, args *store.Args) {
-			args.Text(a.operation)
-			args.Text(a.by)
+			args.Text("operation", a.operation)
+			args.Text("by", a.by)
 			ids, _ := json.Marshal(a.ids) // of strings, it does not fail
-			args.Text(string(ids))
+			args.Text("ids", string(ids))
 		},
 		func(n *int, row store.Row) error {
 			var one int

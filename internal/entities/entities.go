@@ -77,23 +77,23 @@ var (
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{a.Event, After(a.After)}}
 		}).Governed(func(a TransitionArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.To}} })
 	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
-		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) },
+		nil, func(a [2]string, args *store.Args) { args.Text("lifecycle", a[0]); args.Text("entity", a[1]) },
 		func(r *result, row store.Row) error { r.applied = row.Applied(); return scanPlanned(&r.entity, row) })
 )
 
 func key(lifecycle, id string) string { return "entity/" + lifecycle + "/" + id }
 
 func bindCreate(a CreateArgs, args *store.Args) {
-	args.Text(a.Lifecycle)
-	args.Text(a.ID)
-	args.Text(a.Status)
-	args.Text(string(a.Data))
+	args.Text("lifecycle", a.Lifecycle)
+	args.Text("entity", a.ID)
+	args.Text("status", a.Status)
+	args.Text("data", string(a.Data))
 	events.BindMeta(args, a.Meta)
 }
 
 func bindTransition(a TransitionArgs, args *store.Args) {
-	args.Text(a.Lifecycle)
-	args.Text(a.ID)
+	args.Text("lifecycle", a.Lifecycle)
+	args.Text("entity", a.ID)
 	one, all := "", "[]"
 	if len(a.From) == 1 {
 		one = a.From[0]
@@ -101,13 +101,13 @@ func bindTransition(a TransitionArgs, args *store.Args) {
 	if list, err := json.Marshal(a.From); err == nil { // of strings, it does not fail
 		all = string(list)
 	}
-	args.MaybeText(one)
-	args.Text(all)
-	args.Text(a.To)
-	args.MaybeInt(a.Want)
-	args.MaybeText(string(a.Data))
-	args.Text(a.Event)
-	args.MaybeText(string(a.Note))
+	args.MaybeText("one", one)
+	args.Text("froms", all)
+	args.Text("target", a.To)
+	args.MaybeInt("want", a.Want)
+	args.MaybeText("data", string(a.Data))
+	args.Text("event", a.Event)
+	args.MaybeText("note", string(a.Note))
 	events.BindMeta(args, a.Meta)
 }
 

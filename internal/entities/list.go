@@ -13,10 +13,10 @@ type listArgs struct {
 
 var listVerb = store.NewVerb(store.Decl{Name: "entities.list", Lane: store.Read}, nil,
 	func(a listArgs, args *store.Args) {
-		args.Text(a.lifecycle)
-		args.Text(a.status)
-		args.Text(a.behind)
-		args.Int(int64(a.limit))
+		args.Text("lifecycle", a.lifecycle)
+		args.Text("status", a.status)
+		args.Text("after", a.behind)
+		args.Int("limit", int64(a.limit))
 	},
 	ScanOpen)
 

@@ -27,13 +27,13 @@ type QueueArgs struct {
 var queueVerb = store.NewVerb(store.Decl{Name: "entities.queue", Marks: store.HistoryMarks},
 	func(a QueueArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 	func(a QueueArgs, args *store.Args) {
-		args.Text(a.Lifecycle)
-		args.Text(a.ID)
-		args.Text(a.Operation)
-		args.Int(a.Epoch)
-		args.MaybeText(a.Queue)
-		args.Text(a.Stage)
-		args.Text(a.Claim)
+		args.Text("lifecycle", a.Lifecycle)
+		args.Text("entity", a.ID)
+		args.Text("operation", a.Operation)
+		args.Int("epoch", a.Epoch)
+		args.MaybeText("queue", a.Queue)
+		args.Text("stage", a.Stage)
+		args.Text("claim", a.Claim)
 	}, scanClaim).
 	Told(func(a QueueArgs, m store.Mark) result { return told(m) }).
 	Emitting(func(a QueueArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventQueued) }).
@@ -59,10 +59,10 @@ type queued struct{ queue, stage string }
 
 var (
 	queuedVerb = store.NewVerb(store.Decl{Name: "entities.queued", Lane: store.Read}, nil,
-		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) },
+		func(a [2]string, args *store.Args) { args.Text("lifecycle", a[0]); args.Text("entity", a[1]) },
 		func(q *queued, row store.Row) error { return row.Scan(&q.queue, &q.stage) })
 	waitingVerb = store.NewVerb(store.Decl{Name: "entities.waiting", Lane: store.Read}, nil,
-		func(queue string, args *store.Args) { args.Text(queue) },
+		func(queue string, args *store.Args) { args.Text("queue", queue) },
 		func(n *int64, row store.Row) error { return row.Scan(n) })
 )
 

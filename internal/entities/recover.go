@@ -59,25 +59,28 @@ type syncArgs struct{ lifecycle, id, status string }
 
 var (
 	expiredVerb = store.NewVerb(store.Decl{Name: "entities.expired", Lane: store.Read}, nil,
-		func(lifecycles []string, args *store.Args) { args.Text(text(lifecycles)); args.Int(lapseLimit) },
+		func(lifecycles []string, args *store.Args) {
+			args.Text("lifecycles", text(lifecycles))
+			args.Int("limit", lapseLimit)
+		},
 		scanLapsed)
 	overdueVerb = store.NewVerb(store.Decl{Name: "entities.overdue", Lane: store.Read}, nil,
 		func(lifecycles []string, args *store.Args) {
-			args.Text(text(lifecycles))
-			args.Int(lapseLimit)
-			args.Int(hold.Timeout.Milliseconds())
+			args.Text("lifecycles", text(lifecycles))
+			args.Int("limit", lapseLimit)
+			args.Int("wait", hold.Timeout.Milliseconds())
 		},
 		scanLapsed)
 	withdrawVerb = store.NewVerb(store.Decl{Name: "entities.withdraw", Group: true, Marks: store.HistoryMarks},
 		func(a WithdrawArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a WithdrawArgs, args *store.Args) {
-			args.Text(a.Lifecycle)
-			args.Text(a.ID)
-			args.Text(a.Operation)
-			args.Int(a.Epoch)
-			args.Text(a.Outcome)
-			args.MaybeText(a.Message)
-			args.Text(a.Claim)
+			args.Text("lifecycle", a.Lifecycle)
+			args.Text("entity", a.ID)
+			args.Text("operation", a.Operation)
+			args.Int("epoch", a.Epoch)
+			args.Text("outcome", a.Outcome)
+			args.MaybeText("message", a.Message)
+			args.Text("claim", a.Claim)
 			events.BindMeta(args, a.Meta)
 		}, scanClaim).
 		Told(func(a WithdrawArgs, m store.Mark) result { return told(m) }).
@@ -85,14 +88,14 @@ var (
 	freeVerb = store.NewVerb(store.Decl{Name: "entities.free", Group: true, Marks: store.HistoryMarks},
 		func(a freeArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a freeArgs, args *store.Args) {
-			args.Text(a.Lifecycle)
-			args.Text(a.ID)
-			args.Int(a.Epoch)
-			args.Int(flag(a.resume))
-			args.Int(int64(a.allowed))
-			args.MaybeText(string(a.note))
-			args.Text(a.claim)
-			args.Int(a.pause.Milliseconds())
+			args.Text("lifecycle", a.Lifecycle)
+			args.Text("entity", a.ID)
+			args.Int("epoch", a.Epoch)
+			args.Int("resume", flag(a.resume))
+			args.Int("allowed", int64(a.allowed))
+			args.MaybeText("note", string(a.note))
+			args.Text("claim", a.claim)
+			args.Int("pause", a.pause.Milliseconds())
 		}, scanClaim).
 		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a freeArgs) store.Emission {
@@ -102,10 +105,13 @@ var (
 	adoptVerb = store.NewVerb(store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
 		func(a adoptArgs) []string { return []string{key(a.lifecycle, a.id)} },
 		func(a adoptArgs, args *store.Args) {
-			for _, t := range []string{a.lifecycle, a.id, a.Into, a.Revert, a.operation, a.holder} {
-				args.Text(t)
-			}
-			args.Int(a.lease.Milliseconds())
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("entity", a.id)
+			args.Text("claim", a.Into)
+			args.Text("revert", a.Revert)
+			args.Text("operation", a.operation)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
 		}, scanClaim).
 		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
@@ -115,15 +121,15 @@ var (
 	unparkVerb = store.NewVerb(store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
 		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
 		func(a UnparkArgs, args *store.Args) {
-			args.Text(a.Lifecycle)
-			args.Text(a.ID)
-			args.Text(a.Operation)
-			args.Int(a.Epoch)
-			args.Text(a.How)
-			args.MaybeText(a.To)
-			args.Text(a.Event)
-			args.Text(a.Outcome)
-			args.MaybeText(string(a.Note))
+			args.Text("lifecycle", a.Lifecycle)
+			args.Text("entity", a.ID)
+			args.Text("operation", a.Operation)
+			args.Int("epoch", a.Epoch)
+			args.Text("how", a.How)
+			args.MaybeText("target", a.To)
+			args.Text("event", a.Event)
+			args.Text("outcome", a.Outcome)
+			args.MaybeText("note", string(a.Note))
 			events.BindMeta(args, a.Meta)
 		}, scanClaim).
 		Told(func(a UnparkArgs, m store.Mark) result { return told(m) }).
@@ -133,7 +139,11 @@ var (
 		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
 	syncVerb = store.NewVerb(store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
 		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} },
-		func(a syncArgs, args *store.Args) { args.Text(a.lifecycle); args.Text(a.id); args.Text(a.status) }, scanClaim).
+		func(a syncArgs, args *store.Args) {
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("entity", a.id)
+			args.Text("status", a.status)
+		}, scanClaim).
 		Emitting(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
 	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
 		func(a ResumeArgs, args *store.Args) {
@@ -141,10 +151,10 @@ var (
 			for i, t := range a.Turns {
 				list[i] = [3]any{t.Name, a.Leases[t.Name].Milliseconds(), t.Workspace}
 			}
-			args.Text(text(list))
-			args.Text(a.Holder)
-			args.Int(int64(a.Limit))
-			args.Int(flag(a.Elsewhere))
+			args.Text("queues", text(list))
+			args.Text("holder", a.Holder)
+			args.Int("limit", int64(a.Limit))
+			args.Int("quiet", flag(a.Elsewhere))
 		},
 		func(all *[]Resumed, row store.Row) error {
 			var r Resumed
@@ -154,11 +164,11 @@ var (
 		})
 	straysVerb = store.NewVerb(store.Decl{Name: "entities.strays", Lane: store.Read}, nil,
 		func(a straysArgs, args *store.Args) {
-			args.Text(text(a.claims))
-			for _, t := range a.behind {
-				args.Text(t)
-			}
-			args.Int(strayPage)
+			args.Text("lifecycles", text(a.claims))
+			args.Text("after_workspace", a.behind[0])
+			args.Text("after_lifecycle", a.behind[1])
+			args.Text("after_entity", a.behind[2])
+			args.Int("limit", strayPage)
 		},
 		func(all *[]Stray, row store.Row) error {
 			var s Stray

@@ -74,17 +74,16 @@ type AppendResult struct {
 var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Marks: store.EventMarks},
 	func(a AppendArgs) []string { return []string{"stream/" + a.Stream} },
 	func(a AppendArgs, args *store.Args) {
-		args.Text(a.Stream)
-		args.MaybeInt(a.Want)
-		args.Int(int64(len(a.Events)))
-		for n, e := range a.Events {
-			c := args.Child()
-			c.Int(int64(n))
-			c.Text(e.Name)
-			c.Text(string(e.Data))
-			c.MaybeText(e.Subject)
-			BindMeta(c, e.Meta)
-		}
+		args.Text("stream", a.Stream)
+		args.MaybeInt("want", a.Want)
+		args.Int("size", int64(len(a.Events)))
+		store.Rows(args, a.Events, func(n int, e Event, row *store.Args) {
+			row.Int("n", int64(n))
+			row.Text("name", e.Name)
+			row.Text("data", string(e.Data))
+			row.MaybeText("subject", e.Subject)
+			BindMeta(row, e.Meta)
+		})
 	},
 	func(r *AppendResult, row store.Row) error {
 		r.Applied = row.Applied()
@@ -101,9 +100,9 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Ma
 
 // BindMeta adds the three columns of an event's origin.
 func BindMeta(a *store.Args, m Meta) {
-	a.MaybeText(m.Correlation)
-	a.MaybeText(m.Causation)
-	a.MaybeText(m.Actor)
+	a.MaybeText("correlation", m.Correlation)
+	a.MaybeText("causation", m.Causation)
+	a.MaybeText("actor", m.Actor)
 }
 
 // Append adds events to a stream and returns its last version. Where the stream

@@ -26,9 +26,9 @@ var (
 )
 
 func bindRead(a ReadArgs, args *store.Args) {
-	args.Text(a.Stream)
-	args.Int(a.From)
-	args.Int(int64(a.Limit))
+	args.Text("stream", a.Stream)
+	args.Int("from", a.From)
+	args.Int("limit", int64(a.Limit))
 }
 
 func scanEvent(all *[]Event, row store.Row) error {

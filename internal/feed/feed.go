@@ -69,12 +69,12 @@ var (
 		func(*struct{}, store.Row) error { return nil })
 	sequenceVerb = store.NewVerb(store.Decl{Name: "feed.sequence", Lane: store.Work, Repeat: true}, nil,
 		func(a sequenceArgs, args *store.Args) {
-			args.Int(int64(a.Streams))
-			args.Int(int64(a.Events))
+			args.Int("streams", int64(a.Streams))
+			args.Int("events", int64(a.Events))
 		},
 		scanSome).Waking(func(a sequenceArgs) []string { return []string{Topic(a.workspace)} })
 	advanceVerb = store.NewVerb(store.Decl{Name: "feed.advance", Lane: store.Work, Repeat: true}, nil,
-		func(streams int, args *store.Args) { args.Int(int64(streams)) }, scanSome)
+		func(streams int, args *store.Args) { args.Int("streams", int64(streams)) }, scanSome)
 )
 
 func scanSome(some *bool, _ store.Row) error {

@@ -41,17 +41,17 @@ type span struct {
 var (
 	readVerb = store.NewVerb(store.Decl{Name: "feed.read", Lane: store.Read}, nil,
 		func(a readArgs, args *store.Args) {
-			args.Int(a.after)
-			args.Int(int64(a.limit))
+			args.Int("after", a.after)
+			args.Int("limit", int64(a.limit))
 		}, scanItem)
 	headVerb = store.NewVerb(store.Decl{Name: "feed.head", Lane: store.Read}, nil,
 		func(struct{}, *store.Args) {},
 		func(head *int64, row store.Row) error { return row.Scan(head) })
 	positionVerb = store.NewVerb(store.Decl{Name: "feed.position", Lane: store.Read}, nil,
 		func(s span, args *store.Args) {
-			args.Text(s.stream)
-			args.Int(s.first)
-			args.Int(s.last)
+			args.Text("stream", s.stream)
+			args.Int("first", s.first)
+			args.Int("last", s.last)
 		},
 		func(all *map[int64]int64, row store.Row) error {
 			var version, position int64

@@ -38,13 +38,13 @@ var (
 	putVerb = store.NewVerb(store.Decl{Name: "handlers.put", Repeat: true},
 		func(h Handler) []string { return []string{"handler/" + h.Name} },
 		func(h Handler, args *store.Args) {
-			args.Text(h.Name)
-			args.Text(h.Kind)
-			args.Text(h.URL)
-			args.Text(h.Safety)
-			args.Text(h.OnUnknown)
-			args.Int(h.Timeout.Milliseconds())
-			args.Text(h.Secret)
+			args.Text("name", h.Name)
+			args.Text("kind", h.Kind)
+			args.Text("url", h.URL)
+			args.Text("safety", h.Safety)
+			args.Text("unknown", h.OnUnknown)
+			args.Int("timeout", h.Timeout.Milliseconds())
+			args.Text("secret", h.Secret)
 		},
 		func(r *putResult, row store.Row) error {
 			var n int64
@@ -54,7 +54,7 @@ var (
 		}).Waking(func(Handler) []string { return []string{Topic} })
 	deleteVerb = store.NewVerb(store.Decl{Name: "handlers.delete", Repeat: true},
 		func(name string) []string { return []string{"handler/" + name} },
-		func(name string, args *store.Args) { args.Text(name) },
+		func(name string, args *store.Args) { args.Text("name", name) },
 		func(gone *bool, row store.Row) error {
 			var n int64
 			*gone = row.Applied()
@@ -62,9 +62,9 @@ var (
 		})
 	listVerb = store.NewVerb(store.Decl{Name: "handlers.list", Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text(a.name)
-			args.Text(a.behind)
-			args.Int(int64(a.limit))
+			args.Text("name", a.name)
+			args.Text("after", a.behind)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Handler, row store.Row) error {
 			var h Handler

@@ -27,7 +27,7 @@ type lostArgs struct {
 }
 
 var lostVerb = store.NewVerb(store.Decl{Name: "handlers.lost", Lane: store.Read}, nil,
-	func(a lostArgs, args *store.Args) { args.Text(a.behind); args.Int(int64(a.limit)) },
+	func(a lostArgs, args *store.Args) { args.Text("after", a.behind); args.Int("limit", int64(a.limit)) },
 	func(all *[]Lost, row store.Row) error {
 		var l Lost
 		err := row.Scan(&l.Place, &l.Kind, &l.Parts[0], &l.Parts[1], &l.Parts[2], &l.Handler, &l.Held, &l.Epoch, &l.Times, &l.Error, &l.At)

@@ -51,7 +51,7 @@ var (
 	pruneVerb = store.NewVerb(store.Decl{Name: "history.prune", Lane: store.Work}, nil,
 		func(a pageArgs, args *store.Args) {
 			bind(a, args)
-			args.Int(a.keep.Milliseconds())
+			args.Int("keep", a.keep.Milliseconds())
 		},
 		func(n *int, _ store.Row) error {
 			*n++
@@ -60,9 +60,9 @@ var (
 )
 
 func bind(a pageArgs, args *store.Args) {
-	args.Text(a.after)
-	args.Text(a.before)
-	args.Int(page)
+	args.Text("after", a.after)
+	args.Text("upto", a.before)
+	args.Int("limit", page)
 }
 
 // Pruner removes old history, a page at a time. Safe for concurrent use; several

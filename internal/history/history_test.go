@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -71,7 +71,7 @@ func TestOldHistoryGoes(t *testing.T) {
 		move(t, hf, "idle", 3)
 		create(t, hf, "busy")
 		move(t, hf, "busy", 3)
-		if _, err := scopes.Add(t.Context(), engine.Of(hf), scopes.IncArgs{Kind: "k", ID: "s", Field: "n", By: 1}); err != nil {
+		if _, err := storetest.Inc(t.Context(), hf, storetest.IncArgs{Kind: "k", ID: "s", Field: "n", By: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := stream.Append(t.Context(), hf, "users", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {

@@ -27,9 +27,9 @@ type tailArgs struct {
 
 var tailVerb = store.NewVerb(store.Decl{Name: "history.tail", Lane: store.Read}, nil,
 	func(a tailArgs, args *store.Args) {
-		args.Text(a.after)
-		args.Int(a.n)
-		args.Int(int64(a.limit))
+		args.Text("after", a.after)
+		args.Int("n", a.n)
+		args.Int("limit", int64(a.limit))
 	},
 	func(all *[]Told, row store.Row) error {
 		var t Told

@@ -27,9 +27,9 @@ type turnsArgs struct {
 func NewTurns(verb string) *Turns {
 	return (*Turns)(store.NewVerb(store.Decl{Name: verb, Lane: store.Read}, nil,
 		func(a turnsArgs, args *store.Args) {
-			args.Text(list(a.names))
-			args.Int(int64(a.limit))
-			args.Text(list(a.except))
+			args.Text("queues", list(a.names))
+			args.Int("limit", int64(a.limit))
+			args.Text("except", list(a.except))
 		},
 		func(all *[]Turn, row store.Row) error {
 			var t Turn

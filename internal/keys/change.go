@@ -19,7 +19,7 @@ type replaceArgs struct {
 var (
 	revokeVerb = store.NewVerb(store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
 		func(a revokeArgs) []string { return []string{row(a.id)} },
-		func(a revokeArgs, args *store.Args) { args.Text(a.id); args.Text(a.by) }, scan).
+		func(a revokeArgs, args *store.Args) { args.Text("id", a.id); args.Text("actor", a.by) }, scan).
 		Told(func(a revokeArgs, m store.Mark) result {
 			return result{applied: true, key: Key{ID: a.id, RevokedAt: new(m.At.UTC())}}
 		}).
@@ -29,10 +29,10 @@ var (
 	replaceVerb = store.NewVerb(store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
 		func(a replaceArgs) []string { return []string{row(a.id)} },
 		func(a replaceArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.successor)
-			args.Int(millis(a.overlap))
-			args.Text(a.by)
+			args.Text("id", a.id)
+			args.Text("successor", a.successor)
+			args.Int("overlap", millis(a.overlap))
+			args.Text("actor", a.by)
 		}, scan).
 		Told(func(a replaceArgs, _ store.Mark) result {
 			return result{applied: true, key: Key{ID: a.id}, successor: a.successor}

@@ -118,9 +118,9 @@ var (
 			return store.Emission{Stream: Stream(a.id), Names: []string{"created"}}
 		})
 	getVerb = store.NewVerb(store.Decl{Name: "keys.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text(id) }, scan)
+		func(id string, args *store.Args) { args.Text("id", id) }, scan)
 	listVerb = store.NewVerb(store.Decl{Name: "keys.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) { args.Text(a.after); args.Int(int64(a.limit)) },
+		func(a listArgs, args *store.Args) { args.Text("after", a.after); args.Int("limit", int64(a.limit)) },
 		func(all *[]Key, r store.Row) error {
 			var one result
 			err := scan(&one, r)
@@ -132,16 +132,16 @@ var (
 func row(id string) string { return "key/" + id }
 
 func bindMake(a makeArgs, args *store.Args) {
-	args.Text(a.id)
-	args.Text(a.Name)
-	args.Text(string(a.Role))
-	args.Text(list(a.Requesters))
-	args.Text(a.hash)
-	args.Int(int64(a.Rate))
-	args.MaybeInt(lifetime(a.Lifetime))
-	args.MaybeText(a.predecessor)
-	args.Text(a.By)
-	args.Text(list(a.Handlers))
+	args.Text("id", a.id)
+	args.Text("name", a.Name)
+	args.Text("role", string(a.Role))
+	args.Text("requesters", list(a.Requesters))
+	args.Text("hash", a.hash)
+	args.Int("rate", int64(a.Rate))
+	args.MaybeInt("lifetime", lifetime(a.Lifetime))
+	args.MaybeText("predecessor", a.predecessor)
+	args.Text("actor", a.By)
+	args.Text("handlers", list(a.Handlers))
 }
 
 func list(names []string) string {

@@ -72,7 +72,7 @@ type found struct {
 
 // findVerb looks a key up before its workspace is known.
 var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, nil,
-	func(id string, args *store.Args) { args.Text(id) },
+	func(id string, args *store.Args) { args.Text("id", id) },
 	func(f *found, r store.Row) error {
 		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left, &f.key.origin)
 	})

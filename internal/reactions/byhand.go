@@ -232,7 +232,7 @@ func (p Position) refusal(l *Lease, version int64) *fault.Error {
 type oneArgs struct{ reaction, stream string }
 
 var positionVerb = store.NewVerb(store.Decl{Name: "reactions.position", Lane: store.Read}, nil,
-	func(a oneArgs, args *store.Args) { args.Text(a.reaction); args.Text(a.stream) }, scanPosition)
+	func(a oneArgs, args *store.Args) { args.Text("reaction", a.reaction); args.Text("stream", a.stream) }, scanPosition)
 
 // Stands returns where a reaction stands on a stream of the context's workspace, or
 // [fault.NotFound].

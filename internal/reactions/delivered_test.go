@@ -153,7 +153,7 @@ func TestALeaseOfAnOlderProgramAcksAsItDid(t *testing.T) {
 		emit(t, hf, "s", "a", "b", "c", "d")
 
 		l := asked(t, hf, 2, 0, 1)
-		s.must(t, hf, `UPDATE `+follow+` SET delivered = -1, delivered_epoch = 0`) // as the migration leaves it
+		s.must(t, hf, `UPDATE `+follow+` SET delivered = -1, delivered_epoch = 0`) // as a program leaves it that does not know them
 		wantAck(t, "before the upgrade", hf, l, 4, fault.NotDelivered)
 		wantAck(t, "before the upgrade", hf, l, 2, "")
 

@@ -47,8 +47,8 @@ type picked struct {
 
 var gatherVerb = store.NewVerb(store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
 	func(a gatherArgs, args *store.Args) {
-		args.Text(text(a.from))
-		args.Int(int64(a.limit))
+		args.Text("reactions", text(a.from))
+		args.Int("limit", int64(a.limit))
 	},
 	func(all *[]picked, row store.Row) error {
 		var p picked

@@ -252,58 +252,61 @@ type head struct {
 
 var (
 	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text(name) }, scanInfo)
+		func(name string, args *store.Args) { args.Text("name", name) }, scanInfo)
 	putVerb = store.NewVerb(store.Decl{Name: "reactions.put"},
 		func(a putArgs) []string { return []string{"reaction/" + a.Name} },
 		func(a putArgs, args *store.Args) {
-			args.Text(a.Name)
-			args.Text(string(a.Source()))
-			args.Text(a.eventsJSON())
-			args.Text(a.Streams)
-			args.Text(a.Options.json())
-			args.Int(int64(a.MaxDeaths))
-			args.Int(int64(a.Priority))
-			args.Int(a.base)
+			args.Text("name", a.Name)
+			args.Text("source", string(a.Source()))
+			args.Text("events", a.eventsJSON())
+			args.Text("streams", a.Streams)
+			args.Text("options", a.Options.json())
+			args.Int("deaths", int64(a.MaxDeaths))
+			args.Int("priority", int64(a.Priority))
+			args.Int("base", a.base)
 		}, scanApplied)
 	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Repeat: true},
 		func(d Definition) []string { return []string{"reaction/" + d.Name} },
 		func(d Definition, args *store.Args) {
-			args.Text(d.Name)
-			args.Text(d.Options.json())
-			args.Int(int64(d.MaxDeaths))
-			args.Int(int64(d.Priority))
+			args.Text("name", d.Name)
+			args.Text("options", d.Options.json())
+			args.Int("deaths", int64(d.MaxDeaths))
+			args.Int("priority", int64(d.Priority))
 		}, scanApplied)
 	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
 		func(name string) []string { return []string{"reaction/" + name} },
-		func(name string, args *store.Args) { args.Text(name) }, scanApplied)
+		func(name string, args *store.Args) { args.Text("name", name) }, scanApplied)
 	behindVerb    = store.NewVerb(store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, bindBehind, scanHead)
 	behindOwnVerb = store.NewVerb(store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, bindBehind, scanHead)
 	seedVerb      = store.NewVerb(store.Decl{Name: "reactions.seed", Repeat: true}, nil,
 		func(a seedArgs, args *store.Args) {
 			list, _ := json.Marshal(a.streams) // of strings and numbers, it does not fail
-			args.Text(a.reaction)
-			args.Text(string(list))
-			args.Int(boolean(a.skip))
+			args.Text("reaction", a.reaction)
+			args.Text("streams", string(list))
+			args.Int("skip", boolean(a.skip))
 		},
 		func(n *int64, row store.Row) error { return row.Scan(n) }).
 		Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
 	retireVerb = store.NewVerb(store.Decl{Name: "reactions.retire", Lane: store.Work}, nil,
-		func(a retireArgs, args *store.Args) { args.Text(a.reaction); args.Text(text(a.streams)) }, scanCount)
+		func(a retireArgs, args *store.Args) {
+			args.Text("reaction", a.reaction)
+			args.Text("streams", text(a.streams))
+		}, scanCount)
 	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text(name) }, scanCount)
+		func(name string, args *store.Args) { args.Text("reaction", name) }, scanCount)
 	awaitVerb = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text(name) }, scanTexts)
+		func(name string, args *store.Args) { args.Text("reaction", name) }, scanTexts)
 	endedVerb = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text(name) },
+		func(name string, args *store.Args) { args.Text("reaction", name) },
 		func(w *waiting, row store.Row) error {
 			return row.Scan(&w.left, &w.waits)
 		})
 	liveVerb = store.NewVerb(store.Decl{Name: "reactions.live", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanCount)
+		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
 	preparedVerb = store.NewVerb(store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanTexts)
+		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanTexts)
 	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[][3]string, row store.Row) error {
 			var u [3]string
 			err := row.Scan(&u[0], &u[1], &u[2])
@@ -311,9 +314,9 @@ var (
 			return err
 		})
 	dropVerb = store.NewVerb(store.Decl{Name: "reactions.drop", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text(name); args.Int(dropPage) }, scanCount)
+		func(name string, args *store.Args) { args.Text("reaction", name); args.Int("limit", dropPage) }, scanCount)
 	forgetVerb = store.NewVerb(store.Decl{Name: "reactions.forget", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scanCount)
+		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
 )
 
 type waiting struct {
@@ -331,9 +334,9 @@ func boolean(yes bool) int64 {
 }
 
 func bindBehind(a behindArgs, args *store.Args) {
-	args.Text(a.reaction)
-	args.Text(a.after)
-	args.Int(int64(a.limit))
+	args.Text("reaction", a.reaction)
+	args.Text("after", a.after)
+	args.Int("limit", int64(a.limit))
 }
 
 func scanHead(all *[]head, row store.Row) error {
@@ -420,10 +423,10 @@ type handledArgs struct {
 
 var handledVerb = store.NewVerb(store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
 	func(a handledArgs, args *store.Args) {
-		args.Text(a.kind)
-		args.Text(a.workspace)
-		args.Text(a.name)
-		args.Int(int64(a.limit))
+		args.Text("kind", a.kind)
+		args.Text("after_workspace", a.workspace)
+		args.Text("after_name", a.name)
+		args.Int("limit", int64(a.limit))
 	},
 	func(all *[]Handled, row store.Row) error {
 		var h Handled

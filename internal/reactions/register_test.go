@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -442,8 +443,8 @@ func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
 		_, e4 := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
 		_, e5 := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
 		_, e6 := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "k", ID: id})
-		_, e7 := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
-		_, e8 := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
+		_, e7 := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
+		_, e8 := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
 		mu.Lock()
 		defer mu.Unlock()
 		streams = append(streams, entities.Stream("inv", id), scopes.Stream("k", id))

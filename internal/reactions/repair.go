@@ -60,19 +60,19 @@ type repaired struct {
 var (
 	positionsVerb = store.NewVerb(store.Decl{Name: "reactions.positions", Lane: store.Read}, nil,
 		func(a positionArgs, args *store.Args) {
-			args.Text(a.reaction)
-			args.MaybeInt(a.blocked)
-			args.Text(a.afterReaction)
-			args.Text(a.afterStream)
-			args.Int(int64(a.limit))
+			args.Text("reaction", a.reaction)
+			args.MaybeInt("blocked", a.blocked)
+			args.Text("after_reaction", a.afterReaction)
+			args.Text("after_stream", a.afterStream)
+			args.Int("limit", int64(a.limit))
 		},
 		scanPosition)
 	repairVerb = store.NewVerb(store.Decl{Name: "reactions.repair", Group: true, Marks: store.HistoryMarks},
 		func(a repairArgs) []string { return []string{key(a.reaction, a.stream)} },
 		func(a repairArgs, args *store.Args) {
-			args.Text(a.reaction)
-			args.Text(a.stream)
-			args.Text(a.how)
+			args.Text("reaction", a.reaction)
+			args.Text("stream", a.stream)
+			args.Text("how", a.how)
 		},
 		func(r *repaired, row store.Row) error {
 			r.applied = row.Applied()
@@ -85,9 +85,9 @@ var (
 			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
 		})
 	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text(name) }, scanCount)
+		func(name string, args *store.Args) { args.Text("reaction", name) }, scanCount)
 	fenceVerb = store.NewVerb(store.Decl{Name: "reactions.fence", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text(name) }, scanTexts)
+		func(name string, args *store.Args) { args.Text("reaction", name) }, scanTexts)
 )
 
 func scanPosition(all *[]Position, row store.Row) error {

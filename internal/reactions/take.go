@@ -202,16 +202,16 @@ var (
 					list[i][5], list[i][6] = w.Handler, w.Kind
 				}
 			}
-			args.Text(text(list))
-			args.Text(a.Holder)
-			args.Int(int64(a.Limit))
-			args.Int(int64(min(a.Suspects, a.Limit)))
+			args.Text("reactions", text(list))
+			args.Text("holder", a.Holder)
+			args.Int("limit", int64(a.Limit))
+			args.Int("crashed", int64(min(a.Suspects, a.Limit)))
 			elsewhere := int64(0)
 			if a.Elsewhere {
 				elsewhere = 1
 			}
-			args.Int(elsewhere)
-			args.Int(int64(cmp.Or(a.Share, a.Limit)))
+			args.Int("quiet", elsewhere)
+			args.Int("share", int64(cmp.Or(a.Share, a.Limit)))
 		},
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
@@ -242,14 +242,14 @@ var (
 	stopVerb = store.NewVerb(store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
 		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
 		func(a stopArgs, args *store.Args) {
-			args.Text(a.reaction)
-			args.Text(a.name)
-			args.Int(a.epoch)
-			args.Text(a.how)
-			args.Int(a.done)
-			args.Int(a.failing)
-			args.Text(a.message)
-			args.Int(int64(a.failures))
+			args.Text("reaction", a.reaction)
+			args.Text("stream", a.name)
+			args.Int("epoch", a.epoch)
+			args.Text("how", a.how)
+			args.Int("done", a.done)
+			args.Int("failing", a.failing)
+			args.Text("error", a.message)
+			args.Int("failures", int64(a.failures))
 		},
 		func(r *stopped, row store.Row) error {
 			r.applied = row.Applied()
@@ -273,7 +273,7 @@ var (
 
 type stopped struct{ applied, again, reset bool }
 
-func bindItems(items []item, args *store.Args) { args.Text(text(items)) }
+func bindItems(items []item, args *store.Args) { args.Text("items", text(items)) }
 
 func scanAcked(all *[]acked, row store.Row) error {
 	var a acked
@@ -296,8 +296,8 @@ func text(v any) string {
 }
 
 func bindRead(a readArgs, args *store.Args) {
-	args.Text(text(a.streams))
-	args.Int(int64(a.limit))
+	args.Text("streams", text(a.streams))
+	args.Int("limit", int64(a.limit))
 }
 
 func scanFound(all *[]found, row store.Row) error {
@@ -508,7 +508,7 @@ type lapsed struct {
 
 var (
 	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[]lapsed, row store.Row) error {
 			var l lapsed
 			var lost int64
@@ -518,7 +518,7 @@ var (
 			return err
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
-		func(all []lapsed, args *store.Args) { args.Text(text(all)) },
+		func(all []lapsed, args *store.Args) { args.Text("items", text(all)) },
 		func(names *[]string, row store.Row) error {
 			var name string
 			err := row.Scan(&name)

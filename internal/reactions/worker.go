@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -125,7 +124,6 @@ type Worker struct {
 	ends    chan ending
 	batch   int // streams of one take
 	rounds  map[int16]*round
-	counts  sync.Map
 	tallies sync.Map       // by [Tally]
 	aside   sync.WaitGroup // ends that nobody waits for
 }
@@ -560,20 +558,8 @@ func (w *Worker) giveBack(leases []*Lease) {
 	}
 }
 
-// Counts returns how often each kind of [Crumb] was left.
-func (w *Worker) Counts() map[string]int64 {
-	counts := make(map[string]int64)
-	w.counts.Range(func(what, n any) bool {
-		counts[what.(string)] = n.(*atomic.Int64).Load()
-		return true
-	})
-	return counts
-}
-
-// trace leaves a crumb: in the log, in the counts and with whoever asked for it.
+// trace leaves a crumb: in the log, and with whoever asked for it.
 func (w *Worker) trace(what string, l *Lease, version int64, err error) {
-	n, _ := w.counts.LoadOrStore(what, new(atomic.Int64))
-	n.(*atomic.Int64).Add(1)
 	w.Log.Debug(what, "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "version", version, "epoch", l.Epoch)
 	if w.Trace == nil {
 		return

@@ -49,11 +49,11 @@ var (
 	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Repeat: true},
 		func(a TakeArgs) []string { return []string{row(a.Key)} },
 		func(a TakeArgs, args *store.Args) {
-			args.Text(a.Key)
-			args.Text(a.Fingerprint)
-			args.Text(a.Holder)
-			args.Int(a.Lease.Milliseconds())
-			args.Int(cmp.Or(a.TTL, TTL).Milliseconds())
+			args.Text("key", a.Key)
+			args.Text("fingerprint", a.Fingerprint)
+			args.Text("holder", a.Holder)
+			args.Int("lease", a.Lease.Milliseconds())
+			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 		},
 		func(t *taken, r store.Row) error {
 			t.applied = r.Applied()
@@ -68,12 +68,12 @@ var (
 	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
 		func(a pointArgs) []string { return []string{row(a.key)} },
 		func(a pointArgs, args *store.Args) {
-			args.Text(a.key)
-			args.Text(a.fingerprint)
-			args.Text(a.from)
-			args.Text(a.operation)
-			args.MaybeText(a.subject)
-			args.Int(cmp.Or(a.ttl, TTL).Milliseconds())
+			args.Text("key", a.key)
+			args.Text("fingerprint", a.fingerprint)
+			args.Text("was", a.from)
+			args.Text("operation", a.operation)
+			args.MaybeText("subject", a.subject)
+			args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
 		},
 		func(p *pointed, r store.Row) error {
 			p.applied = r.Applied()
@@ -81,14 +81,14 @@ var (
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
 		func(a epochArgs) []string { return []string{row(a.key)} },
-		func(a epochArgs, args *store.Args) { args.Text(a.key); args.Int(a.epoch) },
+		func(a epochArgs, args *store.Args) { args.Text("key", a.key); args.Int("epoch", a.epoch) },
 		func(n *int64, r store.Row) error { return r.Scan(n) })
 	// A renewal goes the short way: behind other work it might come too late.
 	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
 		func(a epochArgs, args *store.Args) {
-			args.Text(a.key)
-			args.Int(a.epoch)
-			args.Int(a.lease.Milliseconds())
+			args.Text("key", a.key)
+			args.Int("epoch", a.epoch)
+			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(until *[]time.Time, r store.Row) error {
 			var t time.Time
@@ -97,7 +97,7 @@ var (
 			return err
 		})
 	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
-		func(key string, args *store.Args) { args.Text(key) },
+		func(key string, args *store.Args) { args.Text("key", key) },
 		func(all *[]Request, r store.Row) error {
 			var q Request
 			err := scan(&q, r)
@@ -105,7 +105,7 @@ var (
 			return err
 		})
 	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(n *int, r store.Row) error {
 			var one int
 			*n++
@@ -116,14 +116,14 @@ var (
 func row(key string) string { return "request/" + key }
 
 func bindEnd(a endArgs, args *store.Args) {
-	args.Text(a.key)
-	args.Int(a.epoch)
-	args.Text(a.how)
-	args.Int(a.status)
-	args.MaybeText(a.answer)
-	args.MaybeText(a.operation)
-	args.MaybeText(a.subject)
-	args.Int(cmp.Or(a.ttl, TTL).Milliseconds())
+	args.Text("key", a.key)
+	args.Int("epoch", a.epoch)
+	args.Text("how", a.how)
+	args.Int("status", a.status)
+	args.MaybeText("answer", a.answer)
+	args.MaybeText("operation", a.operation)
+	args.MaybeText("subject", a.subject)
+	args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
 }
 
 func scan(q *Request, r store.Row) error {

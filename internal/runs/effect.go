@@ -63,10 +63,10 @@ var (
 		func(a beginArgs) []string { return []string{row(a.run)} },
 		func(a beginArgs, args *store.Args) {
 			bindHeld(args, a.run, a.step, a.visit, a.epoch)
-			args.Text(a.name)
-			args.Int(int64(a.ordinal))
-			args.Text(string(a.policy))
-			args.Text(entities.ResultsJSON(a.results))
+			args.Text("name", a.name)
+			args.Int("ordinal", int64(a.ordinal))
+			args.Text("policy", string(a.policy))
+			args.Text("results", entities.ResultsJSON(a.results))
 		},
 		func(n *noted, r store.Row) error {
 			n.held = r.Applied()
@@ -76,11 +76,11 @@ var (
 		func(a endArgs) []string { return []string{row(a.run)} },
 		func(a endArgs, args *store.Args) {
 			bindHeld(args, a.run, a.step, a.visit, a.epoch)
-			args.Text(a.name)
-			args.Int(int64(a.ordinal))
-			args.Text(string(a.state))
-			args.MaybeText(string(a.result))
-			args.Int(int64(a.by))
+			args.Text("name", a.name)
+			args.Int("ordinal", int64(a.ordinal))
+			args.Text("state", string(a.state))
+			args.MaybeText("result", string(a.result))
+			args.Int("person", int64(a.by))
 		},
 		func(n *noted, r store.Row) error {
 			n.held = r.Applied()
@@ -89,7 +89,7 @@ var (
 	renewVerb = store.NewVerb(store.Decl{Name: "runs.renew", Lane: store.Vital}, nil,
 		func(a renewArgs, args *store.Args) {
 			bindHeld(args, a.run, a.step, a.visit, a.epoch)
-			args.Int(a.lease.Milliseconds())
+			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(all *[]Renewed, r store.Row) error {
 			var x Renewed
@@ -100,7 +100,7 @@ var (
 		})
 	lockVerb = store.NewVerb(store.Decl{Name: "runs.lock", Repeat: true},
 		func(id string) []string { return []string{row(id)} },
-		func(id string, args *store.Args) { args.Text(id) },
+		func(id string, args *store.Args) { args.Text("run", id) },
 		func(there *bool, r store.Row) error {
 			var one int64
 			*there = r.Applied()
@@ -110,7 +110,7 @@ var (
 		func(a pointArgs) []string { return []string{row(a.run)} },
 		func(a pointArgs, args *store.Args) {
 			bindHeld(args, a.run, a.step, a.visit, a.epoch)
-			args.Text(a.operation)
+			args.Text("operation", a.operation)
 		},
 		func(applied *bool, r store.Row) error {
 			var one int64
@@ -120,10 +120,10 @@ var (
 )
 
 func bindHeld(args *store.Args, run, step string, visit, epoch int64) {
-	args.Text(run)
-	args.Text(step)
-	args.Int(visit)
-	args.Int(epoch)
+	args.Text("run", run)
+	args.Text("step", step)
+	args.Int("visit", visit)
+	args.Int("epoch", epoch)
 }
 
 // Renew extends a hold, at most until the step's timeout, or returns [fault.LeaseLost].

@@ -84,10 +84,10 @@ var (
 	signalVerb = store.NewVerb(store.Decl{Name: "runs.signal", Marks: store.HistoryMarks},
 		func(a Signal) []string { return []string{row(a.Run)} },
 		func(a Signal, args *store.Args) {
-			args.Text(a.Run)
-			args.Text(a.ID)
-			args.Text(a.Type)
-			args.Text(string(a.Payload))
+			args.Text("run", a.Run)
+			args.Text("id", a.ID)
+			args.Text("type", a.Type)
+			args.Text("payload", string(a.Payload))
 		},
 		func(s *signalled, r store.Row) error {
 			s.applied = r.Applied()
@@ -98,14 +98,14 @@ var (
 	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide", Marks: store.HistoryMarks},
 		func(a decideArgs) []string { return []string{row(a.run)} },
 		func(a decideArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.run)
-			args.Text(a.step)
-			args.Int(a.visit)
-			args.Text(a.decision)
-			args.Text(a.actor)
-			args.MaybeText(a.label)
-			args.MaybeText(a.content)
+			args.Text("approval", a.id)
+			args.Text("run", a.run)
+			args.Text("step", a.step)
+			args.Int("visit", a.visit)
+			args.Text("decision", a.decision)
+			args.Text("actor", a.actor)
+			args.MaybeText("label", a.label)
+			args.MaybeText("content", a.content)
 		},
 		func(d *decided, r store.Row) error {
 			d.applied = r.Applied()
@@ -115,9 +115,9 @@ var (
 		Emitting(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
 	approvalVerb = store.NewVerb(store.Decl{Name: "runs.approval", Lane: store.Read}, nil,
 		func(n nth, args *store.Args) {
-			args.Text(n.run)
-			args.Text(n.step)
-			args.Int(n.visit)
+			args.Text("run", n.run)
+			args.Text("step", n.step)
+			args.Int("visit", n.visit)
 		}, scanApproval)
 	approvalsVerb = newApprovalsVerb("runs.approvals")
 	pendingVerb   = newApprovalsVerb("runs.pending")
@@ -127,11 +127,11 @@ var (
 func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(a approvalsArgs, args *store.Args) {
-			args.Text(a.run)
-			args.Text(a.step)
-			args.Int(a.visit)
-			args.Text(a.status)
-			args.Int(int64(a.limit))
+			args.Text("run", a.run)
+			args.Text("step", a.step)
+			args.Int("visit", a.visit)
+			args.Text("status", a.status)
+			args.Int("limit", int64(a.limit))
 		}, scanApproval)
 }
 

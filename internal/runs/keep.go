@@ -30,20 +30,20 @@ type uncertainArgs struct {
 var (
 	readyVerb = store.NewVerb(store.Decl{Name: "runs.ready", Lane: store.Read}, nil,
 		func(a readyArgs, args *store.Args) {
-			args.Text(a.handlers)
-			args.Int(int64(a.limit))
-			args.Text(a.kind)
+			args.Text("handlers", a.handlers)
+			args.Int("limit", int64(a.limit))
+			args.Text("kind", a.kind)
 		}, scanLive)
 	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) }, scanLive)
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanLive)
 	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
 		func(a uncertainArgs, args *store.Args) {
-			args.Text(a.run)
-			args.Text(a.behind)
-			args.Int(int64(a.limit))
+			args.Text("run", a.run)
+			args.Text("after", a.behind)
+			args.Int("limit", int64(a.limit))
 		}, scanLive)
 	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[][2]string, r store.Row) error {
 			var one [2]string
 			err := r.Scan(&one[0], &one[1])
@@ -52,7 +52,7 @@ var (
 		})
 	dropVerb = store.NewVerb(store.Decl{Name: "runs.drop", Repeat: true},
 		func(id string) []string { return []string{row(id)} },
-		func(id string, args *store.Args) { args.Text(id) },
+		func(id string, args *store.Args) { args.Text("run", id) },
 		func(gone *bool, r store.Row) error {
 			var one int64
 			*gone = r.Applied()

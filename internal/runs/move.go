@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -72,15 +71,15 @@ var (
 	moveVerb = store.NewVerb(store.Decl{Name: "runs.move", Group: true, Marks: store.HistoryMarks},
 		func(a moveArgs) []string { return []string{row(a.run)} },
 		func(a moveArgs, args *store.Args) {
-			args.Text(a.run)
-			args.Int(a.version)
-			args.Text(a.how)
-			args.Text(a.step)
-			args.Int(a.visit)
-			args.Int(a.epoch)
-			args.Text(a.holder)
-			args.Int(a.lease.Milliseconds())
-			args.Text(a.plan)
+			args.Text("run", a.run)
+			args.Int("version", a.version)
+			args.Text("how", a.how)
+			args.Text("step", a.step)
+			args.Int("visit", a.visit)
+			args.Int("epoch", a.epoch)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
+			args.Text("plan", a.plan)
 		},
 		func(m *moved, r store.Row) error {
 			m.applied = r.Applied()
@@ -100,13 +99,13 @@ var (
 			return []string{row(a.run)}
 		},
 		func(a startArgs, args *store.Args) {
-			args.Text(a.run)
-			args.Text(a.definition)
-			args.MaybeText(a.key)
-			args.Text(a.input)
-			args.Text(a.holder)
-			args.Int(a.lease.Milliseconds())
-			args.Text(a.plan)
+			args.Text("run", a.run)
+			args.Text("definition", a.definition)
+			args.MaybeText("key", a.key)
+			args.Text("input", a.input)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
+			args.Text("plan", a.plan)
 		},
 		func(s *started, r store.Row) error {
 			s.applied = r.Applied()
@@ -120,15 +119,15 @@ var (
 		Emitting(func(a startArgs) store.Emission { return emits(a.run, a.names) })
 	defineVerb = store.NewVerb(store.Decl{Name: "runs.define", Repeat: true},
 		func(a defineArgs) []string { return []string{"definition/" + a.id} },
-		func(a defineArgs, args *store.Args) { args.Text(a.id); args.Text(a.body) },
+		func(a defineArgs, args *store.Args) { args.Text("definition", a.id); args.Text("body", a.body) },
 		func(d *defined, r store.Row) error {
 			d.applied = r.Applied()
 			return r.Scan(&d.body)
 		})
 	definitionVerb = store.NewVerb(store.Decl{Name: "runs.definition", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text(id) }, scanKept)
+		func(id string, args *store.Args) { args.Text("definition", id) }, scanKept)
 	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.definitions", Lane: store.Read}, nil,
-		func(a keptArgs, args *store.Args) { args.Text(a.behind); args.Int(int64(a.limit)) }, scanKept)
+		func(a keptArgs, args *store.Args) { args.Text("after", a.behind); args.Int("limit", int64(a.limit)) }, scanKept)
 )
 
 func scanKept(all *[]Kept, r store.Row) error {
@@ -222,6 +221,3 @@ func (c *course) after(l *Live, m moved) Live {
 	}
 	return next
 }
-
-// Hold is the hold on a step, as its holder knows it.
-func (l *Live) Hold() hold.Hold { return hold.Hold{Epoch: l.Step.Epoch, Until: l.Step.Until} }

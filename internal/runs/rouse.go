@@ -22,11 +22,11 @@ const inboxPage = 500
 
 var unheardVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Read}, nil,
 	func(after Inbox, args *store.Args) {
-		args.Text(after.workspace)
-		args.Text(after.run)
-		args.Text(after.kind)
-		args.Int(after.n)
-		args.Int(inboxPage)
+		args.Text("after_workspace", after.workspace)
+		args.Text("after_run", after.run)
+		args.Text("after_type", after.kind)
+		args.Int("after_n", after.n)
+		args.Int("limit", inboxPage)
 	},
 	func(all *[]Inbox, r store.Row) error {
 		var x Inbox

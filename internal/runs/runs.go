@@ -172,17 +172,17 @@ type stepsArgs struct {
 var (
 	loadVerb = store.NewVerb(store.Decl{Name: "runs.load", Lane: store.Read}, nil,
 		func(a loadArgs, args *store.Args) {
-			args.Text(a.run)
-			args.Text(a.step)
-			args.Int(a.visit)
+			args.Text("run", a.run)
+			args.Text("step", a.step)
+			args.Int("visit", a.visit)
 		}, scanLive)
 	listVerb     = newListVerb("runs.list")
 	listLiveVerb = newListVerb("runs.listlive")
 	stepsVerb    = store.NewVerb(store.Decl{Name: "runs.steps", Lane: store.Read}, nil,
 		func(a stepsArgs, args *store.Args) {
-			args.Text(a.run)
-			args.Int(a.behind)
-			args.Int(int64(a.limit))
+			args.Text("run", a.run)
+			args.Int("after", a.behind)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Step, r store.Row) error {
 			var s stepRow
@@ -195,10 +195,10 @@ var (
 func newListVerb(name string) *store.Verb[listArgs, []Run] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text(a.behind)
-			args.Text(a.status)
-			args.Text(a.definition)
-			args.Int(int64(a.limit))
+			args.Text("after", a.behind)
+			args.Text("status", a.status)
+			args.Text("definition", a.definition)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Run, r store.Row) error {
 			var x runRow

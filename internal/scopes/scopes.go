@@ -85,13 +85,13 @@ const (
 
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
-		nil, func(a [2]string, args *store.Args) { args.Text(a[0]); args.Text(a[1]) }, scan)
+		nil, func(a [2]string, args *store.Args) { args.Text("kind", a[0]); args.Text("scope", a[1]) }, scan)
 	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
 		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a PutArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
-			args.MaybeInt(a.Want)
-			args.Text(string(a.State))
+			args.MaybeInt("want", a.Want)
+			args.Text("state", string(a.State))
 			bindTTL(args, a.TTL)
 			events.BindMeta(args, a.Meta)
 		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
@@ -101,7 +101,7 @@ var (
 		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a DeleteArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
-			args.MaybeInt(a.Want)
+			args.MaybeInt("want", a.Want)
 			events.BindMeta(args, a.Meta)
 		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
 		Waking(func(a DeleteArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
@@ -110,11 +110,11 @@ var (
 		func(a EditArgs) []string { return []string{key(a.Kind, a.ID)} },
 		func(a EditArgs, args *store.Args) {
 			bindName(args, a.Kind, a.ID)
-			args.Text(a.Op.name)
-			args.MaybeText(a.Op.field)
-			args.MaybeText(a.Op.key)
-			args.MaybeText(string(a.Op.value))
-			args.MaybeInt(a.Want)
+			args.Text("op", a.Op.name)
+			args.MaybeText("field", a.Op.field)
+			args.MaybeText("key", a.Op.key)
+			args.MaybeText("value", string(a.Op.value))
+			args.MaybeInt("want", a.Want)
 			bindTTL(args, a.TTL)
 			events.BindMeta(args, a.Meta)
 		},
@@ -147,17 +147,17 @@ func toldEdit(_ EditArgs, m store.Mark) result {
 func key(kind, id string) string { return "scope/" + kind + "/" + id }
 
 func bindName(args *store.Args, kind, id string) {
-	args.Text(kind)
-	args.Text(id)
+	args.Text("kind", kind)
+	args.Text("scope", id)
 }
 
 func bindTTL(args *store.Args, ttl time.Duration) {
 	if ttl <= 0 {
-		args.MaybeInt(nil)
+		args.MaybeInt("ttl", nil)
 		return
 	}
 	ms := max(ttl.Milliseconds(), 1)
-	args.MaybeInt(&ms)
+	args.MaybeInt("ttl", &ms)
 }
 
 func scan(r *result, row store.Row) error {
@@ -311,53 +311,6 @@ func why(op Op, s Scope) error {
 		return err
 	}
 	return tooLarge() // the databases do not count the very same bytes
-}
-
-// IncArgs adds to a whole number.
-type IncArgs struct {
-	Kind, ID, Field string
-	By              int64
-	Meta            events.Meta
-}
-
-// Sum is a scope and the number in it that was added to.
-type Sum struct {
-	Scope
-	Value int64
-}
-
-// Add adds to a whole number in a scope's state, and returns the sum.
-func Add(ctx context.Context, d store.Doer, a IncArgs) (Sum, error) {
-	op, err := Inc(a.Field, a.By)
-	if err != nil {
-		return Sum{}, err
-	}
-	e, err := Edit(ctx, d, EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
-	s := Sum{e.Scope, e.Sum}
-	if err != nil {
-		return s, err
-	}
-	if s.State == nil {
-		s.State = completed(ctx, d, a)
-		return s, nil
-	}
-	var fields map[string]json.RawMessage
-	if err = json.Unmarshal(s.State, &fields); err == nil {
-		err = json.Unmarshal(fields[a.Field], &s.Value)
-	}
-	return s, err
-}
-
-// completed reads the state where only the event of an inc told of it. It may be
-// newer; where it cannot be read, the sum stands all the same.
-func completed(ctx context.Context, d store.Doer, a IncArgs) []byte {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
-	defer cancel()
-	now, err := Get(ctx, d, a.Kind, a.ID)
-	if err != nil {
-		return nil
-	}
-	return now.State
 }
 
 func named(r result, kind, id string) Scope {

@@ -19,7 +19,7 @@ type old struct {
 
 var (
 	oldVerb = store.NewVerb(store.Decl{Name: "scopes.old", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[]old, r store.Row) error {
 			var o old
 			err := r.Scan(&o.workspace, &o.kind, &o.id, &o.version, &o.alive)
@@ -30,7 +30,7 @@ var (
 		func(o old) []string { return []string{key(o.kind, o.id)} },
 		func(o old, args *store.Args) {
 			bindName(args, o.kind, o.id)
-			args.Int(o.version)
+			args.Int("version", o.version)
 		}, scanDone).
 		Waking(func(o old) []string { return []string{Topic(o.kind, o.id)} }).
 		Emitting(func(o old) store.Emission { return emits("expired", o.kind, o.id) })

@@ -26,7 +26,7 @@ type result struct {
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "snapshots.get", Lane: store.Read},
 		nil,
-		func(s Snapshot, args *store.Args) { args.Text(s.Stream); args.Text(s.Kind) },
+		func(s Snapshot, args *store.Args) { args.Text("stream", s.Stream); args.Text("kind", s.Kind) },
 		func(r *result, row store.Row) error {
 			r.applied = true
 			return row.Scan(&r.snapshot.Version, &r.snapshot.Data)
@@ -34,10 +34,10 @@ var (
 	putVerb = store.NewVerb(store.Decl{Name: "snapshots.put", Repeat: true},
 		func(s Snapshot) []string { return []string{"snapshot/" + s.Kind + "/" + s.Stream} },
 		func(s Snapshot, args *store.Args) {
-			args.Text(s.Stream)
-			args.Text(s.Kind)
-			args.Int(s.Version)
-			args.Text(string(s.Data))
+			args.Text("stream", s.Stream)
+			args.Text("kind", s.Kind)
+			args.Int("version", s.Version)
+			args.Text("data", string(s.Data))
 		},
 		func(r *result, row store.Row) error {
 			r.applied = row.Applied()

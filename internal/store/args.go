@@ -1,26 +1,39 @@
 package store
 
-import "fmt"
-
-// kind is the type of a column of arguments.
-type kind uint8
-
-const (
-	kindShard kind = iota
-	kindID
-	kindInt
-	kindText
+import (
+	"fmt"
+	"regexp"
+	"slices"
 )
+
+// Kind is the type of a column of arguments.
+type Kind uint8
+
+// The kinds of columns.
+const (
+	ShardKind Kind = iota
+	IDKind
+	IntKind
+	TextKind
+)
+
+// Column is one argument of a verb: the name that its SQL uses, and its type.
+type Column struct {
+	Name string
+	Kind Kind
+}
 
 // Args collects the arguments of one or several commands of one verb, column
 // by column. A binder calls the same methods in the same order for every
 // member; PostgreSQL takes the columns as arrays, SQLite takes a member's
 // values. The zero value is ready. Not safe for concurrent use.
 type Args struct {
-	kinds   []kind
-	values  []any // row after row; nil is NULL
+	cols    *Columns
+	columns []Column // those bound here: the members' or the child rows'
+	values  []any    // row after row; nil is NULL
 	next    int
 	members int
+	probing bool // of a binder: its columns are noted, and nothing is run
 
 	// children are rows that belong to a member, such as the events of an
 	// append; owners tells to which member, counted from 1.
@@ -28,35 +41,82 @@ type Args struct {
 	owners   []int64
 }
 
+// Columns are the arguments of a verb, in the order in which they are bound: the
+// common ones (shard, workspace, for a write command, for one that writes events
+// revision and marks), the binder's own, and those of its child rows.
+type Columns struct {
+	Members, Children []Column
+	Emits             bool // it has revision and marks, at the end of Members
+}
+
+// wrong returns a name that two columns have, or that is none.
+func (c *Columns) wrong() (name string, wrong bool) {
+	seen := map[string]bool{"revision": true, "marks": true, "member": true, "owner": true, "now": true}
+	for _, col := range slices.Concat(c.Members, c.Children) {
+		if seen[col.Name] || !columnName.MatchString(col.Name) {
+			return col.Name, true
+		}
+		seen[col.Name] = true
+	}
+	return "", false
+}
+
+var columnName = regexp.MustCompile(`^[a-z][a-z_]*$`)
+
+// Common says whether a name is that of a column which every verb of a kind has.
+func Common(name string) bool {
+	switch name {
+	case "shard", "workspace", "command", "revision", "marks":
+		return true
+	}
+	return false
+}
+
 // Int adds a whole number.
-func (a *Args) Int(v int64) { a.put(kindInt, v) }
+func (a *Args) Int(name string, v int64) { a.put(name, IntKind, v) }
 
 // Text adds a string.
-func (a *Args) Text(v string) { a.put(kindText, v) }
+func (a *Args) Text(name, v string) { a.put(name, TextKind, v) }
 
 // MaybeInt adds a whole number, or NULL for nil.
-func (a *Args) MaybeInt(v *int64) {
+func (a *Args) MaybeInt(name string, v *int64) {
 	if v == nil {
-		a.put(kindInt, nil)
+		a.put(name, IntKind, nil)
 		return
 	}
-	a.put(kindInt, *v)
+	a.put(name, IntKind, *v)
 }
 
 // MaybeText adds a string, or NULL for the empty one.
-func (a *Args) MaybeText(v string) {
+func (a *Args) MaybeText(name, v string) {
 	if v == "" {
-		a.put(kindText, nil)
+		a.put(name, TextKind, nil)
 		return
 	}
-	a.put(kindText, v)
+	a.put(name, TextKind, v)
 }
 
-// Child begins a row that belongs to the member at hand and returns the
-// arguments to bind it to.
-func (a *Args) Child() *Args {
+// Rows binds rows that belong to the member at hand, such as the events of an
+// append, each by its number, counted from 0.
+func Rows[T any](a *Args, rows []T, bind func(n int, row T, args *Args)) {
+	if a.probing {
+		rows = make([]T, 1)
+	}
+	for n, row := range rows {
+		bind(n, row, a.child())
+	}
+	if a.children != nil {
+		a.children.end()
+	}
+}
+
+// child begins a row that belongs to the member at hand.
+func (a *Args) child() *Args {
 	if a.children == nil {
-		a.children = new(Args)
+		a.children = &Args{probing: a.probing}
+		if a.cols != nil {
+			a.children.columns = a.cols.Children
+		}
 	}
 	a.children.end()
 	a.children.begin()
@@ -65,29 +125,29 @@ func (a *Args) Child() *Args {
 }
 
 func (a *Args) begin() {
-	if a.values == nil { // most commands have fewer columns than this
-		a.kinds, a.values = make([]kind, 0, 16), make([]any, 0, 16)
+	if a.values == nil {
+		a.values = make([]any, 0, len(a.columns))
 	}
 	a.members++
 	a.next = 0
 }
 
-// end panics if a member bound other columns than the first one did: that
-// would shift values into the wrong columns, silently.
+// end panics if a member bound fewer columns than its verb has: that would shift
+// values into the wrong columns, silently.
 func (a *Args) end() {
-	if a.members > 0 && a.next != len(a.kinds) {
-		panic(fmt.Sprintf("store: a member bound %d columns where the first bound %d", a.next, len(a.kinds)))
-	}
-	if a.children != nil {
-		a.children.end()
+	if a.members > 0 && a.next != len(a.columns) {
+		panic(fmt.Sprintf("store: a member bound %d columns of %d", a.next, len(a.columns)))
 	}
 }
 
-func (a *Args) put(k kind, v any) {
-	if a.members <= 1 {
-		a.kinds = append(a.kinds, k)
-	} else if a.next >= len(a.kinds) || a.kinds[a.next] != k {
-		panic(fmt.Sprintf("store: column %d of member %d has another type than before", a.next+1, a.members))
+// put binds a value. The first member is compared by the kinds alone, which costs
+// nothing: what a binder calls its columns does not change from call to call.
+func (a *Args) put(name string, k Kind, v any) {
+	switch {
+	case a.probing:
+		a.columns = append(a.columns, Column{name, k})
+	case a.next >= len(a.columns) || a.columns[a.next].Kind != k || a.members > 1 && a.columns[a.next].Name != name:
+		panic(fmt.Sprintf("store: member %d binds %q as column %d: its verb has another there", a.members, name, a.next+1))
 	}
 	a.values = append(a.values, v)
 	a.next++
@@ -98,7 +158,7 @@ func (a *Args) Members() int { return a.members }
 
 // Values returns the arguments of one member, counted from 0.
 func (a *Args) Values(member int) []any {
-	n := len(a.kinds)
+	n := len(a.columns)
 	return a.values[member*n : (member+1)*n : (member+1)*n]
 }
 
@@ -117,10 +177,10 @@ func (a *Args) Children(member int) [][]any {
 // the members' columns, then, if there are child rows, the column of their
 // owners (counted from 1) and their own.
 func (a *Args) Arrays() []any {
-	arrays := a.columns(nil)
+	arrays := a.arrays(nil)
 	if a.children != nil {
 		arrays = append(arrays, a.owners)
-		arrays = a.children.columns(arrays)
+		arrays = a.children.arrays(arrays)
 	}
 	return arrays
 }
@@ -129,7 +189,7 @@ func (a *Args) Arrays() []any {
 // its child rows as arrays. An id is a plain array of bytes: drivers would write
 // an [ID] out as text and read it back.
 func (a *Args) Scalars() []any {
-	values := make([]any, len(a.kinds), len(a.kinds)+8)
+	values := make([]any, len(a.columns), len(a.columns)+8)
 	for i, v := range a.Values(0) {
 		if id, ok := v.(ID); ok {
 			v = [16]byte(id)
@@ -137,21 +197,21 @@ func (a *Args) Scalars() []any {
 		values[i] = v
 	}
 	if a.children != nil {
-		values = a.children.columns(values)
+		values = a.children.arrays(values)
 	}
 	return values
 }
 
-func (a *Args) columns(into []any) []any {
-	for c, k := range a.kinds {
-		switch k {
-		case kindShard:
+func (a *Args) arrays(into []any) []any {
+	for c, col := range a.columns {
+		switch col.Kind {
+		case ShardKind:
 			into = append(into, column(a, c, func(v any) int16 { return int16(v.(int64)) }))
-		case kindID:
+		case IDKind:
 			into = append(into, column(a, c, func(v any) [16]byte { return v.(ID) }))
-		case kindInt:
+		case IntKind:
 			into = append(into, column(a, c, maybe[int64]))
-		case kindText:
+		case TextKind:
 			into = append(into, column(a, c, maybe[string]))
 		}
 	}
@@ -161,7 +221,7 @@ func (a *Args) columns(into []any) []any {
 func column[T any](a *Args, c int, as func(any) T) []T {
 	col := make([]T, a.members)
 	for m := range col {
-		col[m] = as(a.values[m*len(a.kinds)+c])
+		col[m] = as(a.values[m*len(a.columns)+c])
 	}
 	return col
 }

@@ -235,7 +235,7 @@ var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // place gives a workspace its shard, or tells the one that it has.
 var place = NewVerb(Decl{Name: "workspaces.place", Repeat: true},
 	nil,
-	func(shard int16, a *Args) { a.Int(int64(shard)) },
+	func(shard int16, a *Args) { a.Int("proposed", int64(shard)) },
 	func(shard *int16, r Row) error { return r.Scan(shard) })
 
 // find tells the shard of a workspace that has one.
@@ -277,7 +277,11 @@ type workspacesArgs struct {
 }
 
 var workspacesVerb = NewVerb(Decl{Name: "workspaces.list", Lane: Read}, nil,
-	func(a workspacesArgs, args *Args) { args.Text(a.after); args.Int(int64(a.limit)); args.Text(a.name) },
+	func(a workspacesArgs, args *Args) {
+		args.Text("after", a.after)
+		args.Int("limit", int64(a.limit))
+		args.Text("name", a.name)
+	},
 	func(all *[]Workspace, r Row) error {
 		var w Workspace
 		err := r.Scan(&w.Name, &w.CreatedAt)

@@ -13,7 +13,7 @@ import (
 
 var testVerb = NewVerb(Decl{Name: "test.verb", Group: true},
 	func(row int) []string { return []string{strconv.Itoa(row)} },
-	func(row int, a *Args) { a.Int(int64(row)) },
+	func(row int, a *Args) { a.Int("row", int64(row)) },
 	func(*int, Row) error { return nil })
 
 func testCommand(row int) Command {

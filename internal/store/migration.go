@@ -14,7 +14,8 @@ import (
 
 // Migration is one numbered step of the schema. Once released it is never
 // edited: its sum is stored with it, and a node refuses a database that was
-// made from another text.
+// made from another text. So a database keeps to the migrations that it began
+// with: its first one tells them from any others with the same numbers.
 type Migration struct {
 	Number int
 	Name   string
@@ -29,6 +30,7 @@ type Migration struct {
 // Applied is a migration as a database remembers it.
 type Applied struct {
 	Number    int
+	Name      string
 	MinReader int
 	Sum       string
 }
@@ -38,10 +40,11 @@ var (
 	minReader     = regexp.MustCompile(`(?m)^-- min_reader: (\d+)$`)
 )
 
-// LoadMigrations reads the migrations of an adapter: 0001_name.sql, 0002_…
-// without a gap, each with a line "-- min_reader: n", which never goes down.
-func LoadMigrations(files fs.FS, dir string) ([]Migration, error) {
-	names, err := fs.Glob(files, path.Join(dir, "*.sql"))
+// LoadMigrations reads the migrations of an adapter from the folder migrations:
+// 0001_name.sql, 0002_… without a gap, each with a line "-- min_reader: n",
+// which never goes down.
+func LoadMigrations(files fs.FS) ([]Migration, error) {
+	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +92,7 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 		}
 		if a.Number <= len(known) {
 			if a.Sum != known[i].Sum {
-				return nil, fault.New(fault.DatabaseForeign,
-					"migration %d of the database was made from another text than this program's: it was written by a different build", a.Number)
+				return nil, otherText(known[i], a)
 			}
 		} else if a.MinReader > len(known) {
 			return nil, fault.New(fault.DatabaseTooNew,
@@ -102,6 +104,18 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 		return nil, nil
 	}
 	return known[len(applied):], nil
+}
+
+// otherText refuses a migration that was made from another text. Before the
+// first release there were many small migrations, of which the first had another
+// name than the baseline that replaced them.
+func otherText(known Migration, a Applied) error {
+	if a.Number == 1 && a.Name != known.Name {
+		return fault.New(fault.DatabaseForeign,
+			"the database was made before the first release, by a program with other migrations, and cannot be migrated: use a new database or schema, or drop this one; nothing was changed")
+	}
+	return fault.New(fault.DatabaseForeign,
+		"migration %d of the database was made from another text than this program's: it was written by a different build", a.Number)
 }
 
 // Behind is the refusal of a database that waits for a migration which this

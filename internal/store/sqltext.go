@@ -1,31 +1,191 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 )
 
-// Texts are the SQL files of an adapter by name, without the ".sql".
+// Texts are the SQL of an adapter by the verb, "entities.claim", or by one of its
+// forms, "entities.claim.fast".
 type Texts map[string]string
 
-// LoadTexts reads every .sql file of a directory and replaces the tokens in it:
-// "{schema}", "{now}".
-func LoadTexts(files fs.FS, dir string, tokens *strings.Replacer) (Texts, error) {
-	names, err := fs.Glob(files, path.Join(dir, "*.sql"))
+// SQLFiles are the .sql files of an adapter as they are written, by name: the file
+// entities/claim.sql is entities.claim. docs/sql.md says how they are written.
+type SQLFiles map[string]string
+
+// fragment is how the name of a file ends that others include, and hasWork that of what
+// a capability has to do, which one statement asks for all of them.
+const (
+	fragment = ".fragment"
+	hasWork  = ".has_work"
+)
+
+// Add reads the .sql files in the folders of a directory. It refuses a name that is
+// there already.
+func (f SQLFiles) Add(files fs.FS, dir string) error {
+	names, err := fs.Glob(files, path.Join(dir, "*/*.sql"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	texts := make(Texts, len(names))
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
+	for _, file := range names {
+		text, err := fs.ReadFile(files, file)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		texts[strings.TrimSuffix(path.Base(name), ".sql")] = tokens.Replace(string(text))
+		if err := f.Put(path.Base(path.Dir(file))+"."+strings.TrimSuffix(path.Base(file), ".sql"), string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Put adds one text.
+func (f SQLFiles) Put(name, text string) error {
+	if _, twice := f[name]; twice {
+		return fmt.Errorf("store: there are two files %s.sql", name)
+	}
+	f[name] = text
+	return nil
+}
+
+// Filling is what an adapter puts into a file of a verb.
+type Filling struct {
+	// Arguments are what is written for :name.
+	Arguments map[string]string
+	// Tokens are what is written for {members} and the like. Behind one of them
+	// m.name and c.name are columns of members and of their child rows.
+	Tokens map[string]string
+}
+
+// Texts fills in the files of all verbs. The error names each file with a mistake:
+// an argument that the verb does not have, or one that none of its files uses.
+func (f SQLFiles) Texts(decls []Decl, fill func(d Decl, cols Columns, fast bool) Filling) (Texts, error) {
+	texts := make(Texts, len(f))
+	var wrong []error
+	for _, d := range decls {
+		if d.Impatient != "" || f[d.Name] == "" {
+			continue // it has another's, or Missing tells
+		}
+		cols, used := ColumnsOf(d.Name), make(map[string]bool)
+		for _, form := range []string{"", ".fast"} {
+			if f[d.Name+form] == "" {
+				continue
+			}
+			e := expansion{files: f, name: d.Name + form, Filling: fill(d, cols, form != ""), used: used}
+			texts[d.Name+form] = e.fill()
+			wrong = append(wrong, e.wrong...)
+		}
+		for _, c := range slices.Concat(cols.Members, cols.Children) {
+			if !used[c.Name] && !Common(c.Name) {
+				wrong = append(wrong, fmt.Errorf("%s.sql does not use :%s: take it out of the binder, or say -- unused: %s", d.Name, c.Name, c.Name))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("store: SQL: %w", errors.Join(wrong...))
 	}
 	return texts, nil
+}
+
+// expansion is the work on one file.
+type expansion struct {
+	Filling
+	files SQLFiles
+	name  string
+	used  map[string]bool
+	wrong []error
+}
+
+func (e *expansion) fail(format string, args ...any) {
+	e.wrong = append(e.wrong, fmt.Errorf("%s.sql: "+format, append([]any{e.name}, args...)...))
+}
+
+func (e *expansion) fill() string {
+	for _, m := range unusedLine.FindAllStringSubmatch(e.files[e.name], -1) {
+		for name := range strings.SplitSeq(m[1], ",") {
+			e.used[strings.TrimSpace(name)] = true
+		}
+	}
+	text := e.arguments(e.include(e.files[e.name], 0))
+	for token, with := range e.Tokens {
+		if !strings.Contains(text, token) {
+			continue
+		}
+		for _, m := range rowColumn.FindAllStringSubmatch(text, -1) {
+			e.used[m[1]] = true
+		}
+		text = strings.ReplaceAll(text, token, with)
+	}
+	return text
+}
+
+var (
+	unusedLine = regexp.MustCompile(`(?m)^-- unused: (.+)$`)
+	rowColumn  = regexp.MustCompile(`\b[mc]\.(\w+)`)
+	including  = regexp.MustCompile(`(?m)^(.*?)\{(include|all) ([\w/]+)((?:[^{}]|\{[^{}]*\})*)\}`)
+	parameter  = regexp.MustCompile(`\{(\d)\}`)
+)
+
+// include puts fragments in: {include entities/answer e; f} is the file
+// entities/answer.fragment.sql with e for {1} and f for {2}, without the comments that
+// it begins with; {all has_work} is the file has_work.sql of every capability.
+// Each line has the indent of the first.
+func (e *expansion) include(text string, depth int) string {
+	if depth > 8 {
+		e.fail("its fragments include each other")
+		return text
+	}
+	return including.ReplaceAllStringFunc(text, func(s string) string {
+		m := including.FindStringSubmatch(s)
+		if strings.Contains(m[1], "--") {
+			return s
+		}
+		var parts []string
+		for _, name := range e.fragments(m[2], m[3]) {
+			body := strings.TrimRight(leading.ReplaceAllString(e.files[name], ""), "\n")
+			body = e.include(e.parameters(body, m[4]), depth+1)
+			parts = append(parts, body)
+		}
+		indent := strings.Repeat(" ", len([]rune(m[1])))
+		return m[1] + strings.ReplaceAll(strings.Join(parts, "\n"), "\n", "\n"+indent)
+	})
+}
+
+// leading are the comments that a fragment begins with.
+var leading = regexp.MustCompile(`\A(--.*\n)+`)
+
+func (e *expansion) fragments(kind, path string) (names []string) {
+	if kind == "include" {
+		name := strings.ReplaceAll(path, "/", ".") + fragment
+		if e.files[name] == "" {
+			e.fail("there is no %s.sql", name)
+		}
+		return []string{name}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.files)) {
+		if strings.HasSuffix(name, "."+path) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (e *expansion) parameters(body, given string) string {
+	values := strings.Split(given, ";")
+	return parameter.ReplaceAllStringFunc(body, func(s string) string {
+		n := int(s[1] - '1')
+		if n < 0 || n >= len(values) || strings.TrimSpace(given) == "" {
+			e.fail("a fragment wants %s", s)
+			return s
+		}
+		return strings.TrimSpace(values[n])
+	})
 }
 
 // Missing returns an error that names every declared verb without SQL. An
@@ -44,16 +204,15 @@ func (t Texts) Missing(decls []Decl) error {
 	return nil
 }
 
-// Orphans returns the names of the texts that no verb is declared for.
-func (t Texts) Orphans(decls []Decl) []string {
+// Orphans returns the names of the files that no verb is declared for.
+func (f SQLFiles) Orphans(decls []Decl) []string {
 	declared := make(map[string]bool, len(decls))
 	for _, d := range decls {
 		declared[d.Name] = true
 	}
 	var orphans []string
-	for name := range t {
-		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".unmarked"), ".fast"), ".group")
-		if !declared[base] {
+	for name := range f {
+		if !strings.HasSuffix(name, fragment) && !strings.HasSuffix(name, hasWork) && !declared[strings.TrimSuffix(name, ".fast")] {
 			orphans = append(orphans, name)
 		}
 	}

@@ -14,8 +14,11 @@ type Database interface {
 	Migrate(context.Context, Options) (Migrated, error)
 	// Script returns the SQL that Migrate would run on an empty database.
 	Script(Options) (string, error)
-	// Texts returns the SQL of every verb, for tests.
+	// Files returns the SQL as it is written, Texts that of every verb as it is run, and Filled the same with what
+	// depends on the database left open. They are for tests.
+	Files() (SQLFiles, error)
 	Texts() (Texts, error)
+	Filled() (Texts, error)
 }
 
 // Options is what an engine tells an adapter.

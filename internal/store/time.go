@@ -9,7 +9,7 @@ import (
 
 var shift = NewVerb(Decl{Name: "meta.shift"},
 	nil,
-	func(by time.Duration, a *Args) { a.Int(by.Milliseconds()) },
+	func(by time.Duration, a *Args) { a.Int("by", by.Milliseconds()) },
 	func(moved *bool, r Row) error {
 		var ms int64
 		*moved = r.Applied()

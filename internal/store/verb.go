@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -145,14 +146,24 @@ type Verb[A, R any] struct {
 	wake func(A) []string
 	emit func(A) Emission
 	rule func(A) Move
+	cols *Columns
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
 // adapter know of it. It panics if the name is taken: that is a mistake in
-// wiring. keys may be nil for a verb that locks nothing.
+// wiring. keys may be nil for a verb that locks nothing. The binder runs once for
+// a zero A, to know the names and types of the columns.
 func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan func(*R, Row) error) *Verb[A, R] {
-	register(d)
-	return &Verb[A, R]{decl: d, keys: keys, bind: bind, scan: scan}
+	v := &Verb[A, R]{decl: d, keys: keys, bind: bind, scan: scan, cols: new(Columns)}
+	var zero A
+	probe := &Args{probing: true}
+	(&command[A, R]{verb: v, args: zero}).bind(probe)
+	v.cols.Members = probe.columns
+	if probe.children != nil {
+		v.cols.Children = probe.children.columns
+	}
+	register(d, v.cols)
+	return v
 }
 
 // Told sets how an answer is made from the event that an applied command wrote,
@@ -171,7 +182,8 @@ func (v *Verb[A, R]) Waking(f func(A) []string) *Verb[A, R] {
 
 // Emitting sets what events a command writes, and returns the verb.
 func (v *Verb[A, R]) Emitting(f func(A) Emission) *Verb[A, R] {
-	v.emit = f
+	v.emit, v.cols.Emits = f, true
+	v.cols.Members = append(v.cols.Members, Column{"revision", IntKind}, Column{"marks", TextKind})
 	return v
 }
 
@@ -296,18 +308,25 @@ func (c *command[A, R]) Keys() []Key {
 // three for every verb, so that no binder can forget them. A verb that writes
 // events has two more behind its own, the registry's revision and the marks.
 func (c *command[A, R]) Bind(a *Args) {
-	a.begin()
-	a.put(kindShard, int64(c.at.Shard))
-	a.Text(c.at.Workspace)
-	if c.verb.decl.Lane == Write {
-		a.put(kindID, c.id)
+	if a.cols == nil {
+		a.cols, a.columns = c.verb.cols, c.verb.cols.Members
 	}
-	c.verb.bind(c.args, a)
+	c.bind(a)
 	if revision, marks, ok := c.Known(); ok {
-		a.Int(revision)
-		a.MaybeText(marks)
+		a.Int("revision", revision)
+		a.MaybeText("marks", marks)
 	}
 	a.end()
+}
+
+func (c *command[A, R]) bind(a *Args) {
+	a.begin()
+	a.put("shard", ShardKind, int64(c.at.Shard))
+	a.Text("workspace", c.at.Workspace)
+	if c.verb.decl.Lane == Write {
+		a.put("command", IDKind, c.id)
+	}
+	c.verb.bind(c.args, a)
 }
 
 func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {
@@ -363,18 +382,32 @@ func (c *command[A, R]) Recover(m Mark) {
 var registry struct {
 	mu    sync.Mutex
 	decls map[string]Decl
+	cols  map[string]*Columns
 }
 
-func register(d Decl) {
+func register(d Decl, cols *Columns) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	if registry.decls == nil {
-		registry.decls = make(map[string]Decl)
+		registry.decls, registry.cols = make(map[string]Decl), make(map[string]*Columns)
 	}
 	if _, taken := registry.decls[d.Name]; taken || d.Name == "" {
 		panic(fmt.Sprintf("store: the verb %q is declared twice or has no name", d.Name))
 	}
-	registry.decls[d.Name] = d
+	if name, wrong := cols.wrong(); wrong {
+		panic(fmt.Sprintf("store: the verb %q binds no column, or two, by the name %q", d.Name, name))
+	}
+	registry.decls[d.Name], registry.cols[d.Name] = d, cols
+}
+
+// ColumnsOf returns the arguments of a verb.
+func ColumnsOf(verb string) Columns {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if cols := registry.cols[verb]; cols != nil {
+		return *cols
+	}
+	return Columns{}
 }
 
 // Decls returns every verb that this program declares, by name.
@@ -385,11 +418,6 @@ func Decls() []Decl {
 	for _, d := range registry.decls {
 		decls = append(decls, d)
 	}
-	slices.SortFunc(decls, func(a, b Decl) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(decls, func(a, b Decl) int { return cmp.Compare(a.Name, b.Name) })
 	return decls
 }

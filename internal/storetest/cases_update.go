@@ -30,7 +30,7 @@ func (e *env) writeAll(ctx context.Context, d holdfast.Doer) error {
 	if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: "u", State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
-	_, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1})
+	_, err := Inc(ctx, d, IncArgs{Kind: "user", ID: "u", Field: "n", By: 1})
 	return err
 }
 

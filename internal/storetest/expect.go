@@ -112,8 +112,8 @@ func (e *env) put(d holdfast.Doer, id string, want *int64, state string) (scopes
 	return scopes.Put(e.ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: id, Want: want, State: []byte(state)})
 }
 
-func (e *env) inc(d holdfast.Doer, id, field string, by int64) (scopes.Sum, error) {
-	return scopes.Add(e.ctx, store.DoerOf(d), scopes.IncArgs{Kind: "user", ID: id, Field: field, By: by})
+func (e *env) inc(d holdfast.Doer, id, field string, by int64) (Sum, error) {
+	return Inc(e.ctx, d, IncArgs{Kind: "user", ID: id, Field: field, By: by})
 }
 
 func (e *env) scope(id string) scopes.Scope {

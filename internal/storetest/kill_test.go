@@ -84,7 +84,7 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 		return err
 	}
 	fmt.Println(entities.Stream("thing", name), got.Version, mark)
-	sum, err := scopes.Add(ctx, engine.Of(hf), scopes.IncArgs{Kind: "user", ID: "sum", Field: "n", By: 1})
+	sum, err := Inc(ctx, hf, IncArgs{Kind: "user", ID: "sum", Field: "n", By: 1})
 	if err != nil {
 		return err
 	}

@@ -4,15 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/holdfast-go/holdfast/internal/batches"
-	_ "github.com/holdfast-go/holdfast/internal/keys" // it declares verbs too
-	_ "github.com/holdfast-go/holdfast/internal/requests"
-	_ "github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
-	_ "github.com/holdfast-go/holdfast/internal/tokens"
-	_ "github.com/holdfast-go/holdfast/internal/wallets"
-	_ "github.com/holdfast-go/holdfast/internal/webhooks"
-	_ "github.com/holdfast-go/holdfast/lifecycle" // it declares verbs too
+	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -33,15 +26,36 @@ func TestEveryVerbHasItsSQL(t *testing.T) {
 		if err := texts.Missing(store.Decls()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if orphans := texts.Orphans(store.Decls()); len(orphans) > 0 {
-			t.Errorf("%s has SQL without a verb: %s", name, strings.Join(orphans, ", "))
-		}
 		if err := texts.Missing([]store.Decl{{Name: "planted.verb"}}); err == nil || !strings.Contains(err.Error(), "planted.verb") {
 			t.Errorf("%s: a verb without SQL is not found: %v", name, err)
 		}
-		texts["planted.text"] = "SELECT 1"
-		if orphans := texts.Orphans(store.Decls()); len(orphans) != 1 || orphans[0] != "planted.text" {
+	}
+	for name, read := range map[string]func() (store.SQLFiles, error){"sqlite": store.DatabaseOf(sqlite.File("")).Files, "postgres": store.DatabaseOf(postgres.URL("")).Files} {
+		files, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if orphans := files.Orphans(store.Decls()); len(orphans) > 0 {
+			t.Errorf("%s has SQL without a verb: %s", name, strings.Join(orphans, ", "))
+		}
+		for fragment := range files {
+			if path, yes := strings.CutSuffix(fragment, ".fragment"); yes && !included(files, strings.Replace(path, ".", "/", 1)) {
+				t.Errorf("%s: nothing includes %s", name, fragment)
+			}
+		}
+		files["planted.text"] = "SELECT 1"
+		if orphans := files.Orphans(store.Decls()); len(orphans) != 1 || orphans[0] != "planted.text" {
 			t.Errorf("%s: SQL without a verb is not found: %v", name, orphans)
 		}
 	}
+}
+
+// included says whether a file includes a fragment.
+func included(files store.SQLFiles, fragment string) bool {
+	for _, text := range files {
+		if strings.Contains(text, "{include "+fragment+"}") || strings.Contains(text, "{include "+fragment+" ") || strings.Contains(text, "{include "+fragment+"\n") {
+			return true
+		}
+	}
+	return false
 }

@@ -345,7 +345,7 @@ func runScope(ctx context.Context, d holdfast.Doer, o op) string {
 	case "put":
 		s, err = scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
 	case "inc":
-		sum, err := scopes.Add(ctx, store.DoerOf(d), scopes.IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
+		sum, err := Inc(ctx, d, IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
 		return answer(err, fmt.Sprintf("v%d %s = %d", sum.Version, canonical(string(sum.State)), sum.Value))
 	case "delete":
 		s, err = scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})

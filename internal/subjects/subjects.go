@@ -25,7 +25,7 @@ type makeArgs struct {
 var (
 	findVerb = store.NewVerb(store.Decl{Name: "subjects.find", Lane: store.Read},
 		nil,
-		func(list string, args *store.Args) { args.Text(list) },
+		func(list string, args *store.Args) { args.Text("subjects", list) },
 		func(found *map[string]Key, row store.Row) error {
 			var name string
 			var key []byte
@@ -41,13 +41,13 @@ var (
 	makeVerb = store.NewVerb(store.Decl{Name: "subjects.make", Repeat: true},
 		func(a makeArgs) []string { return []string{"subject/" + a.subject} },
 		func(a makeArgs, args *store.Args) {
-			args.Text(a.subject)
-			args.Text(hex.EncodeToString(a.key))
+			args.Text("subject", a.subject)
+			args.Text("key", hex.EncodeToString(a.key))
 		},
 		func(key *[]byte, row store.Row) error { return row.Scan(key) })
 	forgetVerb = store.NewVerb(store.Decl{Name: "subjects.forget", Repeat: true},
 		func(subject string) []string { return []string{"subject/" + subject} },
-		func(subject string, args *store.Args) { args.Text(subject) },
+		func(subject string, args *store.Args) { args.Text("subject", subject) },
 		func(dropped *bool, row store.Row) error { return row.Scan(dropped) })
 )
 

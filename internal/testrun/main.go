@@ -35,6 +35,7 @@ type options struct {
 	at       int
 	parallel int
 	timeout  string
+	module   string // the folder of a module in this one, "" for this one
 	packages []string
 }
 
@@ -49,6 +50,7 @@ func main() {
 	flag.IntVar(&o.at, "p", 3, "how many packages run at once")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many tests of a package run at once")
 	flag.StringVar(&o.timeout, "timeout", "10m", "the limit for one package")
+	flag.StringVar(&o.module, "C", "", "test the module in this folder")
 	flag.Parse()
 	if o.packages = flag.Args(); len(o.packages) == 0 {
 		o.packages = []string{"./..."}
@@ -82,7 +84,7 @@ func run(o options) (int, error) {
 	}
 	defer clean()
 	cmd := exec.Command("go", o.arguments()...)
-	cmd.Env = env
+	cmd.Dir, cmd.Env = o.module, env
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -132,7 +134,7 @@ var slow = []string{"./internal/chaos", "./lifecycle", "./internal/storetest", "
 
 // inOrder returns the packages, with the slow ones first: begun last, they would run alone at the end.
 func (o options) inOrder() []string {
-	if !slices.Equal(o.packages, []string{"./..."}) {
+	if o.module != "" || !slices.Equal(o.packages, []string{"./..."}) {
 		return o.packages
 	}
 	return append(slices.Clone(slow), o.packages...)

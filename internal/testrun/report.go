@@ -179,18 +179,22 @@ func (r *report) commands() (all []string) {
 	if r.o.seed != testlevel.DefaultSeed {
 		prefix += fmt.Sprintf("%s=%d ", testlevel.SeedVar, r.o.seed)
 	}
-	command := prefix + "go test -count=1 -timeout=" + r.o.timeout
+	in, place := "", short
+	if r.o.module != "" {
+		in, place = "-C "+r.o.module+" ", func(pkg string) string { return pkg }
+	}
+	command := prefix + "go test " + in + "-count=1 -timeout=" + r.o.timeout
 	if r.o.race {
 		command = "CGO_ENABLED=1 " + command + " " + strings.Join(raceFlags, " ")
 	}
 	for _, t := range r.failed {
 		inner := func(o test) bool { return o.pkg == t.pkg && strings.HasPrefix(o.name, t.name+"/") }
 		if !slices.ContainsFunc(r.failed, inner) {
-			all = append(all, fmt.Sprintf("%s %s -run '%s'", command, short(t.pkg), pattern(t.name)))
+			all = append(all, fmt.Sprintf("%s %s -run '%s'", command, place(t.pkg), pattern(t.name)))
 		}
 	}
 	for _, pkg := range r.broken {
-		all = append(all, command+" "+short(pkg))
+		all = append(all, command+" "+place(pkg))
 	}
 	return all
 }

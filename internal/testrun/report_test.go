@@ -75,3 +75,10 @@ func TestReportOfFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestReportOfAnotherModule verifies that the command which repeats a failure runs it in its module.
+func TestReportOfAnotherModule(t *testing.T) {
+	_, text := reported(t, options{level: "test", seed: 1, timeout: "10m", module: "bench"},
+		`{"Action":"fail","Package":"github.com/holdfast-go/holdfast/bench/baseline","Test":"TestA","Elapsed":1}`)
+	wantIn(t, text, "again: go test -C bench -count=1 -timeout=10m github.com/holdfast-go/holdfast/bench/baseline -run '^TestA$'\n")
+}

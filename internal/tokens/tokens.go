@@ -35,17 +35,17 @@ var (
 	putVerb = store.NewVerb(store.Decl{Name: "tokens.put", Repeat: true},
 		func(a putArgs) []string { return []string{"token/" + a.hash} },
 		func(a putArgs, args *store.Args) {
-			args.Text(a.hash)
-			args.Text(a.Lifecycle)
-			args.Text(a.Entity)
-			args.Text(a.Operation)
-			args.Int(a.Epoch)
-			args.Text(a.Requester)
-			args.Int(Kept.Milliseconds())
+			args.Text("hash", a.hash)
+			args.Text("lifecycle", a.Lifecycle)
+			args.Text("entity", a.Entity)
+			args.Text("operation", a.Operation)
+			args.Int("epoch", a.Epoch)
+			args.Text("requester", a.Requester)
+			args.Int("kept", Kept.Milliseconds())
 		},
 		func(n *int, row store.Row) error { return row.Scan(n) })
 	findVerb = store.NewVerb(store.Decl{Name: "tokens.find", Lane: store.Read}, nil,
-		func(hash string, args *store.Args) { args.Text(hash) },
+		func(hash string, args *store.Args) { args.Text("hash", hash) },
 		func(all *[]Claim, row store.Row) error {
 			var c Claim
 			err := row.Scan(&c.Lifecycle, &c.Entity, &c.Operation, &c.Epoch, &c.Requester)
@@ -53,7 +53,7 @@ var (
 			return err
 		})
 	pruneVerb = store.NewVerb(store.Decl{Name: "tokens.prune", Lane: store.Work}, nil,
-		func(limit int, args *store.Args) { args.Int(int64(limit)) },
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(n *int, row store.Row) error {
 			var one int
 			*n++

@@ -73,9 +73,9 @@ type glanced struct{ n, wait int }
 
 var glanceVerb = store.NewVerb(store.Decl{Name: "wake.glance", Lane: store.Read}, nil,
 	func(a glanceArgs, args *store.Args) {
-		args.Text(a.shards)
-		args.Text(a.needs)
-		args.Int(beat.Milliseconds())
+		args.Text("shards", a.shards)
+		args.Text("needs", a.needs)
+		args.Int("soon", beat.Milliseconds())
 	},
 	func(all *[]glanced, row store.Row) error {
 		var g glanced

@@ -69,12 +69,12 @@ var (
 	putVerb = store.NewVerb(store.Decl{Name: "wallets.put", Repeat: true},
 		func(a putArgs) []string { return []string{row(a.id)} },
 		func(a putArgs, args *store.Args) {
-			args.Text(a.id)
+			args.Text("wallet", a.id)
 			negative := int64(0)
 			if a.negative {
 				negative = 1
 			}
-			args.Int(negative)
+			args.Int("negative", negative)
 		},
 		func(w *Wallet, r store.Row) error {
 			err := r.Scan(&w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
@@ -84,10 +84,10 @@ var (
 	postVerb = store.NewVerb(store.Decl{Name: "wallets.post", Group: true, Combine: true, Repeat: true},
 		func(a PostArgs) []string { return []string{row(a.Wallet)} },
 		func(a PostArgs, args *store.Args) {
-			args.Text(a.Wallet)
-			args.Int(a.Delta)
-			args.Text(a.Reason)
-			args.Text(a.Reference)
+			args.Text("wallet", a.Wallet)
+			args.Int("delta", a.Delta)
+			args.Text("reason", a.Reason)
+			args.Text("reference", a.Reference)
 		},
 		func(p *posted, r store.Row) error {
 			p.applied = r.Applied()
@@ -95,9 +95,9 @@ var (
 		}).Waking(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
 	listVerb = store.NewVerb(store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.after)
-			args.Int(int64(a.limit))
+			args.Text("wallet", a.id)
+			args.Text("after", a.after)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Wallet, r store.Row) error {
 			var w Wallet
@@ -108,9 +108,9 @@ var (
 		})
 	ledgerVerb = store.NewVerb(store.Decl{Name: "wallets.ledger", Lane: store.Read}, nil,
 		func(a ledgerArgs, args *store.Args) {
-			args.Text(a.wallet)
-			args.Int(a.after)
-			args.Int(int64(a.limit))
+			args.Text("wallet", a.wallet)
+			args.Int("after", a.after)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Entry, r store.Row) error {
 			var e Entry

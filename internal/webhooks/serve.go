@@ -52,9 +52,9 @@ type target struct {
 var (
 	allVerb = store.NewVerb(store.Decl{Name: "webhooks.all", Lane: store.Read}, nil,
 		func(a allArgs, args *store.Args) {
-			args.Text(a.workspace)
-			args.Text(a.id)
-			args.Int(int64(a.limit))
+			args.Text("after_workspace", a.workspace)
+			args.Text("after_id", a.id)
+			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Served, r store.Row) error {
 			var s Served
@@ -72,7 +72,7 @@ var (
 			return nil
 		})
 	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.target", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text(id) },
+		func(id string, args *store.Args) { args.Text("id", id) },
 		func(t *target, r store.Row) error {
 			t.found = true
 			return r.Scan(&t.url, &t.secret, &t.former)

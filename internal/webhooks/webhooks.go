@@ -130,13 +130,13 @@ var (
 	createVerb = store.NewVerb(store.Decl{Name: "webhooks.create", Marks: store.HistoryMarks},
 		func(a createArgs) []string { return []string{row(a.id)} },
 		func(a createArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Text(a.Name)
-			args.Text(a.URL)
-			args.Text(list(a.Events))
-			args.Text(a.Streams)
-			args.Text(a.sealed)
-			args.Text(a.By)
+			args.Text("id", a.id)
+			args.Text("name", a.Name)
+			args.Text("url", a.URL)
+			args.Text("events", list(a.Events))
+			args.Text("streams", a.Streams)
+			args.Text("secret", a.sealed)
+			args.Text("actor", a.By)
 		}, scan).
 		Told(func(a createArgs, m store.Mark) result {
 			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: every(a.Events), Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At.UTC()}}
@@ -146,11 +146,11 @@ var (
 	rotateVerb = store.NewVerb(store.Decl{Name: "webhooks.rotate", Marks: store.HistoryMarks},
 		func(a rotateArgs) []string { return []string{row(a.id)} },
 		func(a rotateArgs, args *store.Args) {
-			args.Text(a.id)
-			args.Int(a.version)
-			args.Text(a.sealed)
-			args.Int(a.overlap.Milliseconds())
-			args.Text(a.by)
+			args.Text("id", a.id)
+			args.Int("version", a.version)
+			args.Text("secret", a.sealed)
+			args.Int("overlap", a.overlap.Milliseconds())
+			args.Text("actor", a.by)
 		}, scan).
 		Told(func(a rotateArgs, _ store.Mark) result {
 			return result{true, Webhook{ID: a.id, version: a.version + 1}}
@@ -158,15 +158,15 @@ var (
 		Emitting(func(a rotateArgs) store.Emission { return emission(a.id, "rotated") })
 	removeVerb = store.NewVerb(store.Decl{Name: "webhooks.remove", Marks: store.HistoryMarks},
 		func(a removeArgs) []string { return []string{row(a.id)} },
-		func(a removeArgs, args *store.Args) { args.Text(a.id); args.Text(a.by) },
+		func(a removeArgs, args *store.Args) { args.Text("id", a.id); args.Text("actor", a.by) },
 		func(applied *bool, r store.Row) error { *applied = r.Applied(); return nil }).
 		Told(func(removeArgs, store.Mark) bool { return true }).
 		Emitting(func(a removeArgs) store.Emission { return emission(a.id, "removed") }).
 		Waking(func(removeArgs) []string { return []string{Topic} })
 	getVerb = store.NewVerb(store.Decl{Name: "webhooks.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text(id) }, scan)
+		func(id string, args *store.Args) { args.Text("id", id) }, scan)
 	listVerb = store.NewVerb(store.Decl{Name: "webhooks.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) { args.Text(a.after); args.Int(int64(a.limit)) },
+		func(a listArgs, args *store.Args) { args.Text("after", a.after); args.Int("limit", int64(a.limit)) },
 		func(all *[]Webhook, r store.Row) error {
 			var one result
 			err := scan(&one, r)

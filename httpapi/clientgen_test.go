@@ -1,0 +1,330 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// The methods of package client that send one request each are made from the table of
+// routes ("go generate ./client"). This stands here because the table is nobody else's: a
+// client links no engine, and the package exports no table.
+
+const (
+	clientFolder = "../client"
+	clientFile   = "api_gen.go"
+)
+
+var writeClient = flag.Bool("write-client", false, "write the client's generated file")
+
+// TestClientIsGenerated verifies that the client's methods are those that the table of routes
+// makes.
+func TestClientIsGenerated(t *testing.T) {
+	hand, err := methodsByHand(os.DirFS(clientFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(API)
+	a.addRoutes()
+	want, err := clientOf(a.table, hand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := clientFolder + "/" + clientFile
+	if *writeClient {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the routes make (%v): run go generate ./client", file, err)
+	}
+}
+
+// methodsByHand are the client's methods that somebody wrote. They are not generated.
+func methodsByHand(client fs.FS) (map[string]bool, error) {
+	files, err := fs.Glob(client, "*.go")
+	hand := make(map[string]bool)
+	for _, name := range files {
+		if name == clientFile || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		src, err := fs.ReadFile(client, name)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
+				hand[f.Name.Name] = true
+			}
+		}
+	}
+	return hand, err
+}
+
+// clientOf writes the methods for a table of routes.
+func clientOf(table []*route, hand map[string]bool) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(`// Code generated from the table of routes in package httpapi. DO NOT EDIT.
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/wire"
+)
+`)
+	for _, r := range table {
+		for _, f := range methodsOf(r) {
+			if !hand[f.name] {
+				b.WriteString(f.String())
+			}
+		}
+	}
+	return format.Source(b.Bytes())
+}
+
+// method is one method of the client.
+type method struct {
+	name, doc     string
+	arguments     []argument
+	result, sends string
+}
+
+type argument struct{ name, typ string }
+
+// String is its text: the arguments of one type that follow each other have it once.
+func (m method) String() string {
+	var b strings.Builder
+	b.WriteString("\n" + comment(m.name+" "+m.doc) + "func (c *Client) " + m.name + "(")
+	for i, a := range m.arguments {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if b.WriteString(a.name); i+1 == len(m.arguments) || m.arguments[i+1].typ != a.typ {
+			b.WriteString(" " + a.typ)
+		}
+	}
+	fmt.Fprintf(&b, ") %s {\n%s\n}\n", m.result, m.sends)
+	return b.String()
+}
+
+// methodsOf are the methods for a route: of a list, an iterator and one for its pages.
+func methodsOf(r *route) []method {
+	name := strings.ToUpper(r.id[:1]) + r.id[1:]
+	ctx, page, options := argument{"ctx", "context.Context"}, argument{"p", "Page"}, argument{"o", "...Option"}
+	args := slices.Concat([]argument{ctx}, pathArguments(r), bodyArgument(r), queryArguments(r))
+	one := method{name, docOf(r), append(slices.Clip(args), options), "error",
+		fmt.Sprintf("_, err := c.answer(ctx, %s.with(o))\nreturn err", r.request())}
+	if r.out.Kind() == reflect.Pointer {
+		return []method{one}
+	}
+	out, o := typeName(r.out), "o"
+	if r.once == asHandOut {
+		o = "ownKey(o)"
+	}
+	one.result, one.sends = "("+out+", error)", fmt.Sprintf("return do[%s](ctx, c, %s, %s)", out, r.request(), o)
+	if _, paged := r.in.query["cursor"]; !paged {
+		return []method{one}
+	}
+	item, _ := r.out.FieldByName("Items")
+	all := one
+	all.arguments, all.result = args, "iter.Seq2["+typeName(item.Type.Elem())+", error]"
+	all.sends = fmt.Sprintf("return pages(func(p Page) %s { return c.%sPage(%s) })", one.result, name, names(append(slices.Clip(args), page)))
+	one.name, one.doc = name+"Page", strings.Replace(one.doc, " ", " a page of ", 1)
+	one.arguments = append(slices.Clip(args), page, options)
+	return []method{all, one}
+}
+
+func names(all []argument) string {
+	s := make([]string, len(all))
+	for i, a := range all {
+		s[i] = a.name
+	}
+	return strings.Join(s, ", ")
+}
+
+// request is the expression of the request that a method sends.
+func (r *route) request() string {
+	path, args := strings.Split(r.path, "/"), pathArguments(r)
+	for i, p := range path {
+		if path[i] = fmt.Sprintf("%q", p); p[0] == '{' {
+			path[i], args = args[0].name, args[1:]
+		}
+	}
+	b, parts := "nil", strings.Join(path, ", ")
+	if body := bodyArgument(r); body != nil {
+		b = body[0].name
+	}
+	verb := r.method[:1] + strings.ToLower(r.method[1:])
+	text := fmt.Sprintf("newRequest(http.Method%s, %s, %s)", verb, b, parts)
+	if _, paged := r.in.query["cursor"]; paged {
+		text = fmt.Sprintf("list(p, %s)", parts)
+	}
+	for _, q := range r.queries() {
+		text += fmt.Sprintf(".set(%q, %s)", q.name, q.value)
+	}
+	return text
+}
+
+// pathArguments are named as the route names them. What is called name there is of that
+// which the method is called after; else it has the name of what it is the name of.
+func pathArguments(r *route) (all []argument) {
+	parts := strings.Split(r.path, "/")
+	for i, p := range parts {
+		if p[0] != '{' {
+			continue
+		}
+		name := strings.TrimSuffix(strings.Trim(p, "{}"), "Key")
+		if thing := strings.TrimSuffix(parts[max(i-1, 0)], "s"); name == "name" && !strings.HasSuffix(strings.ToLower(r.id), thing) {
+			name = thing
+		}
+		all = append(all, argument{name, "string"})
+	}
+	return all
+}
+
+// bodyArgument is the body: in, unless the field's tag arg says another name.
+func bodyArgument(r *route) []argument {
+	if r.in.body < 0 {
+		return nil
+	}
+	f := r.in.typ.Field(r.in.body)
+	name := f.Tag.Get("arg")
+	if name == "" {
+		name = "in"
+	}
+	return []argument{{name, typeName(f.Type)}}
+}
+
+type query struct{ name, value, typ string }
+
+// queries are the parameters of the query that are arguments: by themselves, or fields of the
+// route's filter. A page is an argument of its own, and how long to wait is an option.
+func (r *route) queries() (all []query) {
+	for i := range r.in.typ.NumField() {
+		f := r.in.typ.Field(i)
+		name := f.Tag.Get("query")
+		if name == "" || name == "limit" || name == "cursor" || strings.HasSuffix(name, "Ms") {
+			continue
+		}
+		q := query{name, name, f.Type.String()}
+		if r.filter != "" {
+			field := strings.TrimSuffix(name, "Id")
+			q.value = filterName(r) + "." + strings.ToUpper(field[:1]) + field[1:]
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+func queryArguments(r *route) (all []argument) {
+	if r.filter != "" {
+		return []argument{{filterName(r), r.filter}}
+	}
+	for _, q := range r.queries() {
+		all = append(all, argument{q.value, q.typ})
+	}
+	return all
+}
+
+func filterName(r *route) string {
+	if strings.HasSuffix(r.filter, "Filter") {
+		return "f"
+	}
+	return "in"
+}
+
+// typeName is a type of package wire as the client writes it; what a handler reads by itself
+// is sent as it is.
+func typeName(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[document](), reflect.TypeFor[json.RawMessage]():
+		return "json.RawMessage"
+	}
+	return strings.ReplaceAll(t.String(), reflect.TypeFor[wire.Event]().PkgPath(), "wire")
+}
+
+// docOf is what a method does: the route's summary, and what it says beyond that.
+func docOf(r *route) string {
+	doc := sentence(r) + " " + r.more
+	if r.once == asHandOut {
+		doc += " Without a [Key] it has one of its own, so that it is sent again where its answer was lost, and is given the same again."
+	}
+	return doc
+}
+
+// sentence is the summary, of somebody who does it: "List the keys" is "lists the keys". Where it
+// may also be followed, that is another method.
+func sentence(r *route) string {
+	s := r.summary
+	if r.stream {
+		s, _, _ = strings.Cut(s, ", or ")
+		s = strings.TrimSuffix(s, ".") + "."
+	}
+	first, rest, _ := strings.Cut(s, " ")
+	switch first {
+	case "What", "Where", "Who":
+		return "tells " + strings.ToLower(first) + " " + rest
+	case "Show":
+		return "returns " + rest
+	}
+	before, second, two := strings.Cut(rest, ", or ")
+	for _, verb := range []string{"change", "find", "judge", "make", "wait"} {
+		if after, ok := strings.CutPrefix(second, verb+" "); two && ok {
+			rest = before + ", or " + verb + "s " + after
+		}
+	}
+	return thirdPerson(strings.ToLower(first)) + " " + rest
+}
+
+func thirdPerson(verb string) string {
+	switch {
+	case verb == "have":
+		return "has"
+	case strings.HasSuffix(verb, "sh"):
+		return verb + "es"
+	}
+	return verb + "s"
+}
+
+// comment is a comment of lines that fit.
+func comment(text string) string {
+	var b strings.Builder
+	width := 0
+	for _, word := range strings.FieldsFunc(text, unicode.IsSpace) {
+		switch {
+		case width == 0:
+			b.WriteString("//")
+			width = 2
+		case width+1+len(word) > 95:
+			b.WriteString("\n//")
+			width = 2
+		}
+		b.WriteString(" " + word)
+		width += 1 + len(word)
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// gateway stands for the company that charges cards. Its book is a stream of its
+// own, which it writes at once: nothing that becomes of an invoice undoes a charge.
+type gateway struct {
+	engine *holdfast.Engine
+	book   string
+}
+
+// slip is an entry of the book.
+type slip struct {
+	Key     string `json:"key"`
+	Cents   int64  `json:"cents"`
+	Receipt string `json:"receipt"`
+}
+
+// The events of the book.
+const (
+	slipCharged  = "charged"
+	slipRepeated = "repeated" // known by its key, and not charged again
+)
+
+func gatewayOf(e *holdfast.Engine, id string) gateway {
+	return gateway{engine: e, book: "gateway-" + runOf(id)}
+}
+
+// charge charges a card. A gateway that knows a key again does so once for each.
+func (g gateway) charge(ctx context.Context, key string, i invoice) (receipt string, err error) {
+	for {
+		book, err := g.entries(ctx)
+		if err != nil {
+			return "", err
+		}
+		s, name := slip{key, i.Cents, fmt.Sprintf("R%d", len(book)+1)}, slipCharged
+		if known := book.under(key, slipCharged); len(known) > 0 && !i.Keyless {
+			s.Receipt, name = known[0].Receipt, slipRepeated
+		}
+		data, err := json.Marshal(s)
+		if err != nil {
+			return "", err
+		}
+		_, err = stream.Append(ctx, g.engine, g.book, stream.Version(len(book)-1), stream.Event{Name: name, Data: data})
+		if !errors.Is(err, holdfast.ErrConcurrency) { // else another was charged meanwhile
+			return s.Receipt, err
+		}
+	}
+}
+
+type entry struct {
+	name string
+	slip
+}
+
+type book []entry
+
+func (g gateway) entries(ctx context.Context) (book, error) {
+	all, err := stream.Read(ctx, g.engine, g.book, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	b := make(book, len(all))
+	for i, e := range all {
+		b[i].name = e.Name
+		if err := json.Unmarshal(e.Data, &b[i].slip); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// under returns the entries of a name with a key.
+func (b book) under(key, name string) (all []slip) {
+	for _, e := range b {
+		if e.Key == key && e.name == name {
+			all = append(all, e.slip)
+		}
+	}
+	return all
+}

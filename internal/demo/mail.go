@@ -1,0 +1,35 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// mails waits until each closed invoice is mailed, and holds the mails to the
+// operations that closed them.
+func (d *Demo) mails(ctx context.Context) error {
+	var sent []stream.Event
+	err := await(ctx, func() (enough bool, err error) {
+		sent, err = stream.Read(ctx, d.engine, mailbox(d.run), 0, 0)
+		return len(sent) >= len(d.total.closings), err
+	})
+	if err != nil {
+		return err
+	}
+	mailed := make(map[string]int)
+	for _, e := range sent {
+		var l letter
+		if err := json.Unmarshal(e.Data, &l); err != nil {
+			return err
+		}
+		mailed[l.Operation]++
+		if d.total.closings[l.Operation] != l.Invoice || mailed[l.Operation] > 1 {
+			d.total.blame(l.Invoice, "it has a mail too many")
+		}
+	}
+	d.total.recorded.mails = len(sent)
+	d.say("\n4. Mail: %d mails for %d closed invoices.\n", len(sent), len(d.total.closings))
+	return nil
+}

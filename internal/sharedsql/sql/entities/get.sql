@@ -1,0 +1,9 @@
+-- An entity, with who has it. A lease that has expired is told by the phase.
+SELECT coalesce(e.plan{text}, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null'){text}, coalesce(e.created_at, {epoch}),
+       coalesce(e.updated_at, {epoch}), CASE WHEN e.until <= {now} THEN 'expired' ELSE coalesce(e.phase, 'free') END, coalesce(e.operation, ''), coalesce(e.step, ''),
+       coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input{text}, ''), coalesce(e.holder, ''),
+       coalesce(e.epoch, 0), coalesce(e.until, {epoch}), coalesce(e.claimed_at, {epoch}), coalesce(e.begun, 0),
+       coalesce(e.failures, 0), coalesce(e.deaths, 0), coalesce(e.error, ''), coalesce(e.outcome, ''),
+       coalesce(e.manual, false)
+  FROM {schema}.entity AS e
+ WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity

@@ -1,0 +1,6 @@
+-- Definitions of a workspace, by their ids, behind one of them.
+SELECT d.id, d.body{text}, d.created_at
+  FROM {schema}.definition AS d
+ WHERE d.shard = :shard AND d.workspace = :workspace AND d.id > :after
+ ORDER BY d.id
+ LIMIT :limit

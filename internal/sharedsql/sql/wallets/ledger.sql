@@ -1,0 +1,6 @@
+-- The ledger of a wallet, in its order.
+SELECT l.n, l.delta, l.balance, l.reason, l.reference, l.at
+  FROM {schema}.ledger AS l
+ WHERE l.shard = :shard AND l.workspace = :workspace AND l.wallet = :wallet AND l.n > :after
+ ORDER BY l.n
+ LIMIT :limit

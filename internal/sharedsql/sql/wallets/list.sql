@@ -1,0 +1,7 @@
+-- Wallets in the order of their ids, or the one that is named.
+-- :wallet ('' for all)
+SELECT w.id, w.balance, w.negative, w.version, w.created_at
+  FROM {schema}.wallet AS w
+ WHERE w.shard = :shard AND w.workspace = :workspace AND (:wallet = '' OR w.id = :wallet) AND w.id > :after
+ ORDER BY w.id
+ LIMIT :limit

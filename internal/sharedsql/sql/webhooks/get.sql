@@ -1,0 +1,5 @@
+-- One webhook, without its secrets.
+SELECT w.id, w.name, w.url, w.events{text}, w.streams, w.version, w.created_by, w.created_at,
+       coalesce(w.rotated_at, {epoch}), coalesce(w.former_until, {epoch})
+  FROM {schema}.webhook AS w
+ WHERE w.shard = :shard AND w.workspace = :workspace AND w.id = :id AND w.removed_at IS NULL

@@ -1,0 +1,7 @@
+-- The webhooks of a workspace, by their ids, without their secrets.
+SELECT w.id, w.name, w.url, w.events{text}, w.streams, w.version, w.created_by, w.created_at,
+       coalesce(w.rotated_at, {epoch}), coalesce(w.former_until, {epoch})
+  FROM {schema}.webhook AS w
+ WHERE w.shard = :shard AND w.workspace = :workspace AND w.id > :after AND w.removed_at IS NULL
+ ORDER BY w.id
+ LIMIT :limit

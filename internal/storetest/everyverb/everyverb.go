@@ -1,0 +1,17 @@
+// Package everyverb links every capability, so that a test that imports it knows all
+// verbs of the program: an adapter has the SQL of those that are linked.
+package everyverb
+
+import (
+	_ "github.com/holdfast-go/holdfast/batch"
+	_ "github.com/holdfast-go/holdfast/internal/check"
+	_ "github.com/holdfast-go/holdfast/internal/handlers"
+	_ "github.com/holdfast-go/holdfast/internal/keys"
+	_ "github.com/holdfast-go/holdfast/internal/requests"
+	_ "github.com/holdfast-go/holdfast/internal/tokens"
+	_ "github.com/holdfast-go/holdfast/internal/webhooks"
+	_ "github.com/holdfast-go/holdfast/lifecycle"
+	_ "github.com/holdfast-go/holdfast/run"
+	_ "github.com/holdfast-go/holdfast/scope"
+	_ "github.com/holdfast-go/holdfast/stream"
+)

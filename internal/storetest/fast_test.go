@@ -1,0 +1,304 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/sqlite"
+)
+
+// scene makes calls of a verb that has a fast form, those that it wins and those that it leaves to the general one, and writes down what each
+// was answered. Rows with a part of skip in them are not compared.
+type scene func(t *testing.T, hf *holdfast.Engine) (told []string, skip string)
+
+var scenes = map[string]scene{
+	"events.append":       appendScene,
+	"entities.transition": transitionScene,
+	"scopes.put":          putScene,
+	"scopes.edit":         editScene,
+	"runs.move":           moveScene,
+}
+
+// TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same calls have the same answers, and leave the
+// same rows behind, with it and without it.
+func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
+	for name, files := range map[string]func() (store.SQLFiles, error){"sqlite": store.DatabaseOf(sqlite.File("")).Files, "postgres": store.DatabaseOf(postgres.URL("")).Files} {
+		all, err := files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file := range all {
+			verb, fast := strings.CutSuffix(file, ".fast")
+			if !fast {
+				continue
+			}
+			scene := scenes[verb]
+			if scene == nil {
+				t.Errorf("%s: no scene calls %s: add one", name, file)
+				continue
+			}
+			t.Run(name+"/"+verb, func(t *testing.T) {
+				t.Parallel()
+				was, is := played(t, name, true, scene), played(t, name, false, scene)
+				for i := range max(len(was), len(is)) {
+					if i >= len(was) || i >= len(is) || was[i] != is[i] {
+						t.Fatalf("with the fast form it is\n  %s\nand without it\n  %s", slices.Concat(is, make([]string, len(was)))[i], slices.Concat(was, make([]string, len(is)))[i])
+					}
+				}
+				if len(is) < 8 {
+					t.Errorf("there is little to compare: %q", is)
+				}
+			})
+		}
+	}
+}
+
+// played plays a scene on a new database, and returns the answers and the rows that it left.
+func played(t *testing.T, name string, plain bool, scene scene) []string {
+	t.Helper()
+	var db holdfast.Database
+	var rows *sql.DB
+	prefix := "holdfast_"
+	if name == "sqlite" {
+		path := holdfasttest.SQLite(t)
+		var options []sqlite.Option
+		if plain {
+			options = append(options, sqlite.Plain())
+		}
+		db, rows = sqlite.File(path, options...), openSQLite(t, path, "_pragma=busy_timeout(10000)")
+	} else {
+		url := holdfasttest.PostgreSQL(t)
+		var options []postgres.Option
+		if plain {
+			options = append(options, postgres.Plain())
+		}
+		config, err := pgx.ParseConfig(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
+		t.Cleanup(func() { _ = rows.Close() })
+	}
+	told, skip := scene(t, holdfasttest.OpenOn(t, db, run.Serve(moves)))
+	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
+		told = append(told, rowsOf(t, rows, prefix+table, skip)...)
+	}
+	return told
+}
+
+// rowsOf are the rows of a table without what is another each time: times, random ids, and the name of the node.
+func rowsOf(t *testing.T, db *sql.DB, table, skip string) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]any, len(names))
+	for rows.Next() {
+		into := make([]any, len(names))
+		for i := range into {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		line := table
+		for i, name := range names {
+			if !passing.MatchString(name) && (name != "id" || !strings.HasSuffix(table, "event") && !strings.HasSuffix(table, "history")) {
+				line += " " + name + "=" + plainText(values[i])
+			}
+		}
+		if skip == "" || !strings.Contains(line, skip) {
+			all = append(all, randomID.ReplaceAllString(line, "ID"))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+var (
+	passing  = regexp.MustCompile(`^(.*_at|at|until|deadline|holder|key)$`)
+	randomID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|run_[0-9a-f]{32}`)
+)
+
+func plainText(v any) string {
+	if text, ok := v.([]byte); ok {
+		v = string(text)
+	}
+	return fmt.Sprint(v)
+}
+
+// said writes down an answer: what it is but for its times, and the code of an error.
+func said(v any, err error) string {
+	text, _ := json.Marshal(v)
+	var object map[string]any
+	if json.Unmarshal(text, &object) == nil {
+		for name := range object {
+			if strings.HasSuffix(name, "At") || name == "Until" {
+				delete(object, name)
+			}
+		}
+		text, _ = json.Marshal(object)
+	}
+	return fmt.Sprintf("%s %s", text, fault.CodeOf(err))
+}
+
+func version(n int64) *int64 { return &n }
+
+func appendScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+	add := func(stream string, want *int64, names ...string) {
+		a := events.AppendArgs{Stream: stream, Want: want}
+		for i, name := range names {
+			a.Events = append(a.Events, events.Event{Name: name, Data: fmt.Appendf(nil, `{"i":%d}`, i), Meta: events.Meta{Correlation: "c" + name, Actor: "me"}})
+		}
+		last, err := events.Append(t.Context(), engine.Of(hf), a)
+		told = append(told, said(last, err))
+	}
+	add("a", nil, "one")
+	add("a", nil, "two", "three")
+	add("a", version(2), "four")
+	add("a", version(2), "stale")
+	add("b", version(0), "missing")
+	add("b", version(-1), "first", "second")
+	add("b", version(-1), "again")
+	add("b", version(1), "third")
+	return told, ""
+}
+
+func transitionScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+	made, err := entities.Create(t.Context(), engine.Of(hf), entities.CreateArgs{Lifecycle: "door", ID: "1", Status: "open", Data: []byte(`{"a":1}`)})
+	told = append(told, said(made, err))
+	for _, a := range []entities.TransitionArgs{
+		{From: []string{"open"}, To: "shut"},
+		{From: []string{"open"}, To: "shut"},
+		{From: []string{"shut"}, To: "open", Data: []byte(`{"b":2}`), Note: []byte(`{"n":1}`)},
+		{From: []string{"open"}, To: "shut", Want: version(2), Meta: events.Meta{Correlation: "c", Causation: "x", Actor: "me"}},
+		{From: []string{"shut"}, To: "open", Want: version(2)},
+		{From: []string{"shut", "open"}, To: "ajar"},
+		{ID: "none", From: []string{"open"}, To: "shut"},
+	} {
+		a.Lifecycle, a.Event = "door", "moved"
+		if a.ID == "" {
+			a.ID = "1"
+		}
+		e, err := entities.Transition(t.Context(), engine.Of(hf), a)
+		told = append(told, said(e, err))
+	}
+	return told, ""
+}
+
+func putScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+	for _, a := range []scopes.PutArgs{
+		{State: []byte(`{"n":1}`)},
+		{State: []byte(`{"n":2}`)},
+		{State: []byte(`{"n":3}`), Want: version(1), Meta: events.Meta{Actor: "me"}},
+		{State: []byte(`{"n":4}`), Want: version(1)},
+		{State: []byte(`{"n":5}`), Want: version(-1)},
+		{ID: "2", State: []byte(`{}`), Want: version(0)},
+		{ID: "2", State: []byte(`{}`), Want: version(-1)},
+		{ID: "2", State: []byte(`{"x":"y"}`)},
+	} {
+		a.Kind = "k"
+		if a.ID == "" {
+			a.ID = "1"
+		}
+		s, err := scopes.Put(t.Context(), engine.Of(hf), a)
+		told = append(told, said(s, err))
+	}
+	return told, ""
+}
+
+func editScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+	edit := func(want *int64, op scopes.Op, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := scopes.Edit(t.Context(), engine.Of(hf), scopes.EditArgs{Kind: "k", ID: "1", Op: op, Want: want, Meta: events.Meta{Correlation: "c"}})
+		told = append(told, said(s, err))
+	}
+	inc := func(want *int64, field string, by int64) {
+		op, err := scopes.Inc(field, by)
+		edit(want, op, err)
+	}
+	inc(nil, "n", 1)
+	inc(nil, "n", 41)
+	inc(nil, "n", 0)
+	inc(nil, "other", -3)
+	inc(version(2), "n", 1)
+	inc(version(2), "n", 1)
+	op, err := scopes.Patch([]byte(`{"text":"x","big":9223372036854775807,"half":1.5}`))
+	edit(nil, op, err)
+	inc(nil, "text", 1)
+	inc(nil, "big", 1)
+	inc(nil, "half", 1)
+	op, err = scopes.Push("list", []byte(`"a"`))
+	edit(nil, op, err)
+	inc(nil, `we"ird`, 7)
+	inc(nil, `we"ird`, 1)
+	return told, ""
+}
+
+// moves is a run whose steps bring what a move of a run can: an output, a patch of the state, a condition, a retry, an effect and an end.
+var moves = run.Define("moves", "1",
+	run.Task("first", func(ctx context.Context, n int) (map[string]int, error) {
+		return map[string]int{"n": n}, run.Patch(ctx, map[string]any{"n": n})
+	}, run.Idempotent()),
+	run.If("choose", "state.n > 1", "fails", "last"),
+	run.Task("fails", func(context.Context, any) (int, error) { return 0, errors.New("it fails") }, run.Idempotent(), run.Tries(2, time.Millisecond)),
+	run.Task("last", func(ctx context.Context, _ any) (string, error) {
+		return holdfast.Effect(ctx, "call", func(context.Context, string) (string, error) { return "over", nil })
+	}, run.Journaled()))
+
+func moveScene(t *testing.T, hf *holdfast.Engine) (told []string, first string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- hf.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	for n := range 4 {
+		started, _, err := moves.Start(t.Context(), hf, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := run.Await(t.Context(), hf, started.ID)
+		if first == "" { // it may have started before the engine ran
+			first = started.ID
+			continue
+		}
+		told = append(told, r.Status+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
+	}
+	return told, first
+}

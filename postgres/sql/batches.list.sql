@@ -1,9 +1,0 @@
--- Batches in the order of their ids.
--- $1 shard, $2 workspace, $3 behind which, $4 status ('' for all), $5 limit
-SELECT b.id, b.wallet, b.handler, b.status, b.parallel, b.attempts, b.allowed, b.timeout, b.artifacts, b.sealed, b.cancel_requested, b.items, b.next,
-       b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.charged, b.refunded, b.version, coalesce(b.error, ''),
-       b.created_at, b.updated_at
-  FROM {schema}.batch b
- WHERE b.shard = $1::smallint AND b.workspace = $2::text AND b.id > $3::text AND ($4::text = '' OR b.status = $4)
- ORDER BY b.id
- LIMIT $5::bigint

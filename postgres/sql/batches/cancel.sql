@@ -1,0 +1,19 @@
+-- Cancels batches. One of which nothing was ever taken has cost nothing and left nothing:
+-- it is CANCELLED at once. Others are marked, so that nothing of them starts any more,
+-- and are torn down.
+WITH {members}, moved AS (
+    UPDATE {schema}.batch b
+       SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = true, version = b.version + 1, updated_at = {now},
+           due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
+      FROM m
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
+       AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
+    RETURNING m.member, b.status, b.version, b.items, b.updated_at
+), {include history/note}
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version,
+           CASE WHEN moved.status = 'CANCELLED' THEN 'cancelled' ELSE 'cancelRequested' END,
+           CASE WHEN moved.status = 'CANCELLED' THEN pg_catalog.json_build_object('cancelled', moved.items, 'charged', 0, 'refunded', 0) ELSE '{}'::json END,
+           moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    {mark}
+{include store/applied moved}

@@ -1,0 +1,12 @@
+-- Resumes batches that are PAUSED. One that still lacks funds is paused again.
+WITH {members}, moved AS (
+    UPDATE {schema}.batch b
+       SET status = CASE WHEN b.next = 0 THEN 'PENDING' ELSE 'RUNNING' END, need = 0, version = b.version + 1, updated_at = {now}
+      FROM m
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.status || '' = 'PAUSED' AND NOT b.cancel_requested -- || '': by its key, not by the index of what is live
+    RETURNING m.member, b.version, b.updated_at
+), {include history/note}
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'resumed', '{}', moved.updated_at
+      FROM m JOIN moved ON moved.member = m.member
+    {mark}
+{include store/applied moved}

@@ -1,0 +1,7 @@
+-- In which workspaces there are items to clean up after.
+{include hold/turns
+    (SELECT i.workspace FROM {schema}.item i
+     WHERE i.shard + 0 = :shard AND i.workspace > t.workspace AND (:workspace = '' OR i.workspace = :workspace)
+       AND i.sweep_at <= (SELECT {now})
+     ORDER BY i.workspace
+     LIMIT 1)}

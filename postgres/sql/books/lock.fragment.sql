@@ -1,0 +1,4 @@
+-- The stream, locked.
+FROM {schema}.stream s
+ WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream
+   FOR UPDATE

@@ -1,0 +1,13 @@
+-- Drops the events of a stream below a version, unless somebody is closing it.
+-- The last event stays.
+WITH cur AS MATERIALIZED (
+    SELECT s.shard, s.workspace, s.name, s.first, s.head, s.state, s.until
+      {include books/lock}
+)
+UPDATE {schema}.stream s
+   SET first = :first
+  FROM cur
+ WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
+   AND cur.first < :first AND cur.head >= :first
+   AND (cur.state <> 'closing' OR cur.until <= {now})
+RETURNING s.first

@@ -1,0 +1,18 @@
+-- Counts the holds that ended some time ago and that nobody has freed, in all
+-- workspaces: of entities, of reactions, of items, of steps, and of streams that were being closed.
+SELECT (SELECT pg_catalog.count(*)
+          FROM {schema}.entity e
+         WHERE e.holder IS NOT NULL AND e.until <= {now} - :ago::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
+          FROM {schema}.follow f
+         WHERE f.holder IS NOT NULL AND f.until <= {now} - :ago::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
+          FROM {schema}.stream s
+         WHERE s.holder IS NOT NULL AND s.until <= {now} - :ago::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
+          FROM {schema}.item i
+         WHERE i.holder IS NOT NULL AND i.until <= {now} - :ago::float8 * interval '1 ms')
+     + (SELECT pg_catalog.count(*)
+          FROM {schema}.step p
+         WHERE p.holder IS NOT NULL AND p.until <= {now} - :ago::float8 * interval '1 ms')
+ WHERE :shard IS NOT NULL AND :workspace IS NOT NULL

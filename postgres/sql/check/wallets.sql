@@ -1,0 +1,18 @@
+-- Judges wallets, a page at a time: answers those whose balance is not the sum of their
+-- ledger, or whose ledger has a gap or an item of a batch that another wallet pays, and the last of the page.
+{include check/page j.id, '', j.balance, j.events, j.last; c.id;
+    c.events <> c.version OR c.last <> c.balance OR c.strange;
+    SELECT x.shard, x.workspace, x.id, x.version, x.balance,
+           (SELECT pg_catalog.count(*) FROM {schema}.ledger l
+             WHERE l.shard = x.shard AND l.workspace = x.workspace AND l.wallet = x.id) AS events,
+           (SELECT coalesce(pg_catalog.sum(l.delta), 0)::bigint FROM {schema}.ledger l
+             WHERE l.shard = x.shard AND l.workspace = x.workspace AND l.wallet = x.id) AS last,
+           coalesce((SELECT true FROM {schema}.ledger l
+                      WHERE l.shard + 0 = x.shard AND l.workspace = x.workspace AND l.wallet = x.id AND l.reference >= '$batch/' AND l.reference < '$batch0'
+                        AND (SELECT b.wallet FROM {schema}.batch b
+                              WHERE b.shard = l.shard AND b.workspace = l.workspace AND b.id = pg_catalog.split_part(l.reference, '/', 2)) <> l.wallet
+                      ORDER BY l.reference
+                      LIMIT 1), false) AS strange
+      FROM {schema}.wallet x
+     WHERE (x.shard, x.workspace, x.id) > (:shard, :workspace, :wallet)
+     ORDER BY x.shard, x.workspace, x.id}

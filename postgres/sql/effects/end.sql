@@ -1,0 +1,31 @@
+-- Notes what became of an effect: done, with its result, or known not to have
+-- happened; under a hold that has not run out or, by a person, while its operation
+-- is uncertain. Answers how the effect stands then, with its result. Whoever had to wait
+-- while another ended it still sees it begun, or does not see it if another began it, and
+-- asks again. That a repeated call did not happen
+-- says nothing of the earlier one: such an effect stays begun, unless the other side was asked about it.
+-- :person whose word it is: 0 a holder's, 1 a person's, 2 of a holder that asked the other side
+WITH {members few}, cur AS MATERIALIZED (
+    SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, e.begun, m.operation AS wanted, m.epoch AS under,
+           m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person
+      FROM m JOIN {schema}.entity e
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+       FOR UPDATE OF e
+), seen AS (
+    SELECT m.member, e.begun
+      FROM m JOIN {schema}.entity e
+        ON e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace AND e.lifecycle = m.lifecycle AND e.id = m.entity
+), held AS MATERIALIZED (
+    SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.name, cur.ordinal, cur.state, cur.result, cur.under, cur.person
+      FROM cur
+     WHERE cur.operation = cur.wanted AND cur.epoch = cur.under
+       AND CASE WHEN cur.person = 1 THEN cur.phase = 'uncertain' ELSE cur.phase = 'held' AND cur.until > {now} END
+), {include effects/ended held.lifecycle, held.id}, counted AS (
+    UPDATE {schema}.entity e
+       SET begun = e.begun - 1
+      FROM put
+     WHERE e.shard = ANY (ARRAY[put.shard]) AND e.workspace = put.workspace AND e.lifecycle = put.lifecycle AND e.id = put.id
+       AND put.state = 'notDone'
+    RETURNING put.member
+)
+{include effects/end_told m.operation}

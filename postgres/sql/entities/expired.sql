@@ -1,0 +1,9 @@
+-- Holds that have run out, the oldest first, and how many hand-outs in a row are lost by that.
+-- :lifecycles a JSON list
+SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.operation, coalesce(e.step, ''), coalesce(e.requester, ''),
+       e.holder, e.claimed_at, e.side, coalesce(e.plan::text, ''), CASE WHEN e.quiet THEN e.lost + 1 ELSE 0 END
+  FROM {schema}.entity e
+ WHERE e.shard + 0 = :shard AND (:workspace = '' OR e.workspace = :workspace)
+   AND :lifecycles::jsonb ? e.lifecycle AND e.holder IS NOT NULL AND e.until <= (SELECT {now})
+ ORDER BY e.until
+ LIMIT :limit

@@ -1,0 +1,6 @@
+-- The answer to each member. One whose entity is there and was not locked asks again.
+SELECT m.member,
+       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
+                                                   AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
+       {include entities/answer told}
+  FROM m LEFT JOIN told ON told.member = m.member

@@ -1,0 +1,29 @@
+-- Takes operations that are due, of each queue in a workspace the longest due first.
+-- Taking adds one to the epoch; due_at is then when it was taken. What others are
+-- taking is skipped. Each queue is read in the order of its index, as far as the limit;
+-- and the rows that were locked are found again by their place. The planner, who does
+-- not know how small the limit is, nor how much the table will have grown when the plan
+-- is used, would join the whole table; so it is told conditions that always hold, which
+-- it takes for rare. A row that was changed a moment ago is not found that way, and
+-- stays for the next take.
+-- :queues a JSON list of [queue, lease in ms, workspace]; :quiet whether the holder is elsewhere, and quiet until it
+-- is heard of
+WITH due AS MATERIALIZED (
+    SELECT d.shard, d.workspace, d.place, d.lease
+      FROM pg_catalog.jsonb_array_elements(:queues::jsonb) AS q(item)
+     CROSS JOIN LATERAL (
+           SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
+             FROM {schema}.entity x
+            WHERE x.shard + 0 = :shard AND (:workspace = '' OR x.workspace = :workspace) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
+              AND x.workspace >= q.item ->> 2 AND x.workspace <= q.item ->> 2 AND x.phase = 'due' AND x.due_at <= (SELECT {now})
+            ORDER BY x.workspace, x.due_at -- by the index that has this order
+            LIMIT :limit
+              FOR UPDATE SKIP LOCKED) AS d
+     WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = :shard -- few, for the planner
+     LIMIT :limit
+)
+UPDATE {schema}.entity e
+   SET phase = 'held', holder = :holder, epoch = e.epoch + 1, quiet = :quiet = 1, due_at = {now}, until = {now} + due.lease::float8 * interval '1 ms'
+  FROM due
+ WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
+RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.plan::text, ''), {include entities/answer e}

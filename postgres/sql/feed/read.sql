@@ -1,0 +1,20 @@
+-- Reads the feed behind a position. Each row tells where the feed stands, and
+-- there is one also where there is nothing to read; the count and what it counts
+-- are of one snapshot. What is below the first version kept is gone, also where it
+-- is not yet deleted.
+SELECT q.last, coalesce(p.position, 0), coalesce(p.stream, ''), coalesce(p.version, -1), coalesce(p.name, ''), coalesce(p.data::text, 'null'),
+       coalesce(p.correlation, ''), coalesce(p.causation, ''), coalesce(p.actor, ''), coalesce(p.at, 'epoch'), coalesce(p.subject, '')
+  FROM (SELECT coalesce((SELECT x.last FROM {schema}.sequence x WHERE x.shard = :shard AND x.workspace = :workspace), 0) AS last) q
+  LEFT JOIN (
+       SELECT f.position, f.stream, f.version, e.name, e.data, e.correlation, e.causation, e.actor, e.at, e.subject
+         FROM {schema}.feed f
+        CROSS JOIN LATERAL (
+              SELECT x.name, x.data, x.correlation, x.causation, x.actor, x.at, x.subject
+                FROM {schema}.event x
+               WHERE x.shard = f.shard AND x.workspace = f.workspace AND x.stream = f.stream AND x.version = f.version
+                 AND x.version >= (SELECT s.first FROM {schema}.stream s WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream)
+               LIMIT 1) e
+        WHERE f.shard = :shard AND f.workspace = :workspace AND f.position > :after
+        ORDER BY f.position
+        LIMIT :limit) p ON true
+ ORDER BY p.position

@@ -1,0 +1,7 @@
+-- Where a page of the history ends, and how long it is.
+-- both ids are text
+SELECT pg_catalog.count(*), coalesce(pg_catalog.max(pg_catalog.replace(p.id::text, '-', '')), '')
+  FROM (SELECT o.id FROM {schema}.history o
+         WHERE o.shard = :shard AND o.id > :after::uuid AND o.id < :upto::uuid AND :workspace IS NOT NULL
+         ORDER BY o.shard, o.id
+         LIMIT :limit) AS p

@@ -1,0 +1,25 @@
+-- Revokes API keys, each with its event. One that is revoked stays as it is.
+WITH {members}, cur AS (
+    SELECT m.member, k.id, k.version, k.name, k.role, k.requesters, k.handlers, k.rate, k.successor, k.created_by, k.created_at, k.expires_at, k.revoked_at
+      FROM m JOIN {schema}.api_key k ON k.workspace = m.workspace AND k.id = m.id
+     ORDER BY k.id
+       FOR UPDATE OF k
+), moved AS (
+    UPDATE {schema}.api_key k
+       SET revoked_at = {now}, version = cur.version + 1
+      FROM m JOIN cur ON cur.member = m.member
+     WHERE k.workspace = m.workspace AND k.id = m.id AND cur.revoked_at IS NULL AND k.revoked_at IS NULL
+    RETURNING m.member, k.name, k.role, k.requesters, k.handlers, k.successor, k.version, k.expires_at, k.revoked_at
+), {include history/write}
+    SELECT m.shard, m.command, 0, m.workspace, '$key/' || m.id, moved.version, 'revoked',
+           pg_catalog.json_build_object('name', moved.name, 'role', moved.role, 'requesters', moved.requesters, 'handlers', moved.handlers,
+                             'expiresAt', pg_catalog.to_char(moved.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
+           NULL, NULL, m.actor, moved.revoked_at
+      FROM m JOIN moved ON moved.member = m.member
+    {mark}
+SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END,
+       coalesce(cur.id, ''), coalesce(cur.name, ''), coalesce(cur.role, ''), coalesce(cur.requesters::text, '[]'), coalesce(cur.handlers::text, '[]'), coalesce(cur.rate, 0),
+       coalesce(moved.successor, cur.successor, ''), coalesce(cur.created_by, ''), coalesce(cur.created_at, 'epoch'),
+       coalesce(moved.expires_at, cur.expires_at, 'epoch'), coalesce(moved.revoked_at, cur.revoked_at, 'epoch')
+  FROM m LEFT JOIN cur ON cur.member = m.member
+  LEFT JOIN moved ON moved.member = m.member

@@ -1,0 +1,8 @@
+-- Operations that are not at their end, of a workspace, behind one of them.
+-- :phase ('' for any); :operation one operation ('' for all)
+SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), {include entities/answer e}
+  FROM {schema}.entity e
+ WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.phase <> 'free'
+   AND (:phase = '' OR e.phase = :phase) AND (:operation = '' OR e.operation = :operation) AND e.operation > :after
+ ORDER BY e.operation
+ LIMIT :limit

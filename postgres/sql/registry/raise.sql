@@ -1,0 +1,11 @@
+-- Raises the revision of a workspace's registry, and with it makes every command
+-- that goes by the old one read it again. The row stays locked until the end of
+-- the transaction, so that registrations follow one another.
+WITH {members}, raised AS (
+    INSERT INTO {schema}.registry AS g (shard, workspace, revision)
+    SELECT m.shard, m.workspace, 1 FROM m
+    ON CONFLICT (shard, workspace) DO UPDATE SET revision = g.revision + 1
+    RETURNING g.shard, g.workspace, g.revision
+)
+SELECT m.member, 1, raised.revision
+  FROM m JOIN raised ON raised.shard = m.shard AND raised.workspace = m.workspace

@@ -1,8 +1,0 @@
--- The approvals of a run, behind one of them.
--- $1 shard, $2 workspace, $3 run, behind: $4 step, $5 visit; $6 status ('' for any), $7 limit
-SELECT a.run, a.step, a.visit, a.prompt, a.requesters::text, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content::text, ''),
-       coalesce(a.expires_at, 'epoch'), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, 'epoch')
-  FROM {schema}.approval a
- WHERE a.shard = $1::smallint AND a.workspace = $2::text AND a.run = $3::text AND (a.step, a.visit) > ($4::text, $5::bigint) AND ($6::text = '' OR a.status = $6)
- ORDER BY a.step, a.visit
- LIMIT $7::bigint

@@ -1,0 +1,9 @@
+-- Steps whose holds have run out, with their runs.
+SELECT {include runs/live}
+  FROM (SELECT d.*
+          FROM {schema}.step d
+         WHERE d.shard = :shard AND d.holder IS NOT NULL AND d.until <= (SELECT {now}) AND (:workspace = '' OR d.workspace = :workspace)
+         ORDER BY d.until
+         LIMIT :limit) AS s
+ {include runs/of_step}
+ ORDER BY s.until

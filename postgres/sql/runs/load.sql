@@ -1,0 +1,11 @@
+-- A run with a step of it: one that is named, or the one that it stands at.
+-- :step ('' for where it stands)
+SELECT {include runs/live}
+  FROM {schema}.run r
+ CROSS JOIN LATERAL (
+       SELECT s.* FROM {schema}.step s
+        WHERE s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id
+          AND s.name = CASE WHEN :step = '' THEN r.step ELSE :step END AND s.visit = CASE WHEN :step = '' THEN r.visit ELSE :visit END
+        LIMIT 1) AS s
+  {include runs/inbox}
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run

@@ -1,0 +1,6 @@
+-- The run of a step, and what that waits for.
+CROSS JOIN LATERAL (
+       SELECT r.* FROM {schema}.run r
+        WHERE r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run
+        LIMIT 1) AS r
+{include runs/inbox}

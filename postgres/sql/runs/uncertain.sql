@@ -1,0 +1,11 @@
+-- Steps that wait for a person to say what happened, with their runs: one, or those behind one.
+-- :run ('' for all)
+SELECT {include runs/live}
+  FROM (SELECT d.*
+          FROM {schema}.step d
+         WHERE d.shard = :shard AND d.workspace = :workspace AND d.uncertain AND (:run = '' OR d.run = :run)
+           AND d.run || '/' || d.name || '/' || d.visit::text > :after COLLATE "C"
+         ORDER BY d.run || '/' || d.name || '/' || d.visit::text
+         LIMIT :limit) AS s
+ {include runs/of_step}
+ ORDER BY s.run || '/' || s.name || '/' || s.visit::text

@@ -1,0 +1,6 @@
+-- Scopes that have ended, and tombstones that may go, in all workspaces.
+SELECT s.workspace, s.kind, s.id, s.version, s.state IS NOT NULL
+  FROM {schema}.scope s
+ WHERE s.shard = :shard AND s.expires_at <= (SELECT {now}) AND (:workspace = '' OR s.workspace = :workspace)
+ ORDER BY s.expires_at
+ LIMIT :limit

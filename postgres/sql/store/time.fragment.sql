@@ -1,0 +1,4 @@
+-- The time, once for the statement.
+t AS MATERIALIZED (
+    SELECT {now} AS now
+)

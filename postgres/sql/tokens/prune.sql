@@ -1,0 +1,14 @@
+-- Forgets tokens that are long past.
+WITH old AS MATERIALIZED (
+    SELECT x.shard, x.workspace, x.place
+      FROM (SELECT o.shard, o.workspace, o.ctid AS place
+              FROM {schema}.token o
+             WHERE o.shard + 0 = :shard AND (:workspace = '' OR o.workspace = :workspace) AND o.expires_at < (SELECT {now})
+             ORDER BY o.expires_at
+             LIMIT :limit) AS x
+     WHERE x.shard + 0 = :shard -- few, for the planner
+)
+DELETE FROM {schema}.token t
+ USING old
+ WHERE t.ctid = old.place AND t.shard = old.shard AND t.workspace = old.workspace
+RETURNING 1

@@ -1,0 +1,4 @@
+-- What the ids of tasks are signed with.
+SELECT pg_catalog.encode(s.value, 'hex')
+  FROM {schema}.secret s
+ WHERE s.one = 1 AND :shard IS NOT NULL AND :workspace IS NOT NULL

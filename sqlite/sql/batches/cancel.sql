@@ -1,0 +1,17 @@
+-- Cancels a batch. One of which nothing was ever taken has cost nothing and left nothing:
+-- it is CANCELLED at once. Any other is marked, so that nothing of it starts any more,
+-- and is torn down.
+-- do
+UPDATE holdfast_batch AS b
+   SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = 1, version = b.version + 1, updated_at = {now},
+       due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
+ WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch
+   AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+RETURNING 1
+-- then
+{include history/write}
+SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, CASE WHEN b.status = 'CANCELLED' THEN 'cancelled' ELSE 'cancelRequested' END,
+       CASE WHEN b.status = 'CANCELLED' THEN json_object('cancelled', b.items, 'charged', 0, 'refunded', 0) ELSE '{}' END, NULL, NULL, NULL, b.updated_at
+  {include batches/one}
+-- else
+SELECT 1

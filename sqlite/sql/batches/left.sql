@@ -1,0 +1,9 @@
+-- Notes that who held an item when it was cancelled is not at work on it any more, so that nobody waits for the end of that hold.
+-- do
+UPDATE holdfast_item AS i
+   SET late = {now}, sweep_at = CASE WHEN i.sweep_at = i.late THEN {now} ELSE i.sweep_at END
+ WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key
+   AND i.state = 'cancelled' AND i.dirty AND i.epoch = :epoch + 1 AND i.late > {now}
+RETURNING 1
+-- else
+SELECT 1

@@ -1,0 +1,7 @@
+-- In which workspaces there are items to clean up after.
+{include hold/turns
+    (SELECT i.workspace FROM holdfast_item AS i INDEXED BY holdfast_item_turn
+     WHERE i.shard = :shard AND i.workspace > t.workspace AND (:workspace = '' OR i.workspace = :workspace)
+       AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}
+     ORDER BY i.workspace
+     LIMIT 1)}

@@ -1,0 +1,17 @@
+-- Judges entities, a page at a time: answers those that are not at the version
+-- of their last event, or whose history has a gap above its first version kept, and the last of the page.
+{include check/page j.lifecycle, j.id, j.version, j.events, j.last; c.lifecycle, c.id;
+    c.events <> c.version - c.low + 1 OR c.last <> c.version;
+    SELECT x.shard, x.workspace, x.lifecycle, x.id, x.version,
+           (SELECT count(*) FROM holdfast_history AS h
+             WHERE h.shard = x.shard AND h.workspace = x.workspace
+               AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS events,
+           (SELECT coalesce(max(h.version), -1) FROM holdfast_history AS h
+             WHERE h.shard = x.shard AND h.workspace = x.workspace
+               AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS last,
+           (SELECT coalesce(min(h.version), 0) FROM holdfast_history AS h
+             WHERE h.shard = x.shard AND h.workspace = x.workspace
+               AND h.stream = '$entity/' || x.lifecycle || '/' || x.id) AS low
+      FROM holdfast_entity AS x
+     WHERE (x.shard, x.workspace, x.lifecycle, x.id) > (:shard, :workspace, :lifecycle, :entity)
+     ORDER BY x.shard, x.workspace, x.lifecycle, x.id}

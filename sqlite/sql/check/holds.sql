@@ -1,0 +1,17 @@
+-- Counts the holds that ended some time ago and that nobody has freed, in all
+-- workspaces: of entities, of reactions, of items, of steps, and of streams that were being closed.
+SELECT (SELECT count(*)
+          FROM holdfast_entity AS e
+         WHERE e.holder IS NOT NULL AND e.until <= {now} - :ago)
+     + (SELECT count(*)
+          FROM holdfast_follow AS f
+         WHERE f.holder IS NOT NULL AND f.until <= {now} - :ago)
+     + (SELECT count(*)
+          FROM holdfast_stream AS s
+         WHERE s.holder IS NOT NULL AND s.until <= {now} - :ago)
+     + (SELECT count(*)
+          FROM holdfast_item AS i
+         WHERE i.holder IS NOT NULL AND i.until <= {now} - :ago)
+     + (SELECT count(*)
+          FROM holdfast_step AS p
+         WHERE p.holder IS NOT NULL AND p.until <= {now} - :ago)

@@ -1,0 +1,6 @@
+-- Where a page of the history ends, and how long it is.
+SELECT count(*), coalesce(lower(hex(max(p.id))), '')
+  FROM (SELECT o.id FROM holdfast_history AS o
+         WHERE o.shard = :shard AND o.id > unhex(:after, '-') AND o.id < unhex(:upto, '-') AND :workspace IS NOT NULL
+         ORDER BY o.id
+         LIMIT :limit) AS p

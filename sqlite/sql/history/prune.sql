@@ -1,0 +1,30 @@
+-- Deletes, of the streams on a page of the history, what is older than it has to
+-- be, from the beginning: not the last event of a thing that is there, nor what a reaction has
+-- still to handle. The page goes by ids; what is old is told by the database's
+-- time. Answers a row for each.
+DELETE FROM holdfast_history AS h
+ WHERE h.shard = :shard AND :workspace IS NOT NULL
+   AND (h.id, h.n) IN (
+       SELECT x.id, x.n
+         FROM (SELECT o.workspace, o.stream, max(o.version) AS top
+                 FROM (SELECT y.workspace, y.stream, y.version FROM holdfast_history AS y
+                        WHERE y.shard = :shard AND y.id > unhex(:after, '-') AND y.id < unhex(:upto, '-')
+                        ORDER BY y.id
+                        LIMIT :limit) AS o
+                GROUP BY o.workspace, o.stream) AS t
+        CROSS JOIN holdfast_history AS x
+        WHERE x.shard = :shard AND x.workspace = t.workspace AND x.stream = t.stream AND x.version <= t.top)
+   AND h.at < {now} - :keep
+   AND (substr(h.stream, 1, 6) IN ('$void/', '$mark/')
+        OR (substr(h.stream, 1, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
+            AND NOT EXISTS (SELECT 1 FROM holdfast_scope AS s WHERE s.shard = h.shard AND s.workspace = h.workspace
+                                                                AND s.kind = substr(h.stream, 8, instr(substr(h.stream, 8), '/') - 1)
+                                                                AND s.id = substr(h.stream, 8 + instr(substr(h.stream, 8), '/'))))
+        OR EXISTS (SELECT 1 FROM holdfast_history AS x WHERE x.shard = h.shard AND x.workspace = h.workspace AND x.stream = h.stream
+                                                         AND x.version > h.version))
+   AND NOT EXISTS (SELECT 1 FROM holdfast_follow AS f JOIN holdfast_reaction AS r
+                       ON r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.source = 'history'
+                    WHERE f.shard = h.shard AND f.workspace = h.workspace AND f.stream = h.stream
+                      AND r.shard = h.shard AND r.workspace = h.workspace
+                      AND f.watermark < h.version AND f.due > f.watermark)
+RETURNING 1

@@ -1,5 +1,0 @@
--- Whether there is a key that is good now.
--- ?1 shard, ?2 workspace, both not looked at
--- do
-SELECT EXISTS (SELECT 1 FROM holdfast_api_key AS k WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > {now}))
- WHERE ?1 IS NOT NULL AND ?2 IS NOT NULL

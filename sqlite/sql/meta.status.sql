@@ -1,3 +1,0 @@
--- The newest migration, and the database's time.
--- do
-SELECT (SELECT coalesce(max(g.number), 0) FROM holdfast_migration AS g), {now}

@@ -1,0 +1,7 @@
+-- Operations that are not at their end, of a workspace, behind one of them.
+SELECT e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/answer coalesce(e.phase, 'free')}
+  FROM holdfast_entity AS e INDEXED BY holdfast_entity_open
+ WHERE e.shard = :shard AND e.workspace = :workspace AND e.phase <> 'free'
+   AND (:phase = '' OR e.phase = :phase) AND (:operation = '' OR e.operation = :operation) AND e.operation > :after
+ ORDER BY e.operation
+ LIMIT :limit

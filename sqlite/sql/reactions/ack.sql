@@ -1,0 +1,40 @@
+-- Ends holds, or what was done under them so far: moves the watermarks on and,
+-- unless they are to be kept, frees the rows. With an error it counts a failure,
+-- the first one of its event where there was progress. An end that names a version
+-- which was not delivered under the hold changes nothing; a hold of an older program,
+-- of which that is not known, is bounded by the head of its stream. A reset that was requested is done when the
+-- lease ends, and until then nothing extends the lease.
+-- Answers those that are
+-- recorded, now or, where the answer to it was lost, before.
+WITH q AS MATERIALIZED (
+    SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
+           j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,
+           coalesce(j.value ->> 'd', 0) AS delay, coalesce(j.value ->> 'l', 0) AS lease, j.value ->> 'x' AS error, j.value ->> 'n' AS failing, coalesce(j.value ->> 'o', 0) AS must,
+           coalesce(j.value ->> 'q', 0) AS unheard, {now} AS now
+      FROM json_each(:items) AS j
+     WHERE :workspace IS NOT NULL
+)
+UPDATE holdfast_follow AS f
+   SET watermark = CASE WHEN f.reset_requested AND NOT q.keep THEN -1 ELSE max(f.watermark, q.done) END,
+       generation = f.generation + (f.reset_requested AND NOT q.keep), reset_requested = f.reset_requested AND q.keep,
+       holder = CASE WHEN q.keep THEN f.holder END, until = CASE WHEN q.keep AND f.reset_requested THEN f.until WHEN q.keep THEN max(f.until, q.now + q.lease) END,
+       failures = CASE WHEN f.holder IS NULL THEN f.failures WHEN f.reset_requested AND NOT q.keep THEN 0
+                       WHEN q.error IS NOT NULL THEN CASE WHEN q.done > f.watermark THEN 1 ELSE f.failures + 1 END
+                       WHEN q.given AND q.done <= f.watermark THEN f.failures ELSE 0 END,
+       deaths = CASE WHEN f.holder IS NULL THEN f.deaths WHEN f.reset_requested AND NOT q.keep THEN 0 WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.deaths ELSE 0 END,
+       crash_group = CASE WHEN f.holder IS NULL THEN f.crash_group WHEN f.reset_requested AND NOT q.keep THEN 0 WHEN (q.given OR q.error IS NOT NULL) AND q.done <= f.watermark THEN f.crash_group ELSE 0 END,
+       failing = CASE WHEN f.holder IS NULL THEN f.failing WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.failing WHEN q.given AND q.done <= f.watermark THEN f.failing END,
+       error = CASE WHEN f.holder IS NULL THEN f.error WHEN f.reset_requested AND NOT q.keep THEN NULL WHEN q.error IS NOT NULL THEN q.error WHEN q.given AND q.done <= f.watermark THEN f.error END,
+       due_at = CASE WHEN f.holder IS NULL THEN f.due_at ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END END,
+       rank = CASE WHEN f.holder IS NULL THEN f.rank ELSE q.now + CASE WHEN f.reset_requested AND NOT q.keep THEN 0 ELSE q.delay END - (f.due_at - f.rank) END,
+       quiet = f.quiet AND q.unheard AND q.keep, lost = CASE WHEN f.holder IS NULL OR q.unheard AND q.keep THEN f.lost ELSE 0 END
+  FROM q
+ WHERE f.shard = :shard AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
+   AND f.epoch = q.epoch
+   AND ((f.until > q.now
+         AND q.done <= CASE WHEN f.delivered_epoch = f.epoch THEN f.delivered
+                            ELSE coalesce((SELECT s.head FROM holdfast_stream AS s
+                                            WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), q.done) END)
+        OR (NOT q.must AND f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
+            AND CASE WHEN q.error IS NULL THEN f.failures = 0 ELSE f.failing = q.failing AND f.error = q.error END))
+RETURNING workspace, reaction, stream, epoch, failures, due_at, 0

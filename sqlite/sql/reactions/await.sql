@@ -1,0 +1,3 @@
+-- There is one writer, so no reaction waits for anybody.
+SELECT r.waits FROM holdfast_reaction AS r
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.name = :reaction AND r.state = 'waiting'

@@ -1,0 +1,21 @@
+-- Reads what comes next on several streams, of the names that are wanted.
+WITH q AS MATERIALIZED (
+    SELECT j.key AS nth, j.value ->> 0 AS workspace, j.value ->> 1 AS stream, j.value ->> 3 AS upto,
+           max(j.value ->> 2, (SELECT s.first FROM holdfast_stream AS s
+                                WHERE s.shard = :shard AND s.workspace = j.value ->> 0 AND s.name = j.value ->> 1) - 1) AS after,
+           j.value -> 4 AS names, j.value ->> 4 IS NULL AS every
+      FROM json_each(:streams) AS j
+     WHERE :workspace IS NOT NULL
+)
+SELECT q.nth, x.id, x.version, x.name, x.data, coalesce(x.correlation, ''), coalesce(x.causation, ''), coalesce(x.actor, ''),
+       x.at, coalesce(x.subject, '')
+  FROM q CROSS JOIN holdfast_event AS x
+ WHERE x.shard = :shard AND x.workspace = q.workspace AND x.stream = q.stream AND x.version > q.after
+   AND x.version <= (SELECT coalesce(max(y.version), -1) FROM (
+           SELECT z.version FROM holdfast_event AS z
+            WHERE z.shard = :shard AND z.workspace = q.workspace AND z.stream = q.stream AND z.version > q.after AND z.version <= q.upto
+              AND (q.every OR z.name IN (SELECT w.value FROM json_each(q.names) AS w))
+            ORDER BY z.version
+            LIMIT :limit) AS y)
+   AND (q.every OR x.name IN (SELECT w.value FROM json_each(q.names) AS w))
+ ORDER BY q.nth, x.version

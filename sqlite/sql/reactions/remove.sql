@@ -1,0 +1,8 @@
+-- Removes a reaction: nothing is marked for it any more, and nobody takes it.
+-- do
+UPDATE holdfast_reaction AS r
+   SET state = 'removed', waits = NULL, updated_at = {now}
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.name = :name AND r.state <> 'removed'
+RETURNING name
+-- else
+SELECT ''

@@ -1,0 +1,72 @@
+-- Takes streams on which a reaction has something to do, of each workspace as many as
+-- its share, in the order of their rank. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
+-- counts as delivered, unless reactions.deliver says less. Streams on
+-- which a holder has crashed come first, the largest groups before the others; a holder gets so
+-- many of them that it has no more in hand than the group of any of them allows, those in its hands included. Who knows another
+-- definition of a reaction than the one registered takes nothing of it.
+-- A reaction that names a handler is taken by those who serve handlers of its kind.
+-- Each reaction is read in the order of its index, as far as the limit: over all
+-- of them at once, everything that is due would be sorted.
+-- look
+SELECT 1
+  FROM json_each(:reactions) AS q
+ WHERE EXISTS (SELECT 1
+                 FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
+                WHERE d.shard = :shard AND (:workspace = '' OR d.workspace = :workspace) AND d.reaction = q.value ->> 0
+                  AND d.workspace = q.value ->> 4
+                  AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now})
+ LIMIT 1
+-- do
+WITH hand AS MATERIALIZED (
+    SELECT count(*) AS n, min(h.crash_group) AS smallest
+      FROM holdfast_follow AS h INDEXED BY holdfast_follow_suspect
+     WHERE h.shard = :shard AND (:workspace = '' OR h.workspace = :workspace) AND h.holder = :holder AND h.holder IS NOT NULL AND h.crash_group > 0
+), crashed AS MATERIALIZED (
+    SELECT w.workspace, w.reaction, w.stream, w.lease
+      FROM (
+        SELECT c.value ->> 1 AS workspace, q.value ->> 0 AS reaction, c.value ->> 2 AS stream, q.value ->> 1 AS lease,
+               c.value ->> 3 AS crash_group, row_number() OVER (ORDER BY c.value ->> 3 DESC, c.value ->> 0) AS nth
+          FROM json_each(:reactions) AS q
+          JOIN json_each((
+               SELECT json_group_array(json_array(e.rank, e.workspace, e.stream, e.crash_group))
+                 FROM (SELECT d.rank, d.workspace, d.stream, d.crash_group
+                         FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
+                        WHERE d.shard = :shard AND (:workspace = '' OR d.workspace = :workspace)
+                          AND d.reaction = q.value ->> 0 AND d.crash_group > 0
+                          AND d.workspace = q.value ->> 4
+                          AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
+                          AND {include reactions/wanted}
+                        ORDER BY d.crash_group DESC, d.rank
+                        LIMIT :crashed) AS e)) AS c
+           ) AS w
+     WHERE w.nth <= :crashed
+       AND w.nth + (SELECT hand.n FROM hand) <= min(w.crash_group, coalesce((SELECT hand.smallest FROM hand), w.crash_group))
+), due AS MATERIALIZED (
+    SELECT crashed.workspace, crashed.reaction, crashed.stream, crashed.lease FROM crashed
+    UNION ALL
+    SELECT * FROM (
+        SELECT s.workspace, s.reaction, s.stream, s.lease FROM (
+        SELECT c.value ->> 1 AS workspace, q.value ->> 0 AS reaction, c.value ->> 2 AS stream, q.value ->> 1 AS lease, c.value ->> 0 AS rank,
+               row_number() OVER (PARTITION BY c.value ->> 1 ORDER BY c.value ->> 0) AS turn
+          FROM json_each(:reactions) AS q
+          JOIN json_each((
+               SELECT json_group_array(json_array(e.rank, e.workspace, e.stream))
+                 FROM (SELECT d.rank, d.workspace, d.stream
+                         FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
+                        WHERE d.shard = :shard AND (:workspace = '' OR d.workspace = :workspace)
+                          AND d.reaction = q.value ->> 0 AND d.crash_group = 0
+                          AND d.workspace = q.value ->> 4
+                          AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
+                          AND {include reactions/wanted}
+                        ORDER BY d.rank
+                        LIMIT :share) AS e)) AS c) AS s
+         WHERE s.turn <= :share
+         ORDER BY s.turn, s.rank
+         LIMIT max(:limit - (SELECT count(*) FROM crashed), 0))
+)
+UPDATE holdfast_follow AS f
+   SET holder = :holder, epoch = f.epoch + 1, until = {now} + due.lease, updated_at = {now}, delivered = f.due, delivered_epoch = f.epoch + 1, quiet = :quiet
+  FROM due
+ WHERE f.shard = :shard AND f.workspace = due.workspace AND f.reaction = due.reaction AND f.stream = due.stream
+   AND f.holder IS NULL
+RETURNING workspace, reaction, stream, watermark, due, epoch, until, failures, deaths, crash_group, generation

@@ -1,0 +1,9 @@
+-- Changes how a reaction is served, and nothing of what it follows. One that a program serves stays so.
+-- do
+UPDATE holdfast_reaction AS r
+   SET options = CASE WHEN r.options ->> 'program' THEN json_set(:options, '$.program', json('true')) ELSE :options END,
+       max_deaths = :deaths, priority = :priority, updated_at = {now}
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.name = :name AND r.state <> 'removed'
+RETURNING name
+-- else
+SELECT ''

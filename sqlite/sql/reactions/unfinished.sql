@@ -1,0 +1,6 @@
+-- Reactions that wait, or are removed but not gone, in all workspaces of a shard.
+SELECT r.workspace, r.name, r.state
+  FROM holdfast_reaction AS r INDEXED BY holdfast_reaction_unfinished
+ WHERE r.shard = :shard AND (:workspace = '' OR r.workspace = :workspace) AND r.state <> 'live'
+ ORDER BY r.workspace, r.name
+ LIMIT :limit

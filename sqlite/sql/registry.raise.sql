@@ -1,7 +1,0 @@
--- Raises the revision of a workspace's registry, and with it makes every command
--- that goes by the old one read it again.
--- ?1 shard, ?2 workspace, ?3 command
--- do
-INSERT INTO holdfast_registry AS g (shard, workspace, revision) VALUES (?1, ?2, 1)
-ON CONFLICT (shard, workspace) DO UPDATE SET revision = g.revision + 1
-RETURNING revision

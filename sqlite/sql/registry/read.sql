@@ -1,0 +1,13 @@
+-- The revision of a workspace's registry, its reactions, and its lifecycles: those with their statuses in place of events, and in place of
+-- streams the statuses that are to come, where a change is looked into, and with their claim statuses.
+SELECT coalesce((SELECT g.revision FROM holdfast_registry AS g WHERE g.shard = :shard AND g.workspace = :workspace), 0),
+       coalesce(q.name, ''), coalesce(q.source, ''), coalesce(q.events, ''), coalesce(q.streams, ''), coalesce(q.claims, '')
+  FROM (SELECT 1) AS one
+  LEFT JOIN (SELECT r.name, r.source, r.events, r.streams, NULL AS claims
+               FROM holdfast_reaction AS r
+              WHERE r.shard = :shard AND r.workspace = :workspace AND r.state <> 'removed'
+             UNION ALL
+             SELECT l.name, 'lifecycle', l.statuses, l.wanted, l.claims
+               FROM holdfast_lifecycle AS l
+              WHERE l.shard = :shard AND l.workspace = :workspace) AS q ON true
+ ORDER BY q.name

@@ -1,0 +1,6 @@
+-- Extends a hold that has not run out.
+UPDATE holdfast_request AS r
+   SET until = {now} + :lease
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.key = :key
+   AND r.state = 'held' AND r.epoch = :epoch AND r.until > {now}
+RETURNING until

@@ -1,0 +1,7 @@
+-- A run with a step of it: one that is named, or the one that it stands at.
+SELECT {include runs/live}
+  FROM holdfast_run AS r
+  JOIN holdfast_step AS s ON s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id
+                         AND s.name = CASE WHEN :step = '' THEN r.step ELSE :step END AND s.visit = CASE WHEN :step = '' THEN r.visit ELSE :visit END
+  {include runs/inbox}
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run

@@ -1,0 +1,3 @@
+-- The run.
+FROM holdfast_run AS r
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run

@@ -1,0 +1,16 @@
+-- Steps that are due, with their runs: of one workspace or of all.
+SELECT {include runs/live}
+  FROM (SELECT d.*
+          FROM json_each(:handlers) AS h
+         CROSS JOIN holdfast_step AS d INDEXED BY holdfast_step_due
+         WHERE :workspace = '' AND d.shard = :shard AND d.handler = h.value AND d.due_at IS NOT NULL AND d.due_at <= {now}
+        UNION ALL
+        SELECT d.* -- however much is due in others
+          FROM json_each(:handlers) AS h
+         CROSS JOIN holdfast_step AS d INDEXED BY holdfast_step_turn
+         WHERE :workspace <> '' AND d.shard = :shard AND d.handler = h.value AND d.workspace = :workspace AND d.due_at IS NOT NULL AND d.due_at <= {now}) AS s
+ CROSS JOIN holdfast_run AS r ON r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run
+  {include runs/inbox}
+ WHERE s.shard = :shard AND (:kind = '' OR EXISTS (SELECT 1 FROM holdfast_handler AS k WHERE k.shard = s.shard AND k.workspace = s.workspace AND k.name = s.handler AND k.kind = :kind))
+ ORDER BY s.due_at
+ LIMIT :limit

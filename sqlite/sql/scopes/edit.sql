@@ -1,0 +1,73 @@
+-- Edits a scope, and makes what is missing. A name may be any text: quoted as JSON it is a
+-- step of a path. A field that is null is as one that is missing, and what makes a state
+-- smaller is never refused.
+-- The verdict: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
+-- A patch leaves the members that are there in their order, and lists hold objects in their
+-- one order, so another text is another state. Only a record that is set may be of the same
+-- length and the same in another order. SQLite rounds numbers of more than 15 digits: they are
+-- then compared as they are written. w is the texts of the numbers of both records in turn, cut
+-- out of what is left without strings; k is where those numbers stand. (The operator -> for
+-- each of them would look through the whole record for each.)
+-- do
+INSERT INTO holdfast_scope AS s
+    (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
+  WITH n AS MATERIALIZED (
+       SELECT b.now, b.version, b.alive, b.old, b.old -> (b.path || '.' || json_quote(:key)) AS record,
+              {include scopes/edited}
+         FROM (SELECT a.*, nullif(json_type(a.old, a.path), 'null') AS type
+                 FROM (SELECT t.now, x.version, x.state IS NOT NULL AS alive, coalesce(x.state, '{}') AS old, '$.' || json_quote(:field) AS path
+                         FROM (SELECT {now} AS now) AS t LEFT JOIN holdfast_scope AS x
+                           ON x.shard = :shard AND x.workspace = :workspace AND x.kind = :kind AND x.id = :scope
+                          AND x.state IS NOT NULL AND (x.expires_at IS NULL OR x.expires_at > t.now)) AS a) AS b),
+       f AS MATERIALIZED (
+       SELECT coalesce((SELECT f.version FROM holdfast_scope_floor AS f WHERE f.shard = :shard AND f.workspace = :workspace AND f.kind = :kind), 0) AS version)
+SELECT :shard, :workspace, :kind, :scope, f.version, n.state, n.now, n.now, n.now + :ttl, f.version
+  FROM n CROSS JOIN f
+ WHERE (:want IS NULL OR :want = CASE WHEN n.alive THEN n.version ELSE -1 END OR (:want = -2 AND n.alive))
+   AND n.state IS NOT NULL AND (octet_length(n.state) <= 1048576 OR octet_length(n.state) < octet_length(n.old))
+   AND CASE WHEN n.alive OR :op = 'unset' THEN n.state <> n.old ELSE true END
+   AND (:op <> 'set' OR NOT n.alive OR n.record IS NULL OR octet_length(n.record) <> octet_length(:value)
+        OR EXISTS (SELECT j.fullkey, j.type, j.atom FROM json_tree(:value) AS j
+                   EXCEPT SELECT j.fullkey, j.type, j.atom FROM json_tree(n.record) AS j)
+        OR (:value GLOB '*' || replace('xxxxxxxxxxxxxxxx', 'x', '[.0-9]') || '*' AND
+            EXISTS (WITH d AS MATERIALIZED (SELECT '[' || n.record || ',' || :value || ']' AS both FROM n),
+                         r AS MATERIALIZED (
+                         SELECT string_agg(p.value, '' ORDER BY p.key) AS rest
+                           FROM d CROSS JOIN json_each('["' || replace(replace(replace(replace(d.both, '\\', ''), '\"', ''), '\', ''), '"', '","') || '"]') AS p
+                          WHERE p.key % 2 = 0),
+                         w AS MATERIALIZED (
+                         SELECT q.key AS nth, q.value AS text
+                           FROM json_each((SELECT json_group_array(p.value ORDER BY p.key)
+                                             FROM r CROSS JOIN json_each('["' || replace(replace(replace(replace(replace(replace(
+                                                  r.rest, '{', ','), '}', ','), '[', ','), ']', ','), ':', ','), ',', '","') || '"]') AS p
+                                            WHERE p.value GLOB '[-0-9]*')) AS q
+                          WHERE length(q.value) > 15),
+                         k AS MATERIALIZED (
+                         SELECT q.key AS nth, substr(q.value, length('$[0]') + 1) AS place
+                           FROM json_each((SELECT json_group_array(j.fullkey ORDER BY j.id) FROM d CROSS JOIN json_tree(d.both) AS j
+                                            WHERE j.type IN ('integer', 'real'))) AS q)
+                    SELECT 1 FROM k JOIN w ON w.nth = k.nth GROUP BY k.place, w.text HAVING count(*) < 2)))
+ON CONFLICT (shard, workspace, kind, id) DO UPDATE
+   SET version = s.version + 1, state = excluded.state, updated_at = excluded.updated_at, expires_at = excluded.expires_at
+RETURNING version, state, 1
+-- then
+{include history/write}
+SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, s.version, :op,
+       CASE :op WHEN 'patch' THEN '{}'
+               WHEN 'inc' THEN json_object('field', :field, 'by', CAST(:value AS INTEGER), 'value', s.state ->> ('$.' || json_quote(:field)))
+               WHEN 'push' THEN json_object('field', :field)
+               ELSE json_object('field', :field, 'key', :key) END, :correlation, :causation, :actor, s.updated_at
+  FROM holdfast_scope AS s
+ WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope
+-- else
+SELECT CASE WHEN n.alive THEN n.version ELSE -1 END, CASE WHEN n.alive THEN n.old ELSE 'null' END,
+       CASE WHEN NOT (:want IS NULL OR :want = CASE WHEN n.alive THEN n.version ELSE -1 END OR (:want = -2 AND n.alive)) THEN 3
+            WHEN n.state IS NULL OR (octet_length(n.state) > 1048576 AND n.state <> n.old) THEN 0
+            ELSE 2 END
+  FROM (SELECT b.version, b.alive, b.old,
+              {include scopes/edited}
+         FROM (SELECT a.*, nullif(json_type(a.old, a.path), 'null') AS type
+                 FROM (SELECT t.now, x.version, x.state IS NOT NULL AS alive, coalesce(x.state, '{}') AS old, '$.' || json_quote(:field) AS path
+                         FROM (SELECT {now} AS now) AS t LEFT JOIN holdfast_scope AS x
+                           ON x.shard = :shard AND x.workspace = :workspace AND x.kind = :kind AND x.id = :scope
+                          AND x.state IS NOT NULL AND (x.expires_at IS NULL OR x.expires_at > t.now)) AS a) AS b) AS n

@@ -1,5 +1,0 @@
--- ?1 shard, ?2 workspace, ?3 stream, ?4 kind
--- do
-SELECT s.version, s.data
-  FROM holdfast_snapshot AS s
- WHERE s.shard = ?1 AND s.workspace = ?2 AND s.stream = ?3 AND s.kind = ?4

@@ -1,0 +1,14 @@
+-- Keeps a snapshot, unless a newer one is kept, or the stream was closed for good or restarted since: what is kept of it then nobody would delete.
+-- do
+INSERT INTO holdfast_snapshot AS s (shard, workspace, stream, kind, version, data, at)
+SELECT :shard, :workspace, :stream, :kind, :version, :data, {now}
+ WHERE NOT EXISTS (SELECT 1 FROM holdfast_stream AS t
+                    WHERE t.shard = :shard AND t.workspace = :workspace AND t.name = :stream AND (t.closed IS 'tombstone' OR t.first > :version + 1))
+ON CONFLICT (shard, workspace, stream, kind) DO UPDATE
+   SET version = excluded.version, data = excluded.data, at = excluded.at
+ WHERE s.version < excluded.version
+RETURNING version
+-- else
+SELECT coalesce((SELECT s.version
+                   FROM holdfast_snapshot AS s
+                  WHERE s.shard = :shard AND s.workspace = :workspace AND s.stream = :stream AND s.kind = :kind), -1)

@@ -1,0 +1,11 @@
+-- Keeps the key of a subject that has none, or tells what is kept: of several who make it at once, all get the same.
+-- do
+INSERT INTO holdfast_subject (shard, workspace, name, key, created_at)
+SELECT :shard, :workspace, :subject, unhex(:key), {now}
+ WHERE true
+ON CONFLICT (shard, workspace, name) DO NOTHING
+RETURNING key
+-- else
+SELECT s.key
+  FROM holdfast_subject AS s
+ WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :subject
