@@ -91,7 +91,7 @@ func startBatchItems(s system) unit {
 	})
 }
 
-func (e engine) batch(ctx context.Context, id string) (items, taken int, err error) {
+func (e kernel) batch(ctx context.Context, id string) (items, taken int, err error) {
 	b, err := batches.Get(ctx, engine.Of(e.hf), id)
 	if fault.CodeOf(err) == fault.NotFound {
 		if _, err = batch.PutWallet(ctx, e.hf, id, false); err == nil {
@@ -104,7 +104,7 @@ func (e engine) batch(ctx context.Context, id string) (items, taken int, err err
 	return int(b.Items), int(b.Next), err
 }
 
-func (e engine) addItems(ctx context.Context, id string, from, n int) error {
+func (e kernel) addItems(ctx context.Context, id string, from, n int) error {
 	page := make([]batches.Work, n)
 	for i := range page {
 		page[i] = batches.Work{Key: itemKey(from + i), Cost: cost, Input: []byte(payload)}
@@ -113,7 +113,7 @@ func (e engine) addItems(ctx context.Context, id string, from, n int) error {
 	return err
 }
 
-func (e engine) takeItems(ctx context.Context, id string) ([]ack, error) {
+func (e kernel) takeItems(ctx context.Context, id string) ([]ack, error) {
 	all, err := batches.Take(ctx, engine.Of(e.hf), batches.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: takeSize})
 	return each(all, func(ctx context.Context, t batches.Taken) error {
 		_, err := batches.Settle(ctx, engine.Of(e.hf), t, []byte(output))

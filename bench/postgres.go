@@ -81,11 +81,11 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 	lockedSeeder := three.Coalesced(c.writers)
 	p.finally(lockedSeeder.Close)
 	p.systems = []named{
-		{name: ours, system: engine{hf}, seeder: engine{hf}},
+		{name: ours, system: kernel{hf}, seeder: kernel{hf}},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},
 		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}},
 		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, only: "append"},
-		{name: oursLocked, system: locked{engine{hf}}, seeder: locked{engine{hf}}, only: "append"},
+		{name: oursLocked, system: locked{kernel{hf}}, seeder: locked{kernel{hf}}, only: "append"},
 	}
 	return p.openProbe(ctx, url)
 }

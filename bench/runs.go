@@ -42,7 +42,7 @@ var fiveSteps, fiveDesk = func() (*definitions.Definition, *runs.Desk) {
 
 func everyone(string) (runs.Handled, bool) { return runs.Handled{Safety: "idempotent"}, true }
 
-func (e engine) takeRun(ctx context.Context, key string) error {
+func (e kernel) takeRun(ctx context.Context, key string) error {
 	if err := fiveDesk.Ensure(ctx, engine.Of(e.hf), fiveSteps); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 	}
 	p.finally(seeder.Close)
 	p.systems = []named{
-		{name: ours, system: engine{hf}, seeder: engine{hf}, file: file(ours)},
+		{name: ours, system: kernel{hf}, seeder: kernel{hf}, file: file(ours)},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},
 		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, file: file(sqlBest)},
 	}

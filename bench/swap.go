@@ -28,7 +28,7 @@ type swapped struct {
 	Count int64 `json:"count"`
 }
 
-func (e engine) swap(ctx context.Context, id string) error {
+func (e kernel) swap(ctx context.Context, id string) error {
 	_, err := scope.In[swapped](e.hf, kind, id).Atomic(ctx, func(_ context.Context, s swapped) (swapped, error) {
 		s.Count++
 		return s, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
@@ -58,29 +59,29 @@ const (
 	payload   = `{"amount":4200,"currency":"EUR"}`
 )
 
-// engine is Holdfast, by the calls that its capabilities make.
-type engine struct{ hf *holdfast.Engine }
+// kernel is Holdfast, by the calls that its capabilities make.
+type kernel struct{ hf *holdfast.Engine }
 
-func (e engine) create(ctx context.Context, id string) error {
+func (e kernel) create(ctx context.Context, id string) error {
 	_, err := entities.Create(ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: lifecycle, ID: id, Status: "open", Data: []byte(payload)})
 	return err
 }
 
-func (e engine) transition(ctx context.Context, id, from, to string) error {
+func (e kernel) transition(ctx context.Context, id, from, to string) error {
 	_, err := entities.Transition(ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: lifecycle, ID: id, From: []string{from}, To: to, Event: "moved"})
 	return err
 }
 
-func (e engine) append(ctx context.Context, stream string, want int64) error {
+func (e kernel) append(ctx context.Context, stream string, want int64) error {
 	_, err := events.Append(ctx, engine.Of(e.hf), events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
 	return err
 }
 
 // locked is Holdfast with one lock over all appends, to show what that costs.
-type locked struct{ engine }
+type locked struct{ kernel }
 
 func (l locked) create(ctx context.Context, id string) error {
-	return l.engine.create(holdfast.InWorkspace(ctx, oursLocked), id)
+	return l.kernel.create(holdfast.InWorkspace(ctx, oursLocked), id)
 }
 
 func (l locked) append(ctx context.Context, stream string, want int64) error {
@@ -93,12 +94,12 @@ func (l locked) append(ctx context.Context, stream string, want int64) error {
 	})
 }
 
-func (e engine) inc(ctx context.Context, id string) error {
+func (e kernel) inc(ctx context.Context, id string) error {
 	_, err := scope.In[map[string]int64](e.hf, kind, id).Inc(ctx, field, 1)
 	return err
 }
 
-func (e engine) put(ctx context.Context, id string) error {
+func (e kernel) put(ctx context.Context, id string) error {
 	_, err := scopes.Put(ctx, engine.Of(e.hf), scopes.PutArgs{Kind: kind, ID: id, State: []byte(`{"` + field + `":0}`)})
 	return err
 }
