@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tokens"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -65,9 +65,9 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 	}
 	o := c.asks(b.Input, b.ExpectedVersion, span(b.LeaseMs))
 	if begun != nil {
-		o = append(o, lifecycle.Beginning(begun))
+		o = append(o, lifecycleengine.Beginning(begun))
 	}
-	claim, err := l.Claim(c.ctx(), c.api.hf, in.ID, b.StepKey, b.Requester, o...)
+	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o...)
 	if again, ok := c.second(l, in.ID, err, claimedAs); ok {
 		claimed, _ := again.answer.(wire.Claimed)
 		return claimed, again.err
@@ -80,7 +80,7 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 
 // token gives a claim a token. Where that fails, the claim is given back: nobody
 // could use it.
-func (c *call) token(l *named, claim *lifecycle.Claim[raw]) (wire.Claimed, error) {
+func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, error) {
 	o := claim.Entity.Claimed
 	t := tokens.New()
 	err := tokens.Put(c.ctx(), c.api.engine, t, tokens.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
@@ -93,15 +93,15 @@ func (c *call) token(l *named, claim *lifecycle.Claim[raw]) (wire.Claimed, error
 
 // claimedAs answers who claims again under the same key: with another token of the
 // same claim, while it is held. The first is not kept.
-func claimedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, error) {
-	e, err := l.Get(c.ctx(), c.api.hf, id)
+func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (any, error) {
+	e, err := l.Get(c.ctx(), c.api.engine, id)
 	if err != nil {
 		return nil, err
 	}
 	if !f.Running || e.Claimed == nil || e.Claimed.ID != operation {
 		return nil, fault.New(fault.Conflict, "the claim that was taken under this key has ended: %s", f.Outcome).With("outcome", f.Outcome)
 	}
-	claim, err := l.Held(c.ctx(), c.api.hf, id, operation, e.Claimed.Epoch)
+	claim, err := l.Held(c.ctx(), c.api.engine, id, operation, e.Claimed.Epoch)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func claimedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, 
 
 // held returns the claim that a token stands for. One of a requester that the key may
 // not speak for is none.
-func (c *call) held(token string) (*named, *lifecycle.Claim[raw], error) {
+func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 	t, err := tokens.Find(c.ctx(), c.api.engine, token)
 	if err != nil {
 		return nil, nil, err
@@ -124,12 +124,12 @@ func (c *call) held(token string) (*named, *lifecycle.Claim[raw], error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	claim, err := l.Held(c.ctx(), c.api.hf, t.Entity, t.Operation, t.Epoch)
+	claim, err := l.Held(c.ctx(), c.api.engine, t.Entity, t.Operation, t.Epoch)
 	return l, claim, err
 }
 
 // byToken is [held], for who ends or keeps a claim that was taken by hand.
-func (c *call) byToken(token string) (*named, *lifecycle.Claim[raw], error) {
+func (c *call) byToken(token string) (*named, *lifecycleengine.Claim, error) {
 	if err := c.unrestricted(); err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +142,7 @@ func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 		return
 	}
 	if t, err := tokens.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
-		lifecycle.LateCalls(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch, call)
+		lifecycleengine.LateCalls(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch, call)
 	}
 }
 
@@ -194,15 +194,15 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return wire.Settled{}, err
 	}
-	if outcome == string(lifecycle.Success) { // also where a person ended it the same way since then
+	if outcome == string(lifecycleengine.Success) { // also where a person ended it the same way since then
 		c.lateClaim(token, err, effects.LateCall{Name: effects.Body, State: effects.Done})
 	}
 	t, failed := tokens.Find(c.ctx(), c.api.engine, token)
 	if failed != nil || !c.key.Speaks(t.Requester) {
 		return wire.Settled{}, err
 	}
-	was, failed := lifecycle.Ended(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch)
-	same := map[string]string{"success": lifecycle.EndedSuccess, "failure": lifecycle.EndedFailed, "invalid": lifecycle.EndedInvalid}[outcome]
+	was, failed := lifecycleengine.Ended(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch)
+	same := map[string]string{"success": lifecycleengine.EndedSuccess, "failure": lifecycleengine.EndedFailed, "invalid": lifecycleengine.EndedInvalid}[outcome]
 	if failed != nil || was.How == "" || was.How != same {
 		return wire.Settled{}, err
 	}
@@ -210,39 +210,39 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if failed != nil {
 		return wire.Settled{}, err
 	}
-	e, failed := l.Get(c.ctx(), c.api.hf, t.Entity)
+	e, failed := l.Get(c.ctx(), c.api.engine, t.Entity)
 	if failed != nil {
 		return wire.Settled{}, err
 	}
 	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
 }
 
-func settle(c *call, name string, claim *lifecycle.Claim[raw], b wire.Settle) (rawEntity, error) {
-	o := lifecycle.Outcome(b.Outcome)
-	if o != lifecycle.Success {
+func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (rawEntity, error) {
+	o := lifecycleengine.Outcome(b.Outcome)
+	if o != lifecycleengine.Success {
 		if len(b.Data) > 0 || len(b.Events) > 0 {
 			return claim.Entity, fault.New(fault.Validation, "only a success has data or events")
 		}
 		return claim.End(c.ctx(), o, b.Message)
 	}
-	var data *raw
+	var data raw
 	if len(b.Data) > 0 {
 		next, err := strict.Merge(claim.Entity.Data, b.Data)
 		if err != nil {
 			return claim.Entity, err
 		}
-		data = (*raw)(&next)
+		data = next
 	}
 	return claim.Settle(c.ctx(), o, data, c.emit(name+"/"+claim.Entity.ID, b.Events))
 }
 
 // emit appends events to their streams, in the transaction of a settle: to the entity's
 // own, where they name none.
-func (c *call) emit(own string, all []wire.SettleEvent) func(context.Context, holdfast.Tx) error {
+func (c *call) emit(own string, all []wire.SettleEvent) func(context.Context, *store.Tx) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(ctx context.Context, tx holdfast.Tx) error {
+	return func(ctx context.Context, tx *store.Tx) error {
 		for _, e := range all {
 			if _, err := stream.Append(ctx, tx, cmp.Or(e.Stream, own), stream.Any, stream.Event{Name: e.Name, Data: orEmpty(e.Data), Actor: c.actor()}); err != nil {
 				return err
@@ -303,7 +303,7 @@ func checkState(state string) error {
 }
 
 // operations reads a page of operations.
-func (c *call) operations(state string, limit *int, cursor string) (found []lifecycle.Pending, next string, err error) {
+func (c *call) operations(state string, limit *int, cursor string) (found []lifecycleengine.Pending, next string, err error) {
 	if err := checkState(state); err != nil {
 		return nil, "", err
 	}
@@ -311,9 +311,9 @@ func (c *call) operations(state string, limit *int, cursor string) (found []life
 	if err != nil {
 		return nil, "", err
 	}
-	return readPage(c, p, func(ctx context.Context, after string, limit int) ([]lifecycle.Pending, error) {
-		return lifecycle.Operations(ctx, c.api.hf, state, after, limit)
-	}, func(x lifecycle.Pending) string { return x.ID })
+	return readPage(c, p, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
+		return lifecycleengine.Operations(ctx, c.api.engine, state, after, limit)
+	}, func(x lifecycleengine.Pending) string { return x.ID })
 }
 
 func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
@@ -327,14 +327,14 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 
 // handlerOf names the handler of an operation, and looks it up once for those that are
 // alike.
-func (c *call) handlerOf(o lifecycle.Operation) string {
+func (c *call) handlerOf(o lifecycleengine.Operation) string {
 	if o.Handler != "" {
 		return o.Handler
 	}
 	key := [4]string{o.Lifecycle, o.Step, o.Requester, o.Status}
 	name, known := c.handlers[key]
 	if !known {
-		name = lifecycle.HandlerOf(c.ctx(), c.api.engine, o)
+		name = lifecycleengine.HandlerOf(c.ctx(), c.api.engine, o)
 		if c.handlers == nil {
 			c.handlers = make(map[[4]string]string)
 		}
@@ -357,11 +357,11 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	if operation, ok := runs.OperationOf(in.ID); ok {
 		return resolveStep(c, operation, in.Body)
 	}
-	known := make([]lifecycle.Resolution, len(in.Body.Effects))
+	known := make([]lifecycleengine.Resolution, len(in.Body.Effects))
 	for i, x := range in.Body.Effects {
-		known[i] = lifecycle.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		known[i] = lifecycleengine.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
-	if _, err := lifecycle.Resolve(c.ctx(), c.api.hf, in.ID, known, lifecycle.Outcome(in.Body.Outcome), c.actor()); err != nil {
+	if _, err := lifecycleengine.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycleengine.Outcome(in.Body.Outcome), c.actor()); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)
@@ -376,7 +376,7 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	if _, ok := runs.OperationOf(in.ID); ok {
 		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run", in.ID)
 	}
-	if _, err := lifecycle.Withdraw(c.ctx(), c.api.hf, in.ID, in.Body.Reason, c.actor()); err != nil {
+	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)
@@ -384,7 +384,7 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 
 // resolved is an operation that a person has ended, or has not.
 func resolved(c *call, id string) (wire.Resolved, error) {
-	now, err := lifecycle.Find(c.ctx(), c.api.hf, id)
+	now, err := lifecycleengine.Find(c.ctx(), c.api.engine, id)
 	if fault.CodeOf(err) == fault.NotFound { // it is at its end
 		return wire.Resolved{}, nil
 	}

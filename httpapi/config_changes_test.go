@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -269,9 +269,9 @@ func (m *mill) claim(alone bool) {
 			continue
 		}
 		if m.r.IntN(3) == 0 {
-			l, err := lifecycle.Named(m.t.Context(), engine.Of(m.engine), "thing")
+			l, err := lifecycleengine.Named(m.t.Context(), engine.Of(m.engine), "thing")
 			if err == nil {
-				_, err = l.Claim(m.t.Context(), m.engine, e.ID, "claim-"+c.Into, "admin", lifecycle.Lease(millLease))
+				_, err = l.Claim(m.t.Context(), engine.Of(m.engine), e.ID, "claim-"+c.Into, "admin", lifecycleengine.Lease(millLease))
 			}
 			if err != nil && alone {
 				m.t.Fatal(err)
@@ -423,20 +423,20 @@ func (m *mill) drain() {
 		}
 	}
 	var promised []string
-	l, err := lifecycle.Named(m.t.Context(), engine.Of(m.engine), "thing")
+	l, err := lifecycleengine.Named(m.t.Context(), engine.Of(m.engine), "thing")
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	for i := range m.entities {
 		id := fmt.Sprint("t", i+1)
-		e, err := l.Get(m.t.Context(), m.engine, id)
+		e, err := l.Get(m.t.Context(), engine.Of(m.engine), id)
 		if err != nil || e.Claimed != nil || e.Status != "z" && !slices.Contains(m.now.Plain, e.Status) {
 			m.t.Errorf("%s is %+v, %v, and the config is %s", id, e, err, m.now.text())
 		}
 		if e.Status != "z" {
 			m.want(m.ask("POST", "lifecycles/thing/entities/"+id+"/steps/end", wire.Fire{Requester: "admin"}, nil), 200, "")
 		}
-		all, err := l.History(m.t.Context(), m.engine, id, 0, 1000)
+		all, err := l.History(m.t.Context(), engine.Of(m.engine), id, 0, 1000)
 		if err != nil {
 			m.t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -147,7 +148,7 @@ func (c *call) handlersOf(def *definitions.Definition, dry bool) (known map[stri
 // lifecyclesOf is who knows the lifecycles that a definition names; nil if nobody does. They
 // are looked up outside of a transaction.
 func (c *call) lifecyclesOf(def *definitions.Definition) func(string) (map[string]bool, bool) {
-	firer := runs.SocketOf(c.api.engine).Firer()
+	firer := transition.On(c.api.engine)
 	if firer == nil {
 		return nil
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/tokens"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/run/calls"
 	"github.com/holdfast-go/holdfast/webhook"
@@ -60,7 +60,7 @@ func (p *handlersPart) Start(ctx context.Context, hf *holdfast.Engine) error {
 	if err := batch.Keep().Start(ctx, hf); err != nil {
 		return err
 	}
-	return lifecycle.Door(c.call).Start(ctx, hf)
+	return lifecycleengine.ServePut(e, c.call)
 }
 
 // noBox is the error of who wants a secret to be kept where there is no key for it.
@@ -80,13 +80,13 @@ type caller struct {
 const maxHandlerAnswer = 1 << 20
 
 // call calls a handler for a lifecycle.
-func (c *caller) call(ctx context.Context, x lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 	e := entityOf(x.Lifecycle, x.Entity)
 	call := wire.HandlerCall{Kind: x.Kind, Attempt: x.Attempt, IdempotencyKey: x.Operation, StepKey: x.Step, Requester: x.Requester, Input: x.Input, Entity: &e}
 	if x.Kind == "action" && x.Handler.Safety == "journaled" {
 		call.Token = tokens.New()
 		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
-			return lifecycle.RemoteAnswer{}, err
+			return lifecycleengine.RemoteAnswer{}, err
 		}
 	}
 	return c.send(ctx, x.Handler, call)
@@ -95,31 +95,31 @@ func (c *caller) call(ctx context.Context, x lifecycle.RemoteCall) (lifecycle.Re
 // send calls a handler, and says of every end what is known. A refusal by the handler
 // is its word; whatever else keeps its answer from being heard leaves it open whether
 // it has acted, once the call was sent.
-func (c *caller) send(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (lifecycle.RemoteAnswer, error) {
+func (c *caller) send(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	r, err := c.request(ctx, h, call)
 	if err != nil {
-		return lifecycle.RemoteAnswer{}, err
+		return lifecycleengine.RemoteAnswer{}, err
 	}
 	a, err := egress.Do(c.client, r, maxHandlerAnswer)
 	switch {
 	case fault.CodeOf(err) == fault.Forbidden:
-		return lifecycle.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
 	case err != nil:
-		return lifecycle.RemoteAnswer{}, unheard(err)
+		return lifecycleengine.RemoteAnswer{}, unheard(err)
 	}
 	return judge(a)
 }
 
 func unheard(err error) error {
-	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycle.ErrUnheard)
+	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycleengine.ErrUnheard)
 }
 
 // judge makes of an HTTP answer what the handler says.
-func judge(a egress.Answer) (lifecycle.RemoteAnswer, error) {
+func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	var told wire.HandlerAnswer
 	if len(bytes.TrimSpace(a.Body)) > 0 {
 		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
-			return lifecycle.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
+			return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
 		}
 	}
 	if told.Message == "" {
@@ -127,15 +127,15 @@ func judge(a egress.Answer) (lifecycle.RemoteAnswer, error) {
 	}
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return lifecycle.RemoteAnswer{State: told.State, Output: told.Output, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
+		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
 	case a.Status == http.StatusUnprocessableEntity:
-		return lifecycle.RemoteAnswer{}, holdfast.Invalid(told.Message)
+		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(told.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
-		return lifecycle.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message)
+		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message)
 	case a.Status >= 400 && a.Status < 500:
-		return lifecycle.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
 	}
-	return lifecycle.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
+	return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
 }
 
 // request makes the signed request.
@@ -290,7 +290,7 @@ func unused(ctx context.Context, tx *store.Tx, name string) error {
 			return fault.New(fault.Conflict, "the reaction %q is served by the handler %q: give it another, or remove it first", x.Name, name).With("reaction", x.Name)
 		}
 	}
-	names, err := lifecycle.PutNames(ctx, tx)
+	names, err := lifecycleengine.PutNames(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -391,11 +391,11 @@ func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
 	var declared []string
 	if c.api.declares && !in.DryRun {
 		var err error
-		if declared, _, err = c.declare(lifecycle.HandlersOf(in.Body.text)); err != nil {
+		if declared, _, err = c.declare(lifecycleengine.HandlersOf(in.Body.text)); err != nil {
 			return wire.PutLifecycle{}, err
 		}
 	}
-	put, err := lifecycle.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.text, in.DryRun)
+	put, err := lifecycleengine.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.text, in.DryRun)
 	if err != nil {
 		return wire.PutLifecycle{}, err
 	}

@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 type (
 	raw       = json.RawMessage
-	named     = lifecycle.Lifecycle[raw]
-	rawEntity = lifecycle.Entity[raw]
+	named     = lifecycleengine.Lifecycle
+	rawEntity = lifecycleengine.Entity
 )
 
 func (a *API) lifecycleRoutes() {
@@ -51,7 +52,7 @@ func (c *call) lifecycle(name string) (*named, error) {
 	if c.found != nil && c.found.Name() == name {
 		return c.found, nil
 	}
-	l, err := lifecycle.Named(c.ctx(), c.api.engine, name)
+	l, err := lifecycleengine.Named(c.ctx(), c.api.engine, name)
 	if err == nil {
 		c.found = l
 	}
@@ -70,7 +71,7 @@ func entityOf(name string, e rawEntity) wire.Entity {
 	return w
 }
 
-func claimOf(o lifecycle.Operation) wire.Claim {
+func claimOf(o lifecycleengine.Operation) wire.Claim {
 	return wire.Claim{StepKey: o.Step, Requester: o.Requester, Holder: o.Holder, Epoch: o.Epoch, Until: wire.At(o.Until), Uncertain: o.Phase == "uncertain",
 		Operation: o.ID, Since: wire.At(o.Since)}
 }
@@ -87,7 +88,7 @@ func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], e
 	}
 	var all []wire.Lifecycle
 	next := ""
-	names, err := lifecycle.Names(c.ctx(), c.api.engine)
+	names, err := lifecycleengine.Names(c.ctx(), c.api.engine)
 	if err != nil {
 		return wire.List[wire.Lifecycle]{}, err
 	}
@@ -115,7 +116,7 @@ func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], e
 
 func lifecycleOf(c *call, l *named) (w wire.Lifecycle, err error) {
 	w = wire.Lifecycle{Name: l.Name(), Statuses: l.Statuses()}
-	w.Revision, err = lifecycle.RevisionOf(c.ctx(), c.api.engine, l.Name())
+	w.Revision, err = lifecycleengine.RevisionOf(c.ctx(), c.api.engine, l.Name())
 	if text := l.Source(); json.Valid(text) {
 		w.Config = text
 	} else {
@@ -214,7 +215,7 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 		return none, err
 	}
 	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
-		return l.List(ctx, c.api.hf, in.Status, after, limit)
+		return l.List(ctx, c.api.engine, in.Status, after, limit)
 	}, func(e rawEntity) wire.Entity { return entityOf(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 
@@ -228,7 +229,7 @@ func getEntity(c *call, in *entityIn) (wire.Entity, error) {
 	if err != nil {
 		return wire.Entity{}, err
 	}
-	e, err := l.Get(c.ctx(), c.api.hf, in.ID)
+	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
 	return entityOf(in.Name, e), err
 }
 
@@ -246,19 +247,19 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 		return none, err
 	}
 	if in.Cursor == "" {
-		if _, err := l.Get(c.ctx(), c.api.hf, in.ID); err != nil {
+		if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
 			return none, err
 		}
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]lifecycle.Event, error) {
+	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
 		from, err := numberOf(after)
 		if err != nil {
 			return nil, err
 		}
 		return l.History(ctx, c.doer(), in.ID, from, limit)
-	}, func(e lifecycle.Event) wire.Event {
+	}, func(e events.Event) wire.Event {
 		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: wire.At(e.At)}
-	}, func(e lifecycle.Event) string { return nextVersion(e.Version, false) })
+	}, func(e events.Event) string { return nextVersion(e.Version, false) })
 }
 
 func getAttempts(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
@@ -267,10 +268,10 @@ func getAttempts(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
 	if err != nil {
 		return none, err
 	}
-	if _, err := l.Get(c.ctx(), c.api.hf, in.ID); err != nil {
+	if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
 		return none, err
 	}
-	found, err := l.Attempts(c.ctx(), c.api.hf, in.ID)
+	found, err := l.Attempts(c.ctx(), c.api.engine, in.ID)
 	if err != nil {
 		return none, err
 	}
@@ -306,7 +307,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	}
 	o := c.asks(in.Body.Input, in.Body.ExpectedVersion, 0)
 	if begun != nil {
-		acts, err := l.ActsUnclaimed(c.ctx(), c.api.hf, in.ID, in.StepKey, in.Body.Requester)
+		acts, err := l.ActsUnclaimed(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester)
 		if err != nil {
 			return wire.Fired{}, err
 		}
@@ -322,10 +323,10 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 			defer end()
 			begun = held
 		}
-		o = append(o, lifecycle.Beginning(begun))
+		o = append(o, lifecycleengine.Beginning(begun))
 	}
 	var output raw
-	e, err := l.Fire(c.ctx(), c.api.hf, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycle.OutputTo(&output))...)
+	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycleengine.OutputTo(&output))...)
 	if again, ok := c.second(l, in.ID, err, firedAs); ok {
 		fired, _ := again.answer.(wire.Fired)
 		return fired, again.err
@@ -347,10 +348,10 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	if in.WaitMs != nil {
 		wait = span(*in.WaitMs)
 	}
-	var f lifecycle.Fate
+	var f lifecycleengine.Fate
 	err := c.await(wait, nil, func() (bool, error) {
 		var err error
-		f, err = l.FateOf(c.ctx(), c.api.hf, in.ID, fired.Operation)
+		f, err = l.FateOf(c.ctx(), c.api.engine, in.ID, fired.Operation)
 		return f.Outcome != "pending", err
 	})
 	if err != nil || f.Outcome == "pending" {
@@ -362,7 +363,7 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	case f.Outcome == "failed" || f.Outcome == "released":
 		return wire.Fired{}, fault.New(fault.ActionFailed, "%s", f.Message).With("operation", fired.Operation).With("outcome", f.Outcome)
 	}
-	e, err := l.Get(c.ctx(), c.api.hf, in.ID)
+	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
 	if err != nil {
 		return fired, nil
 	}
@@ -392,30 +393,30 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 }
 
 // asks are the options of a step that is fired or claimed.
-func (c *call) asks(input raw, want *int64, lease time.Duration) []lifecycle.FireOption {
-	o := []lifecycle.FireOption{lifecycle.By(c.actor())}
+func (c *call) asks(input raw, want *int64, lease time.Duration) []lifecycleengine.FireOption {
+	o := []lifecycleengine.FireOption{lifecycleengine.By(c.actor())}
 	if len(input) > 0 {
-		o = append(o, lifecycle.Input(input))
+		o = append(o, lifecycleengine.Input(input))
 	}
 	if want != nil {
-		o = append(o, lifecycle.Want(*want))
+		o = append(o, lifecycleengine.Want(*want))
 	}
 	if lease != 0 {
-		o = append(o, lifecycle.Lease(lease))
+		o = append(o, lifecycleengine.Lease(lease))
 	}
 	return o
 }
 
 // shown makes the answer of a request whose operation is known.
-type shown func(c *call, l *named, id, operation string, f lifecycle.Fate) (any, error)
+type shown func(c *call, l *named, id, operation string, f lifecycleengine.Fate) (any, error)
 
 // firedAs is the answer to a step that was fired before.
-func firedAs(c *call, l *named, id, operation string, f lifecycle.Fate) (any, error) {
+func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (any, error) {
 	if f.Outcome == "failed" {
 		c.replayed(0)
 		return nil, fault.New(fault.ActionFailed, "%s", f.Message).With("operation", operation).With("outcome", "failed")
 	}
-	e, err := l.Get(c.ctx(), c.api.hf, id)
+	e, err := l.Get(c.ctx(), c.api.engine, id)
 	if err != nil {
 		return nil, err
 	}
@@ -487,7 +488,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 		answer, err = c.replay(q)
 		return nil, answer, err
 	}
-	f, err := l.FateOf(c.ctx(), c.api.hf, id, q.Operation)
+	f, err := l.FateOf(c.ctx(), c.api.engine, id, q.Operation)
 	switch {
 	case err != nil:
 		return nil, nil, err

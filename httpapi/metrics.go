@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
 // metrics are the numbers of one API. They are in a registry of its own, so that two
@@ -56,7 +55,7 @@ func (m *metrics) own(a *API) []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.seconds, m.inFlight, m.refusals, m.replays,
 		&condition{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
 			Help: "Tries of steps that this node refused, because another was in progress or had come first."},
-			func() float64 { return float64(lifecycle.Refused(engine.Of(a.hf))) })}
+			func() float64 { return float64(lifecycleengine.Refused(a.engine)) })}
 }
 
 // also registers the metrics with the program's own, too. A program that has two APIs

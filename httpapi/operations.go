@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -87,9 +87,9 @@ func part[T any](l *operationList, after string, read func(ctx context.Context, 
 }
 
 func (l *operationList) entities(state, after string) error {
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]lifecycle.Pending, error) {
-		return lifecycle.Operations(ctx, l.api.hf, state, after, limit)
-	}, func(x lifecycle.Pending) string { return x.ID }, func(ctx context.Context, x lifecycle.Pending) (wire.Operation, error) {
+	err := part(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
+		return lifecycleengine.Operations(ctx, l.api.engine, state, after, limit)
+	}, func(x lifecycleengine.Pending) string { return x.ID }, func(ctx context.Context, x lifecycleengine.Pending) (wire.Operation, error) {
 		return l.contradict(ctx, operationOf(l.call, x.Operation, x.Effects))
 	})
 	if err != nil || l.next != "" {
@@ -171,7 +171,7 @@ func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction)
 			return w, err
 		}
 	} else {
-		p, err := lifecycle.Find(ctx, l.api.hf, x.Operation)
+		p, err := lifecycleengine.Find(ctx, l.api.engine, x.Operation)
 		if err == nil {
 			return operationOf(l.call, p.Operation, p.Effects), nil
 		}
@@ -240,7 +240,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 	return all, err
 }
 
-func operationOf(c *call, o lifecycle.Operation, list []lifecycle.Effect) wire.Operation {
+func operationOf(c *call, o lifecycleengine.Operation, list []lifecycleengine.Effect) wire.Operation {
 	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: wire.At(o.Since), Epoch: o.Epoch,
 		Error: o.Error, Effects: make([]wire.Effect, len(list))}
 	for i, x := range list {

@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -116,7 +116,7 @@ func (s *servant) deliver(ctx context.Context, name string, d *reactions.Deliver
 	e := toldEvent(d.Event)
 	_, err = s.send(ctx, h, wire.HandlerCall{Kind: "reaction", Attempt: d.Attempt, IdempotencyKey: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
 		Reaction: d.Lease.Reaction, Event: &e})
-	return lifecycle.Counted(err)
+	return lifecycleengine.Counted(err)
 }
 
 // urls are the names of handlers that are URLs, in whatever workspace.

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -156,7 +156,7 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 }
 
 // asked asks a URL whether it has acted. Whatever is no answer to that leaves it open.
-func (p *stepper) asked(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycle.RemoteAnswer, error) {
+func (p *stepper) asked(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	call.Kind = "probe"
 	a, err := p.called(ctx, h, l, call)
 	if err == nil && !a.Told {
@@ -169,7 +169,7 @@ func (p *stepper) asked(ctx context.Context, h handlers.Handler, l *runs.Live, c
 }
 
 // called calls a URL, and says of every end what is known.
-func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycle.RemoteAnswer, error) {
+func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.Step.Timeout, hold.Timeout))
 	defer cancel()
@@ -177,7 +177,7 @@ func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, 
 	switch {
 	case err != nil && body.Err() != nil: // this node stops, or the step is not wanted any more
 		return a, runs.Unheard(body.Err())
-	case errors.Is(err, lifecycle.ErrUnheard):
+	case errors.Is(err, lifecycleengine.ErrUnheard):
 		return a, runs.Unheard(err)
 	case fault.CodeOf(err) == fault.ActionInvalid: // it refuses the step, and would again
 		return a, holdfast.NonRetryable(err)
@@ -191,7 +191,7 @@ func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, 
 }
 
 // keepable refuses an answer that cannot be kept.
-func keepable(a lifecycle.RemoteAnswer) error {
+func keepable(a lifecycleengine.RemoteAnswer) error {
 	var err error
 	if len(a.Output) > 0 {
 		err = strict.Check(a.Output)

@@ -18,13 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wake"
-	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -78,7 +78,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 			return out, err
 		}
 	}
-	topics := lifecycle.TaskTopics(c.key.Workspace, b.Handlers)
+	topics := lifecycleengine.TaskTopics(c.key.Workspace, b.Handlers)
 	now, err := c.declared()
 	if err != nil {
 		return out, err
@@ -137,7 +137,7 @@ func (c *call) taskKinds(handlers []string, now handled) []taskKind {
 		names = append(names, x.Name)
 	}
 	return []taskKind{
-		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycle.TaskQueues(c.key.Workspace, handlers)...)},
+		{c.takeOperations, wake.HeldOperation, wake.Needs(wake.Operation, lifecycleengine.TaskQueues(c.key.Workspace, handlers)...)},
 		{c.takeEvents, wake.HeldReaction, wake.Needs(wake.Reaction, names...)},
 		{c.takeItems, wake.HeldItem, wake.Needs(wake.Batch, handlers...)},
 		{c.takeSteps, wake.HeldStep, wake.Needs(wake.Step, handlers...)},
@@ -224,7 +224,7 @@ func bytesOf(all []wire.Task) (n int) {
 
 // takeOperations takes steps that the handlers do.
 func (c *call) takeOperations(d holdfast.Doer, out *wire.Tasks, a claim) error {
-	taken, err := lifecycle.TakeTasks(c.ctx(), c.api.engine, store.DoerOf(d), a.Worker, a.Handlers, a.Limit-len(out.Tasks), a.lease)
+	taken, err := lifecycleengine.TakeTasks(c.ctx(), c.api.engine, store.DoerOf(d), a.Worker, a.Handlers, a.Limit-len(out.Tasks), a.lease)
 	for _, t := range taken {
 		out.Tasks = append(out.Tasks, taskOf(t))
 	}
@@ -239,18 +239,18 @@ func (c *call) takeEvents(d holdfast.Doer, out *wire.Tasks, a claim) error {
 		names[x.Name] = x
 	}
 	taken, err := reactions.TakeTasks(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: served, Holder: a.Worker, Limit: a.Limit - len(out.Tasks), Lease: a.lease,
-		Every: lifecycle.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
-			if x := names[l.Reaction]; lifecycle.IsAfter(x) {
-				return lifecycle.WantsAfter(x.Options.Handler, e)
+		Every: lifecycleengine.IsAfter, Wants: func(l *reactions.Lease, e events.Event) (bool, error) {
+			if x := names[l.Reaction]; lifecycleengine.IsAfter(x) {
+				return lifecycleengine.WantsAfter(x.Options.Handler, e)
 			}
 			return true, nil
 		}})
 	for _, t := range taken {
-		if !lifecycle.IsAfter(t.Reaction) {
+		if !lifecycleengine.IsAfter(t.Reaction) {
 			out.Tasks = append(out.Tasks, eventTask(t))
 			continue
 		}
-		x, err := lifecycle.AfterTask(c.ctx(), c.api.engine, t)
+		x, err := lifecycleengine.AfterTask(c.ctx(), c.api.engine, t)
 		if err != nil { // it runs out, and is taken again
 			c.api.log.Warn("an after-effect could not be given out", "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", err)
 			continue
@@ -307,7 +307,7 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 	}
 }
 
-func taskOf(t lifecycle.Task) wire.Task {
+func taskOf(t lifecycleengine.Task) wire.Task {
 	e := entityOf(t.Lifecycle, t.Entity)
 	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: t.Input, Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
 		Context: wire.TaskContext{StepKey: t.Step, Requester: t.Requester, Entity: &e}}
@@ -347,7 +347,7 @@ func completeTask(c *call, in *completeTaskIn) (_ wire.EndedTask, err error) {
 	if isStep(in.ID) {
 		return completeStep(c, in)
 	}
-	e, err := lifecycle.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, in.Body.Output, in.Body.State)
+	e, err := lifecycleengine.CompleteTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, in.Body.Output, in.Body.State)
 	return endedTask(e), err
 }
 
@@ -404,7 +404,7 @@ func failTask(c *call, in *failTaskIn) (_ wire.EndedTask, err error) {
 	if isStep(in.ID) {
 		return failStep(c, in)
 	}
-	e, err := lifecycle.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable, b.Invalid)
+	e, err := lifecycleengine.FailTask(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Message, retryable, b.Invalid)
 	return endedTask(e), err
 }
 
@@ -440,7 +440,7 @@ func renewTask(c *call, in *renewTaskIn) (_ wire.Renewed, err error) {
 		})
 		return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
 	}
-	until, err := lifecycle.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
+	until, err := lifecycleengine.RenewTask(c.ctx(), c.api.engine, in.ID, in.Body.Epoch, lease)
 	return wire.Renewed{Until: wire.At(until)}, err
 }
 
@@ -477,7 +477,7 @@ func journalTaskEffect(c *call, in *taskEffectIn) (_ wire.EffectState, err error
 	if isStep(in.ID) {
 		return journalStepEffect(c, in.ID, b)
 	}
-	x, err := lifecycle.TaskEffect(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Name, b.Ordinal, b.Result, b.NotDone)
+	x, err := lifecycleengine.TaskEffect(c.ctx(), c.api.engine, in.ID, b.Epoch, b.Name, b.Ordinal, b.Result, b.NotDone)
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
 }
 

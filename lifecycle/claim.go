@@ -1,19 +1,14 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Claim is a claim that was taken by hand, for a body that runs elsewhere. It is
@@ -21,7 +16,7 @@ import (
 type Claim[E any] struct {
 	Entity Entity[E]
 
-	t *attempt
+	inner *lifecycleengine.Claim
 }
 
 // Outcome is how a claim is settled.
@@ -29,9 +24,9 @@ type Outcome string
 
 // The outcomes.
 const (
-	Success  Outcome = "success"
-	Failure  Outcome = "failure"
-	Rejected Outcome = "invalid"
+	Success  = Outcome(lifecycleengine.Success)
+	Failure  = Outcome(lifecycleengine.Failure)
+	Rejected = Outcome(lifecycleengine.Rejected)
 )
 
 // Claim takes the claim of a step and leaves the body to the caller, who ends it by
@@ -41,103 +36,27 @@ const (
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in
 // [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
 func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
-	s, err := l.at(engine.Of(e))
+	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, as, fireOptions(o)...)
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.claim(ctx, id, step, as, o)
+	p, err := typed[E](c.Entity)
 	if err != nil {
-		if refusal(err) {
-			s.note(ctx, id, step, as, err)
-		}
-		return nil, err
+		return nil, c.Refuse(ctx, err)
 	}
-	p, err := public[E](c.entity)
-	if err != nil {
-		return nil, c.refuse(ctx, err)
-	}
-	return &Claim[E]{Entity: p, t: c}, nil
-}
-
-func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*attempt, error) {
-	a, err := s.asking(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := s.offered(key, as)
-	if err != nil {
-		return nil, err
-	}
-	all, claimed := s.choices(steps, as)
-	for status, c := range all {
-		claimed = claimed && c.Into != status // a lease is for a body that is fired
-	}
-	if !claimed {
-		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", key, s.config.Workflow, as)
-	}
-	for _, step := range steps {
-		if h := s.handler(step.Validation, as); h != nil && h.queue != "" {
-			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", key)
-		}
-	}
-	if a.lease == 0 {
-		a.lease = s.stuckAfter()
-	}
-	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
-		Requester: as, Input: a.input, Holder: cmp.Or(a.meta.Actor, s.engine.Node()), Lease: a.lease, Manual: true, Meta: a.meta}
-	var t *attempt
-	_, err = s.tied(ctx, id, key, as, a, func(ctx context.Context) (e entities.Entity, err error) {
-		e, err = s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, args, steps, a); return e, err })
-		if err != nil {
-			return e, err
-		}
-		return e, t.validated(ctx)
-	})
-	if err == nil && t == nil {
-		err = fault.New(fault.Conflict, "the claim that this request took before has ended: success").With("outcome", "success")
-	}
-	return t, err
-}
-
-// validated asks the validation of a claim taken by hand, and gives it back where
-// that refuses.
-func (t *attempt) validated(ctx context.Context) error {
-	h := t.handler(t.step.Validation, t.entity.Claim.Requester)
-	if h == nil {
-		return nil
-	}
-	c := t.entity.Claim
-	err := caught(func() error {
-		return h.call(effects.With(ctx, nil), &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: 1, input: c.Input, own: t.config.Table != nil})
-	})
-	if err == nil {
-		return nil
-	}
-	return t.refuse(ctx, invalid(err))
-}
-
-// refuse gives back a claim whose body was not begun, and returns why.
-func (t *attempt) refuse(ctx context.Context, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
-	defer cancel()
-	outcome, _ := t.judge(err, nil)
-	_, told := t.giveBack(ctx, unfinished{err: err, outcome: outcome, told: true})
-	if p, ok := errors.AsType[*panicked](err); ok {
-		panic(p.value)
-	}
-	return told
+	return &Claim[E]{p, c}, nil
 }
 
 // Operation is the id of the claim's operation.
-func (c *Claim[E]) Operation() string { return c.t.entity.Claim.Operation }
+func (c *Claim[E]) Operation() string { return c.inner.Operation() }
 
 // Until is when the claim runs out, in the database's time, as it was when it was
 // taken.
-func (c *Claim[E]) Until() time.Time { return c.t.entity.Claim.Until }
+func (c *Claim[E]) Until() time.Time { return c.inner.Until() }
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
 func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
-	return entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
+	return c.inner.Renew(ctx, lease)
 }
 
 // Settle ends the claim. A success moves the entity on, with its data, if one is
@@ -145,67 +64,24 @@ func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.T
 // back. After the claim was lost, the error is [holdfast.ErrLeaseLost], and nothing
 // is changed. Settling again with the same outcome gives the same answer.
 func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
-	if o != Success {
-		return c.back(ctx, o, "")
-	}
-	w := &work{requester: c.t.entity.Claim.Requester}
-	if data != nil && c.t.config.Table != nil {
-		return c.Entity, fault.New(fault.Validation, "the data of %q is its row in your own table: change it in the transaction", c.Entity.ID)
-	}
-	if data != nil {
-		raw, err := json.Marshal(*data)
-		if err != nil {
-			return c.Entity, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", c.Entity.ID, err)
+	var raw json.RawMessage
+	if data != nil && o == Success {
+		var err error
+		if raw, err = encoded(c.Entity.ID, *data); err != nil {
+			return c.Entity, err
 		}
-		w.data = raw
 	}
-	if f != nil {
-		w.commits = append(w.commits, store.TxFunc(f))
-	}
-	e, err := c.t.settle(ctx, w, nil)
-	if c.t.lost || fault.CodeOf(err) == fault.LeaseLost {
-		c.t.reportLate(ctx, bodyDone)
-	}
-	if p, ok := errors.AsType[*panicked](err); ok {
-		panic(p.value)
-	}
-	return shown[E](e, err)
+	return shown[E](c.inner.Settle(ctx, lifecycleengine.Outcome(o), raw, store.TxFunc(f)))
 }
-
-// bodyDone is the late call of an opaque body that was done. It is stored only where the journal
-// has such a body.
-var bodyDone = []effects.LateCall{{Name: effects.Body, State: effects.Done}}
 
 // Release gives the claim back, with a reason.
 func (c *Claim[E]) Release(ctx context.Context, reason string) (Entity[E], error) {
-	return c.back(ctx, Failure, reason)
-}
-
-func (c *Claim[E]) back(ctx context.Context, o Outcome, reason string) (Entity[E], error) {
-	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]
-	if outcome == "" {
-		return c.Entity, fault.New(fault.Validation, "a claim is settled with success, failure or invalid, not %q", o)
-	}
-	t := c.t
-	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Event: "released", Outcome: outcome, Message: reason, Meta: t.meta}
-	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && o == Failure {
-		args.To, args.Event = failed, "failed/"+t.step.Key
-	}
-	e, err := t.end(ctx, args, t.opaque, false)
-	if fault.CodeOf(err) == fault.LeaseLost {
-		now, failed := t.ground.get(ctx, t.entity.ID)
-		if c := now.Claim; failed == nil && c.Phase == entities.Uncertain && c.Operation == t.entity.Claim.Operation && c.Epoch == t.entity.Claim.Epoch {
-			if was, failed := Ended(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, c.Operation, c.Epoch); failed == nil && was.How == EndedOpen {
-				e, err = now, nil // it was said before
-			}
-		}
-	}
-	return shown[E](e, err)
+	return c.End(ctx, Failure, reason)
 }
 
 // End ends the claim with an outcome other than a success, and a reason.
 func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E], error) {
-	return c.back(ctx, o, reason)
+	return shown[E](c.inner.End(ctx, lifecycleengine.Outcome(o), reason))
 }
 
 // Effect journals an effect of the body, which runs elsewhere: with neither a result
@@ -214,70 +90,6 @@ func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E]
 // cannot go back; should it run out, it waits for a person, unless its handler says that
 // it may be tried again or asked about.
 func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	policy := effects.Hold
-	if !c.t.entity.Claim.Manual {
-		policy = c.t.unknown(c.t.step, c.t.entity.Claim.Requester)
-	}
-	return c.t.effect(ctx, policy, name, ordinal, result, notDone)
-}
-
-// effect journals an effect of a body elsewhere.
-func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x := Effect{Name: name, Ordinal: ordinal, Key: effects.Key(t.entity.Claim.Operation, name, ordinal), Policy: string(p), Result: result}
-	if len(result) == 0 && !notDone {
-		return t.intend(ctx, x, p)
-	}
-	if len(result) > 0 {
-		if err := strict.Check(result); err != nil {
-			return x, err
-		}
-	}
-	to := effects.Done
-	if notDone {
-		to = effects.NotDone
-	}
-	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result, p == effects.Probe)
-	x.State = string(state)
-	if fault.CodeOf(err) == fault.LeaseLost && to == effects.Done {
-		LateCalls(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch,
-			effects.LateCall{Name: name, Ordinal: ordinal, State: effects.Done, Result: result})
-	}
-	switch {
-	case err == nil && state == effects.Done && to == effects.Done && !strict.Equal(orNull(kept), orNull(result)):
-		x.Result = kept
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", name, ordinal)
-	case err == nil && state == "":
-		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", name, ordinal)
-	case err == nil && to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
-		err = t.waitForPerson(ctx, x)
-	case err == nil && state != to:
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
-	}
-	return x, err
-}
-
-// intend notes that an effect is about to be tried, and tells how it stands.
-func (t *attempt) intend(ctx context.Context, x Effect, p effects.Policy) (Effect, error) {
-	e, err := effects.Begin(ctx, t.engine, t.at, t.entity.Ticket(), x.Name, x.Ordinal, p, nil)
-	x.State, x.Result = string(e.State), e.Result
-	switch {
-	case err != nil:
-		return x, err
-	case e.State == effects.New:
-		x.State = string(effects.Begun)
-	case e.State == effects.Begun && p == effects.Hold:
-		return x, t.waitForPerson(ctx, x)
-	}
-	return x, nil
-}
-
-// waitForPerson parks the operation of an effect that an earlier attempt began, and whose outcome
-// is unknown. It returns the error for the worker.
-func (t *attempt) waitForPerson(ctx context.Context, x Effect) error {
-	unknown := effects.BegunBefore(x.Name, x.Ordinal)
-	_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
-	if fault.CodeOf(told) != fault.ActionFailed {
-		return told
-	}
-	return unknown
+	x, err := c.inner.Effect(ctx, name, ordinal, result, notDone)
+	return Effect(x), err
 }

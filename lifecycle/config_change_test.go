@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -52,14 +53,14 @@ func eachDepot(t *testing.T, f func(*depot)) {
 }
 
 func (d *depot) put(config string) error {
-	_, err := lifecycle.PutConfig(d.ctx, engine.Of(d.e), "shipment", []byte(config), false)
+	_, err := lifecycleengine.PutConfig(d.ctx, engine.Of(d.e), "shipment", []byte(config), false)
 	return err
 }
 
 // now is the lifecycle as it is in force.
-func (d *depot) now() *lifecycle.Lifecycle[json.RawMessage] {
+func (d *depot) now() *lifecycleengine.Lifecycle {
 	d.t.Helper()
-	l, err := lifecycle.Named(d.ctx, engine.Of(d.e), "shipment")
+	l, err := lifecycleengine.Named(d.ctx, engine.Of(d.e), "shipment")
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func (d *depot) now() *lifecycle.Lifecycle[json.RawMessage] {
 func (d *depot) create(ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
-		if _, err := d.now().CreateAt(d.ctx, d.e, id, "", []byte(`{}`), "me"); err != nil {
+		if _, err := d.now().CreateAt(d.ctx, engine.Of(d.e), id, "", []byte(`{}`), "me"); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -78,22 +79,22 @@ func (d *depot) create(ids ...string) {
 // at fails unless an entity is at a status, and free.
 func (d *depot) at(id, status string) {
 	d.t.Helper()
-	e, err := d.now().Get(d.ctx, d.e, id)
+	e, err := d.now().Get(d.ctx, engine.Of(d.e), id)
 	if err != nil || e.Status != status || e.Claimed != nil {
 		d.t.Errorf("%s is %q, claimed by %+v (%v): it should be %q, and free", id, e.Status, e.Claimed, err, status)
 	}
 }
 
 // held is a claim as a request over HTTP finds it again.
-func (d *depot) held(id string) *lifecycle.Claim[json.RawMessage] {
+func (d *depot) held(id string) *lifecycleengine.Claim {
 	d.t.Helper()
-	e, err := d.now().Get(d.ctx, d.e, id)
+	e, err := d.now().Get(d.ctx, engine.Of(d.e), id)
 	if err == nil && e.Claimed == nil {
 		d.t.Fatalf("%s is not claimed", id)
 	}
-	var c *lifecycle.Claim[json.RawMessage]
+	var c *lifecycleengine.Claim
 	if err == nil {
-		c, err = d.now().Held(d.ctx, d.e, id, e.Claimed.ID, e.Claimed.Epoch)
+		c, err = d.now().Held(d.ctx, engine.Of(d.e), id, e.Claimed.ID, e.Claimed.Epoch)
 	}
 	if err != nil {
 		d.t.Fatalf("held %s: %v", id, err)
@@ -123,7 +124,7 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("success", "failure", "invalid", "expired", "late")
 		for _, id := range []string{"success", "failure", "invalid", "expired", "late"} {
-			if _, err := d.l.Claim(d.ctx, d.e, id, "move", "admin", lifecycle.Lease(time.Minute)); err != nil {
+			if _, err := d.l.Claim(d.ctx, engine.Of(d.e), id, "move", "admin", lifecycleengine.Lease(time.Minute)); err != nil {
 				d.t.Fatal(err)
 			}
 		}
@@ -131,7 +132,7 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 			d.t.Fatal(err)
 		}
 		for id, o := range map[string]lifecycle.Outcome{"success": lifecycle.Success, "failure": lifecycle.Failure, "invalid": lifecycle.Rejected} {
-			if _, err := d.held(id).Settle(d.ctx, o, nil, nil); err != nil {
+			if _, err := d.held(id).Settle(d.ctx, lifecycleengine.Outcome(o), nil, nil); err != nil {
 				d.t.Errorf("%s: %v", id, err)
 			}
 		}
@@ -141,7 +142,7 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 		for id, status := range map[string]string{"success": "there", "failure": "lost", "invalid": "here", "expired": "here", "late": "here"} {
 			d.at(id, status)
 		}
-		if _, err := late.Settle(d.ctx, lifecycle.Success, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := late.Settle(d.ctx, lifecycleengine.Success, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
 			d.t.Errorf("a late success: %v", err)
 		}
 	})
@@ -154,19 +155,19 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("held", "died", "waiting")
 		fire := func(id string) {
-			if _, err := d.l.Fire(d.ctx, d.e, id, "move", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+			if _, err := d.l.Fire(d.ctx, engine.Of(d.e), id, "move", "admin"); fault.CodeOf(err) != fault.ActionFailed {
 				d.t.Fatalf("fire: %v", err)
 			}
 		}
-		take := func(id string) lifecycle.Task {
+		take := func(id string) lifecycleengine.Task {
 			x := d.one("Do")
 			if x.Entity.ID != id {
 				d.t.Fatalf("took %s, not %s", x.Entity.ID, id)
 			}
 			return x
 		}
-		charge := func(x lifecycle.Task, result string) {
-			if _, err := lifecycle.TaskEffect(d.ctx, engine.Of(d.e), x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
+		charge := func(x lifecycleengine.Task, result string) {
+			if _, err := lifecycleengine.TaskEffect(d.ctx, engine.Of(d.e), x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
 				d.t.Fatal(err)
 			}
 		}
@@ -183,22 +184,22 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			d.t.Fatal(err)
 		}
 		charge(held, `"c2"`)
-		if _, err := lifecycle.RenewTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, time.Minute); err != nil {
+		if _, err := lifecycleengine.RenewTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, time.Minute); err != nil {
 			d.t.Errorf("renew: %v", err)
 		}
-		if _, err := lifecycle.CompleteTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, nil, nil); err != nil {
+		if _, err := lifecycleengine.CompleteTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, nil, nil); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("held", "there")
 		waiting := take("waiting")
-		if _, err := lifecycle.CompleteTask(d.ctx, engine.Of(d.e), waiting.ID, waiting.Epoch, nil, nil); err != nil {
+		if _, err := lifecycleengine.CompleteTask(d.ctx, engine.Of(d.e), waiting.ID, waiting.Epoch, nil, nil); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("waiting", "there")
 
 		engine.Of(d.e).Round(d.ctx) // it is due, and taken by a worker that fails for good
 		died = take("died")
-		if _, err := lifecycle.FailTask(d.ctx, engine.Of(d.e), died.ID, died.Epoch, "no", false, false); err != nil {
+		if _, err := lifecycleengine.FailTask(d.ctx, engine.Of(d.e), died.ID, died.Epoch, "no", false, false); err != nil {
 			d.t.Fatal(err)
 		}
 		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
@@ -219,20 +220,20 @@ func TestAStatusBecomesAClaim(t *testing.T) {
 		d.create("a", "b", "c")
 		plain := d.now()
 		for _, id := range []string{"a", "b"} {
-			if _, err := plain.Fire(d.ctx, d.e, id, "leave", "admin"); err != nil {
+			if _, err := plain.Fire(d.ctx, engine.Of(d.e), id, "leave", "admin"); err != nil {
 				d.t.Fatal(err)
 			}
 		}
 		wantStranded(d.t, d.put(shipments(false)), 2, `2 in "moving"`, "claim status")
 		for id, step := range map[string]string{"a": "arrive", "b": "lose"} {
-			if _, err := plain.Fire(d.ctx, d.e, id, step, "admin"); err != nil {
+			if _, err := plain.Fire(d.ctx, engine.Of(d.e), id, step, "admin"); err != nil {
 				d.t.Fatalf("after the refusal: %v", err)
 			}
 		}
 		if err := d.put(shipments(false)); err != nil {
 			d.t.Fatal(err)
 		}
-		if _, err := plain.Fire(d.ctx, d.e, "c", "leave", "admin"); fault.CodeOf(err) != fault.Concurrency {
+		if _, err := plain.Fire(d.ctx, engine.Of(d.e), "c", "leave", "admin"); fault.CodeOf(err) != fault.Concurrency {
 			d.t.Errorf("by the old config into what is a claim status now: %v", err)
 		}
 		d.at("c", "here")
@@ -245,7 +246,7 @@ func TestAStatusBecomesAClaim(t *testing.T) {
 func TestATargetIsTakenAway(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("a")
-		if _, err := d.l.Claim(d.ctx, d.e, "a", "move", "admin"); err != nil {
+		if _, err := d.l.Claim(d.ctx, engine.Of(d.e), "a", "move", "admin"); err != nil {
 			d.t.Fatal(err)
 		}
 		gone := strings.ReplaceAll(shipments(false), `"there"`, `"elsewhere"`)
@@ -253,7 +254,7 @@ func TestATargetIsTakenAway(t *testing.T) {
 		claims := strings.Replace(gone, `"lost"]`, `"lost", "there"]`, 1)
 		claims = strings.Replace(claims, `"steps": [`, `"steps": [{"step_id": 9, "step_key": "seek", "status": "here", "successful_claim_state": ["there", "here"], "successful_state": "lost"},`, 1)
 		wantStranded(d.t, d.put(claims), 1, `"there"`, "operation")
-		if _, err := d.held("a").Settle(d.ctx, lifecycle.Success, nil, nil); err != nil {
+		if _, err := d.held("a").Settle(d.ctx, lifecycleengine.Success, nil, nil); err != nil {
 			d.t.Fatal(err)
 		}
 		d.at("a", "there")
@@ -284,7 +285,7 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 		round := func() { engine.Of(e).Round(t.Context()) }
 		round()
 		acme := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
-		if got, err := acme.now().Get(acme.ctx, e, "a"); err != nil || got.Claimed == nil {
+		if got, err := acme.now().Get(acme.ctx, engine.Of(e), "a"); err != nil || got.Claimed == nil {
 			t.Errorf("it is not held: %+v, %v", got, err)
 		}
 		holdfasttest.Advance(t, e, 6*time.Minute)
@@ -301,7 +302,7 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 func TestCheckTellsWhoIsStranded(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("free", "held")
-		if _, err := d.l.Claim(d.ctx, d.e, "held", "move", "admin"); err != nil {
+		if _, err := d.l.Claim(d.ctx, engine.Of(d.e), "held", "move", "admin"); err != nil {
 			d.t.Fatal(err)
 		}
 		check := func() string {
@@ -509,7 +510,7 @@ func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
 		w := unopened(t, db, invoices)
 		w.prepare(ownTable, `INSERT INTO bills (nr, state) VALUES ('b1', 'packing'), ('b2', 'open')`)
 		ofRows := func(plain bool) *lifecycle.Lifecycle[bill] {
-			l := lifecycle.MustParse[bill]([]byte(inOwn(string(cratesOf(plain, nil).Source()))))
+			l := lifecycle.MustParse[bill]([]byte(inOwn(string(lifecycle.Inner(cratesOf(plain, nil)).Source()))))
 			if !plain {
 				l.Action("Pack", func(context.Context, *lifecycle.Act[bill]) error { return nil }, lifecycle.Journaled())
 			}
@@ -534,10 +535,10 @@ func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, ctx, e, parcels)
 		l := parcelsOf(t, ctx, e)
-		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+		if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Fire(ctx, e, "p1", "send", "admin"); err != nil {
+		if _, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin"); err != nil {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))

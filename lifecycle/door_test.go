@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -32,16 +33,16 @@ const parcels = `{
 // far is where the handlers are.
 type far struct {
 	mu     sync.Mutex
-	calls  []lifecycle.RemoteCall
-	answer map[string]func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error)
+	calls  []lifecycleengine.RemoteCall
+	answer map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
 	told   chan string
 }
 
 func newFar() *far {
-	return &far{answer: map[string]func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error){}, told: make(chan string, 100)}
+	return &far{answer: map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error){}, told: make(chan string, 100)}
 }
 
-func (f *far) call(ctx context.Context, c lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+func (f *far) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
 	answer := f.answer[c.Handler.Name]
@@ -50,7 +51,7 @@ func (f *far) call(ctx context.Context, c lifecycle.RemoteCall) (lifecycle.Remot
 		f.told <- c.Entity.ID
 	}
 	if answer == nil {
-		return lifecycle.RemoteAnswer{}, nil
+		return lifecycleengine.RemoteAnswer{}, nil
 	}
 	return answer(c)
 }
@@ -66,7 +67,7 @@ func (f *far) count(handler string) (n int) {
 	return n
 }
 
-func (f *far) set(handler string, answer func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error)) {
+func (f *far) set(handler string, answer func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer[handler] = answer
@@ -96,18 +97,18 @@ func eachDoor(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *far, o
 	})
 }
 
-func put(t *testing.T, ctx context.Context, e *holdfast.Engine, config string) lifecycle.Put {
+func put(t *testing.T, ctx context.Context, e *holdfast.Engine, config string) lifecycleengine.Put {
 	t.Helper()
-	p, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(config), false)
+	p, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(config), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle.Lifecycle[json.RawMessage] {
+func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycleengine.Lifecycle {
 	t.Helper()
-	l, err := lifecycle.Named(ctx, engine.Of(e), "parcel")
+	l, err := lifecycleengine.Named(ctx, engine.Of(e), "parcel")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,18 +128,18 @@ func TestALifecycleThatIsPut(t *testing.T) {
 		if p := put(t, ctx, e, parcels); p.Created {
 			t.Errorf("put again: %+v", p)
 		}
-		far.set("Send", func(c lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+		far.set("Send", func(c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 			if c.Operation == "" || c.Requester != "admin" || c.Step != "send" || string(c.Input) != `{"by":"van"}` || c.Entity.Status != "sending" {
 				t.Errorf("called with %+v", c)
 			}
-			return lifecycle.RemoteAnswer{State: []byte(`{"label":"L1","grams":null}`)}, nil
+			return lifecycleengine.RemoteAnswer{State: []byte(`{"label":"L1","grams":null}`)}, nil
 		})
 		node := other()
 		l := parcelsOf(t, ctx, node)
-		if _, err := l.CreateAt(ctx, node, "p1", "", []byte(`{"grams":9007199254740993,"to":"x"}`), "me"); err != nil {
+		if _, err := l.CreateAt(ctx, engine.Of(node), "p1", "", []byte(`{"grams":9007199254740993,"to":"x"}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		got, err := l.Fire(ctx, node, "p1", "send", "admin", lifecycle.Input(map[string]string{"by": "van"}))
+		got, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin", lifecycleengine.Input(map[string]string{"by": "van"}))
 		if err != nil || got.Status != "sent" {
 			t.Fatalf("fired: %+v, %v", got, err)
 		}
@@ -172,10 +173,10 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 		a, b := holdfast.InWorkspace(t.Context(), "a"), holdfast.InWorkspace(t.Context(), "b")
 		declare(t, a, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, a, e, parcels)
-		if _, err := lifecycle.Named(b, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycleengine.Named(b, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("in another workspace: %v", err)
 		}
-		_, err := lifecycle.PutConfig(b, engine.Of(e), "parcel", []byte(parcels), false)
+		_, err := lifecycleengine.PutConfig(b, engine.Of(e), "parcel", []byte(parcels), false)
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Code != fault.Validation || len(f.Violations) == 0 {
 			t.Errorf("handlers of another workspace count: %v", err)
@@ -188,7 +189,7 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 		if got := parcelsOf(t, a, e).Statuses(); got[1] != "sending" {
 			t.Errorf("a has %v", got)
 		}
-		if names, err := lifecycle.Names(b, engine.Of(e)); err != nil || len(names) != 1 {
+		if names, err := lifecycleengine.Names(b, engine.Of(e)); err != nil || len(names) != 1 {
 			t.Errorf("b's names are %v, %v", names, err)
 		}
 	})
@@ -200,7 +201,7 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 	eachDoor(t, func(t *testing.T, e *holdfast.Engine, _ *far, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		bad := strings.NewReplacer(`"janitor": {"stuck_after": "5m"},`, ``, `"workflow": "parcel"`, `"workflow": "other"`).Replace(parcels)
-		_, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(bad), false)
+		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(bad), false)
 		var f *fault.Error
 		if !errors.As(err, &f) {
 			t.Fatal(err)
@@ -218,13 +219,13 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 			t.Errorf("the violations are %+v", f.Violations)
 		}
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
-		if _, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(parcels), true); err != nil {
+		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(parcels), true); err != nil {
 			t.Errorf("judged: %v", err)
 		}
-		if _, err := lifecycle.Named(ctx, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycleengine.Named(ctx, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("it is there: %v", err)
 		}
-		if _, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
+		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("half a document: %v", err)
 		}
 	})
@@ -240,25 +241,25 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 		put(t, ctx, e, parcels)
 		l := parcelsOf(t, ctx, node)
 		for _, id := range []string{"p1", "p2", "p3"} {
-			if _, err := l.CreateAt(ctx, node, id, "", []byte(`{}`), "me"); err != nil {
+			if _, err := l.CreateAt(ctx, engine.Of(node), id, "", []byte(`{}`), "me"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Fire(ctx, node, "p1", "send", "admin"); err != nil {
+		if _, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin"); err != nil {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `"action": "Send"`, `"action": "Better"`, 1))
 		// This node may still go by what it remembers, once: the write tells it.
-		if _, err := parcelsOf(t, ctx, node).Fire(ctx, node, "p2", "send", "admin"); err != nil {
+		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p2", "send", "admin"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parcelsOf(t, ctx, node).Fire(ctx, node, "p3", "send", "admin"); err != nil {
+		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p3", "send", "admin"); err != nil {
 			t.Fatal(err)
 		}
 		if far.count("Better") == 0 {
 			t.Error("the other node goes on by the old config")
 		}
-		_, err := lifecycle.PutConfig(ctx, engine.Of(e), "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
+		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
 			`{"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}`, `{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "gone"}`).Replace(parcels)), false)
 		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "strand") {
 			t.Errorf("a config that strands: %v", err)
@@ -276,16 +277,16 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 				declare(t, ctx, e, "transactional", "MaySend", "Tell")
 				declare(t, ctx, e, safety, "Send")
 				put(t, ctx, e, parcels)
-				far.set("Send", func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
-					return lifecycle.RemoteAnswer{}, fmt.Errorf("cut off: %w", lifecycle.ErrUnheard)
+				far.set("Send", func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+					return lifecycleengine.RemoteAnswer{}, fmt.Errorf("cut off: %w", lifecycleengine.ErrUnheard)
 				})
 				l := parcelsOf(t, ctx, e)
-				if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+				if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 					t.Fatal(err)
 				}
-				_, err := l.Fire(ctx, e, "p1", "send", "admin")
+				_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin")
 				wantCode(t, err, fault.ActionFailed)
-				now, err := l.Get(ctx, e, "p1")
+				now, err := l.Get(ctx, engine.Of(e), "p1")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -313,18 +314,18 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call))
 		for _, e := range []*holdfast.Engine{program, server} {
 			declare(t, t.Context(), e, "transactional", "Send", "MaySend", "Tell")
-			_, err := lifecycle.PutConfig(t.Context(), engine.Of(e), "parcel", []byte(parcels), false)
+			_, err := lifecycleengine.PutConfig(t.Context(), engine.Of(e), "parcel", []byte(parcels), false)
 			wantCode(t, err, fault.Conflict)
 		}
-		if _, err := lifecycle.Named(t.Context(), engine.Of(server), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycleengine.Named(t.Context(), engine.Of(server), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("the server serves the program's: %v", err)
 		}
 		ctx := holdfast.InWorkspace(t.Context(), "acme") // nor under the same name elsewhere
 		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
-		_, err := lifecycle.PutConfig(ctx, engine.Of(server), "parcel", []byte(parcels), false)
+		_, err := lifecycleengine.PutConfig(ctx, engine.Of(server), "parcel", []byte(parcels), false)
 		wantCode(t, err, fault.Conflict)
 		other := strings.Replace(parcels, `"workflow": "parcel"`, `"workflow": "letter"`, 1)
-		if _, err := lifecycle.PutConfig(ctx, engine.Of(server), "letter", []byte(other), false); err != nil {
+		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(server), "letter", []byte(other), false); err != nil {
 			t.Fatal(err)
 		}
 		late := lifecycle.MustParse[json.RawMessage]([]byte(other)).
@@ -344,7 +345,7 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, ctx, e, parcels)
 		l := parcelsOf(t, ctx, e)
-		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+		if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"Send", "MaySend"} {
@@ -355,10 +356,10 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := parcelsOf(t, ctx, e).Fire(ctx, e, "p1", "send", "admin"); err == nil {
+			if _, err := parcelsOf(t, ctx, e).Fire(ctx, engine.Of(e), "p1", "send", "admin"); err == nil {
 				t.Errorf("without %s it is done", name)
 			}
-			if now, err := l.Get(ctx, e, "p1"); err != nil || now.Status != "packed" || now.Claimed != nil {
+			if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Status != "packed" || now.Claimed != nil {
 				t.Errorf("without %s it is %+v, %v", name, now, err)
 			}
 			if n := far.count("Send"); n != 0 {
@@ -377,16 +378,16 @@ func TestAnAnswerThatCannotBeUsed(t *testing.T) {
 		declare(t, ctx, e, "transactional", "MaySend", "Tell")
 		declare(t, ctx, e, "opaque", "Send")
 		put(t, ctx, e, parcels)
-		far.set("Send", func(lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
-			return lifecycle.RemoteAnswer{State: []byte(`5`)}, nil
+		far.set("Send", func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+			return lifecycleengine.RemoteAnswer{State: []byte(`5`)}, nil
 		})
 		l := parcelsOf(t, ctx, e)
-		if _, err := l.CreateAt(ctx, e, "p1", "", []byte(`{}`), "me"); err != nil {
+		if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := l.Fire(ctx, e, "p1", "send", "admin")
+		_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin")
 		wantCode(t, err, fault.ActionFailed)
-		if now, err := l.Get(ctx, e, "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
+		if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
 			t.Errorf("it is %+v, %v", now, err)
 		}
 	})

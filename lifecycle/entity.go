@@ -7,10 +7,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -45,34 +43,21 @@ type Operation struct {
 	Deaths    int
 	Error     string
 	Manual    bool // taken by hand: nobody resumes it
-	// Handler is that of its action, as it was taken; "" for one that has none, and for one that was taken by
-	// an earlier program: see [HandlerOf].
+	// Handler is that of its action, as it was taken; "" for one that has none.
 	Handler string
-
-	plan   *entities.Plan
-	revert string
 }
 
-func operationOf(e entities.Entity) *Operation {
-	c := e.Claim
-	if c.Phase == entities.Free || c.Phase == "" {
+func operation(o *lifecycleengine.Operation) *Operation {
+	if o == nil {
 		return nil
 	}
-	o := &Operation{ID: c.Operation, Lifecycle: e.Lifecycle, Entity: e.ID, Status: e.Status, Step: c.Step, Requester: c.Requester,
-		Phase: string(c.Phase), Holder: c.Holder, Epoch: c.Epoch, Since: c.ClaimedAt, Failures: c.Failures, Deaths: c.Deaths,
-		Error: c.Error, Manual: c.Manual, plan: c.Plan, revert: c.Revert}
-	if c.Phase == entities.Held {
-		o.Until = c.Until
-	}
-	if c.Plan != nil {
-		o.Handler = c.Plan.Action
-	}
-	return o
+	p := Operation(o.OperationFacts)
+	return &p
 }
 
-// public is an entity as this package shows it.
-func public[E any](e entities.Entity) (Entity[E], error) {
-	p := Entity[E]{ID: e.ID, Status: e.Status, Version: e.Version, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e)}
+// typed is an entity with its data as an E.
+func typed[E any](e lifecycleengine.Entity) (Entity[E], error) {
+	p := Entity[E]{ID: e.ID, Status: e.Status, Version: e.Version, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operation(e.Claimed)}
 	if len(e.Data) == 0 {
 		return p, nil
 	}
@@ -82,35 +67,52 @@ func public[E any](e entities.Entity) (Entity[E], error) {
 	return p, nil
 }
 
-func shown[E any](e entities.Entity, err error) (Entity[E], error) {
-	p, bad := public[E](e)
+func shown[E any](e lifecycleengine.Entity, err error) (Entity[E], error) {
+	p, bad := typed[E](e)
 	if err == nil {
 		err = bad
 	}
 	return p, err
 }
 
+// encoded is an E as it is kept.
+func encoded[E any](id string, data E) (json.RawMessage, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", id, err)
+	}
+	return raw, nil
+}
+
 // Create makes an entity in the config's initial status. One that exists is
 // [holdfast.ErrConflict], and stays as it is. Rows of a table of the user's own are
 // made by the user.
 func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E) (Entity[E], error) {
-	if l.config.Table != nil {
-		return Entity[E]{}, fault.New(fault.Validation, "the entities of %s are the rows of %s: insert one there", l.Name(), l.config.Table.Name)
-	}
-	raw, err := json.Marshal(data)
+	raw, err := encoded(id, data)
 	if err != nil {
-		return Entity[E]{}, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", id, err)
+		return Entity[E]{}, err
 	}
-	return shown[E](entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: raw}))
+	return shown[E](l.inner.Create(ctx, store.DoerOf(d), id, raw))
 }
 
 // Get returns an entity, or [holdfast.ErrNotFound].
 func (l *Lifecycle[E]) Get(ctx context.Context, e *holdfast.Engine, id string) (Entity[E], error) {
-	s, err := l.at(engine.Of(e))
-	if err != nil {
-		return Entity[E]{}, err
+	return shown[E](l.inner.Get(ctx, engine.Of(e), id))
+}
+
+// List returns entities in the order of their ids, behind one of them: those in a
+// status, or all.
+func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status, behind string, limit int) ([]Entity[E], error) {
+	found, err := l.inner.List(ctx, engine.Of(e), status, behind, limit)
+	all := make([]Entity[E], 0, len(found))
+	for _, x := range found {
+		p, bad := typed[E](x)
+		if bad != nil {
+			return nil, bad
+		}
+		all = append(all, p)
 	}
-	return shown[E](s.ground.get(ctx, id))
+	return all, err
 }
 
 // Event is an event of an entity's history.
@@ -124,7 +126,7 @@ type Event struct {
 
 // History returns what happened to an entity, from a version on.
 func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64, limit int) ([]Event, error) {
-	all, err := events.Read(ctx, store.DoerOf(d), events.ReadArgs{Stream: entities.Stream(l.Name(), id), From: from, Limit: limit})
+	all, err := l.inner.History(ctx, store.DoerOf(d), id, from, limit)
 	out := make([]Event, len(all))
 	for i, e := range all {
 		out[i] = Event{e.Version, e.Name, e.Data, e.Actor, e.At}
@@ -142,8 +144,7 @@ type Attempt struct {
 // Attempts returns who was refused on an entity, the last first. It is a log by the
 // way: what could not be noted is missing.
 func (l *Lifecycle[E]) Attempts(ctx context.Context, e *holdfast.Engine, id string) ([]Attempt, error) {
-	boardOf(engine.Of(e)).log.Flush()
-	all, err := attempts.List(ctx, engine.Of(e), l.Name(), id, 0)
+	all, err := l.inner.Attempts(ctx, engine.Of(e), id)
 	out := make([]Attempt, len(all))
 	for i, a := range all {
 		out[i] = Attempt{a.Step, a.Requester, a.Code, a.Detail, a.At}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -407,7 +408,7 @@ func TestRequesters(t *testing.T) {
 		if s := strings.Join(got, ", "); s != "pay system INVALID_TRANSITION, close admin CLAIM_FAILED, pay system CLAIM_FAILED" {
 			t.Errorf("the log has %s", s)
 		}
-		if n := lifecycle.Refused(engine.Of(w.e)); n != 3 {
+		if n := lifecycleengine.Refused(engine.Of(w.e)); n != 3 {
 			t.Errorf("%d were counted", n)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -283,8 +284,12 @@ func TestAnEffectUnderALease(t *testing.T) {
 			wantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
 			wantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
 			all, err := lifecycle.Operations(ctx, w.e, "uncertain", "", 10)
-			if err != nil || len(all) != 1 || all[0].Status != "open" || lifecycle.HandlerOf(ctx, engine.Of(w.e), all[0].Operation) != "Act" {
+			if err != nil || len(all) != 1 || all[0].Status != "open" {
 				t.Fatalf("%+v, %v", all, err)
+			}
+			p, err := lifecycleengine.Find(ctx, engine.Of(w.e), all[0].ID)
+			if err != nil || lifecycleengine.HandlerOf(ctx, engine.Of(w.e), p.Operation) != "Act" {
+				t.Fatalf("%+v, %v", p, err)
 			}
 			known := []lifecycle.Resolution{{Name: "charge", Happened: end != lifecycle.Failure, Result: []byte("7")}}
 			if end == lifecycle.Failure {
@@ -401,19 +406,19 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "Send")
 		put(t, ctx, e, config)
-		far.set("Send", func(c lifecycle.RemoteCall) (lifecycle.RemoteAnswer, error) {
+		far.set("Send", func(c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 			if c.Epoch != 1 || c.Entity.Status != "packed" {
 				t.Errorf("called with %+v", c)
 			}
-			return lifecycle.RemoteAnswer{}, nil
+			return lifecycleengine.RemoteAnswer{}, nil
 		})
 		l := parcelsOf(t, ctx, e)
 		for _, id := range []string{"a", "b"} {
-			if _, err := l.CreateAt(ctx, e, id, "", []byte(`{}`), "me"); err != nil {
+			if _, err := l.CreateAt(ctx, engine.Of(e), id, "", []byte(`{}`), "me"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := l.Fire(ctx, e, "a", "send", "system"); err != nil || got.Status != "sent" {
+		if got, err := l.Fire(ctx, engine.Of(e), "a", "send", "system"); err != nil || got.Status != "sent" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
@@ -424,21 +429,21 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 			t.Fatal(err)
 		}
 		l = parcelsOf(t, ctx, e)
-		_, err = l.Fire(ctx, e, "b", "send", "system")
+		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "system")
 		if f := factsOf(err); f["outcome"] != "pending" || f["status"] != "packed" {
 			t.Fatalf("%v", err)
 		}
-		_, err = l.Fire(ctx, e, "b", "send", "admin")
+		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin")
 		wantCode(t, err, fault.ClaimFailed)
 		y := &yard{t, ctx, e, l}
 		task := y.one("Send")
 		if task.Entity.Status != "packed" || task.Requester != "system" {
 			t.Errorf("%+v", task)
 		}
-		_, err = l.Fire(ctx, e, "b", "send", "admin")
+		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin")
 		wantCode(t, err, fault.ClaimFailed)
 		for range 2 {
-			if got, err := lifecycle.CompleteTask(ctx, engine.Of(e), task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
+			if got, err := lifecycleengine.CompleteTask(ctx, engine.Of(e), task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}

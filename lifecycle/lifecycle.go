@@ -29,31 +29,25 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
 // Lifecycle is a config with its handlers, for entities whose data is an E. It
 // knows no engine: handed to [holdfast.Open] it starts there. Handlers are added
 // before that. Safe for concurrent use afterwards.
-type Lifecycle[E any] struct{ *core }
-
-// Violation is a rule that a config breaks.
-type Violation = lifecycles.Violation
+type Lifecycle[E any] struct{ inner *lifecycleengine.Lifecycle }
 
 // Parse reads a config, JSON or YAML. The error tells every violation that can be
 // seen without the handlers, in [fault.Error.Violations].
 func Parse[E any](config []byte) (*Lifecycle[E], error) {
-	c, violations, _ := lifecycles.Check(config, nil)
-	if len(violations) > 0 {
-		return nil, refused(violations)
+	l, err := lifecycleengine.Parse(config)
+	if err != nil {
+		return nil, err
 	}
-	return &Lifecycle[E]{&core{config: c, text: string(config), handlers: map[string]*handler{}}}, nil
+	return &Lifecycle[E]{l}, nil
 }
 
 // MustParse is [Parse] for a config that is part of the program: it panics where
@@ -66,39 +60,21 @@ func MustParse[E any](config []byte) *Lifecycle[E] {
 	return l
 }
 
-// refused is the error of a config that breaks rules.
-func refused(all []Violation) error {
-	var b strings.Builder
-	f := fault.New(fault.Validation, "")
-	for i, v := range all {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		if v.Line > 0 {
-			fmt.Fprintf(&b, "line %d: ", v.Line)
-		}
-		fmt.Fprintf(&b, "%s %s: %s", v.Rule, v.Path, v.Message)
-		f.Violations = append(f.Violations, fault.Violation{Rule: v.Rule, Path: v.Path, Line: v.Line, Message: v.Message})
-	}
-	f.Message = "the lifecycle's config is refused: " + b.String()
-	return f
-}
-
 // Name is the name of the lifecycle: the config's workflow.
-func (l *Lifecycle[E]) Name() string { return l.config.Workflow }
+func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 
 // Action sets what a step does. It holds no transaction: what it writes to the
 // database goes through [Act.Commit], what it does to the world outside through
 // [holdfast.Effect]. It panics if the name is taken: that is a mistake in wiring.
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.add("action", name, run(f), o)
+	l.inner.Handle("action", name, run(f), handlerOptions(o)...)
 	return l
 }
 
 // Validation sets what is asked before an action. It returns [holdfast.Invalid] to
 // refuse.
 func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.add("validation", name, run(f), o)
+	l.inner.Handle("validation", name, run(f), handlerOptions(o)...)
 	return l
 }
 
@@ -107,14 +83,18 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 // fails is delivered again ([Retry]); past that it is blocked, by itself, until it is
 // unblocked or skipped (stream.Unblock, under the name $after:<workflow>:<handler>).
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.add("afterEffect", name, run(f), o)
+	l.inner.Handle("afterEffect", name, run(f), handlerOptions(o)...)
 	return l
 }
 
 // Covered says that what crashes leave of this lifecycle is freed: by the janitors
 // named, or, if none is, by the standard one.
 func (l *Lifecycle[E]) Covered(by ...Janitor) *Lifecycle[E] {
-	l.janitors, l.standard = append(l.janitors, by...), l.standard || len(by) == 0
+	all := make([]lifecycleengine.Janitor, len(by))
+	for i, j := range by {
+		all[i] = recovering(j)
+	}
+	l.inner.Covered(all...)
 	return l
 }
 
@@ -122,23 +102,45 @@ func (l *Lifecycle[E]) Covered(by ...Janitor) *Lifecycle[E] {
 // engine opens, and refused elsewhere. Without it, it is registered in a workspace
 // when it is first used there, and in "default" at once.
 func (l *Lifecycle[E]) In(workspaces ...string) *Lifecycle[E] {
-	l.workspaces = append(l.workspaces, workspaces...)
+	l.inner.In(workspaces...)
 	return l
 }
 
 // run makes a body of a handler.
-func run[E any](f func(context.Context, *Act[E]) error) body {
-	return func(ctx context.Context, w *work) error {
-		e, err := public[E](w.entity)
+func run[E any](f func(context.Context, *Act[E]) error) func(context.Context, *lifecycleengine.Act) error {
+	return func(ctx context.Context, a *lifecycleengine.Act) error {
+		e, err := typed[E](a.Entity)
 		if err != nil {
 			return err
 		}
-		return f(ctx, &Act[E]{Entity: e, Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
+		return f(ctx, &Act[E]{Entity: e, Step: a.Step, Requester: a.Requester, Operation: a.Operation, Attempt: a.Attempt, Input: a.Input, inner: a})
 	}
 }
 
 // Start is called by [holdfast.Open]. It refuses a config that breaks a rule, and
 // a claim that nobody covers.
 func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error {
-	return l.start(ctx, engine.Of(e))
+	return l.inner.Start(ctx, engine.Of(e))
+}
+
+// Fire does a step of an entity, on behalf of a requester, and returns the entity
+// as it is then.
+//
+// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and
+// nothing was done. If the step is not offered at the entity's status it is
+// [holdfast.ErrInvalidTransition], to the requester [holdfast.ErrForbidden]. Where
+// the validation or the action refuses it is [holdfast.ErrActionInvalid], where the
+// action fails [holdfast.ErrActionFailed], which wraps the action's own error. A
+// panic of the action goes on, after the claim was released.
+//
+// A context that ends stops the action, if that heeds it; the claim is released in
+// any case.
+//
+// In a handler of idem.Middleware the operation belongs to the key of the request: the
+// handler that is run again under the key, after a crash, is answered for the
+// operation that it began before, with the entity as it is by now. While that is being
+// worked on, the error is [holdfast.ErrKeyInFlight]; where another has the key by now,
+// [holdfast.ErrLeaseLost].
+func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
+	return shown[E](l.inner.Fire(ctx, engine.Of(e), id, step, as, fireOptions(o)...))
 }

@@ -27,7 +27,7 @@ func oldNode(t *testing.T, own bool) {
 			if !own {
 				return l
 			}
-			l = lifecycle.MustParse[bill]([]byte(inOwn(string(l.Source()))))
+			l = lifecycle.MustParse[bill]([]byte(inOwn(string(lifecycle.Inner(l).Source()))))
 			if !plain {
 				l.Action("Pack", pack, lifecycle.Journaled())
 			}

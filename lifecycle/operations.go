@@ -1,21 +1,13 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
-	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
 // Effect is one external side effect inside an operation, as the journal has it.
@@ -35,100 +27,30 @@ type Pending struct {
 	Effects []Effect
 }
 
-// plannedStep returns the step of an operation as it was taken, or nil.
-func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycles.Step, error) {
-	if o.plan != nil {
-		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
-		return step, err
+func pending(p lifecycleengine.Pending) Pending {
+	out := Pending{Operation: Operation(p.OperationFacts), Effects: make([]Effect, len(p.Effects))}
+	for i, x := range p.Effects {
+		out.Effects[i] = Effect(x)
 	}
-	steps, _ := s.offered(o.Step, o.Requester) // the config may not have it any more
-	for _, step := range steps {
-		if heldAt(step, o.Status, o.Requester) {
-			return step, nil
-		}
-	}
-	return nil, nil
+	return out
 }
-
-type listArgs struct {
-	phase, operation, behind string
-	limit                    int
-}
-
-var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Read}, nil,
-	func(a listArgs, args *store.Args) {
-		args.Text("phase", a.phase)
-		args.Text("operation", a.operation)
-		args.Text("after", a.behind)
-		args.Int("limit", int64(a.limit))
-	},
-	entities.ScanOpen)
 
 // Operations returns the operations of the context's workspace that are not at
 // their end, in the order of their ids, behind one of them ("" for the first): those
 // of a phase, "held", "due" or "uncertain", or all.
 func Operations(ctx context.Context, e *holdfast.Engine, phase, behind string, limit int) ([]Pending, error) {
-	if limit <= 0 || limit > 1000 {
-		limit = 100
-	}
-	return pendings(ctx, engine.Of(e), listArgs{phase: phase, behind: behind, limit: limit})
-}
-
-// Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
-func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, error) {
-	return pending(ctx, engine.Of(e), operation)
-}
-
-func pending(ctx context.Context, e *engine.Engine, operation string) (Pending, error) {
-	all, err := pendings(ctx, e, listArgs{operation: operation, limit: 1})
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no operation %q that is not at its end", operation)
-	}
-	if err != nil {
-		return Pending{}, err
-	}
-	return all[0], nil
-}
-
-func pendings(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, error) {
-	at, err := e.Place(ctx, store.Read)
-	if err != nil {
-		return nil, err
-	}
-	open, err := listVerb.DoAt(ctx, e, at, a)
-	all := make([]Pending, 0, len(open))
-	for _, o := range open {
-		p := Pending{Operation: *operationOf(o)}
-		list, failed := effects.List(store.Whole(ctx), e, at, p.ID)
-		if failed != nil {
-			return nil, failed
-		}
-		for _, x := range list {
-			p.Effects = append(p.Effects, Effect{x.Name, x.Ordinal, effects.Key(p.ID, x.Name, x.Ordinal), string(x.State), string(x.Policy), x.Result, x.BegunAt})
-		}
-		if all = append(all, p); store.Enough(ctx) {
-			break
-		}
+	found, err := lifecycleengine.Operations(ctx, engine.Of(e), phase, behind, limit)
+	all := make([]Pending, len(found))
+	for i, p := range found {
+		all[i] = pending(p)
 	}
 	return all, err
 }
 
-// HandlerOf names the handler of an operation's action, or "" where it has none, or the
-// lifecycle is not part of this engine.
-func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
-	if o.plan != nil {
-		return o.Handler
-	}
-	s, err := boardOf(e).find(ctx, o.Lifecycle)
-	if err != nil {
-		return ""
-	}
-	step, err := o.plannedStep(ctx, s)
-	if err != nil || step == nil {
-		return ""
-	}
-	name, _ := step.Action.For(o.Requester)
-	return name
+// Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
+func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, error) {
+	p, err := lifecycleengine.Find(ctx, engine.Of(e), operation)
+	return pending(p), err
 }
 
 // Resolution is what a person knows of an effect: whether it happened, and with
@@ -145,128 +67,13 @@ type Resolution struct {
 // or it ends with the outcome that is named. A claim taken by hand, and a body that
 // journals nothing, can only end. It returns the operation, unless that is at its
 // end.
-func Resolve(ctx context.Context, hf *holdfast.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
-	e := engine.Of(hf)
-	p, err := pending(ctx, e, operation)
-	if err != nil {
-		return nil, err
+func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o Outcome, by string) (*Operation, error) {
+	all := make([]lifecycleengine.Resolution, len(known))
+	for i, k := range known {
+		all[i] = lifecycleengine.Resolution(k)
 	}
-	s, at, err := p.site(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if p.Phase != string(entities.Uncertain) {
-		return nil, fault.New(fault.Conflict, "the operation %s is not uncertain: it is %s", p.ID, p.Phase).With("phase", p.Phase)
-	}
-	a, err := s.resolution(ctx, p, o, by)
-	if err != nil {
-		return nil, err
-	}
-	var now entities.Entity
-	var whole bool
-	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		for _, k := range known {
-			state := effects.NotDone
-			if k.Happened {
-				state = effects.Done
-			}
-			if _, err := effects.Resolve(ctx, tx, at, a.Ticket, k.Name, k.Ordinal, state, k.Result); err != nil {
-				return err
-			}
-		}
-		left, err := effects.List(ctx, tx, at, p.ID)
-		if err == nil {
-			err = agrees(left, known)
-		}
-		whole = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
-		acted := slices.ContainsFunc(left, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Done })
-		if err == nil && acted && o == "" { // it would do it again
-			a, err = s.resolution(ctx, p, Success, by)
-		}
-		switch {
-		case err == nil && !whole && o != "":
-			return fault.New(fault.Conflict, "the operation %s cannot end with %s: effects are left of which nothing is known", p.ID, o)
-		case err != nil || !whole:
-			return err
-		case p.Manual && a.How == entities.Resume:
-			return fault.New(fault.Validation, "the claim of the operation %s was taken by hand, and nobody resumes it: name the outcome", p.ID)
-		}
-		now, err = s.ground.unpark(ctx, tx, at, a, p.Status)
-		return err
-	})
-	if err != nil || !whole {
-		return &p.Operation, err
-	}
-	return operationOf(now), nil
-}
-
-// site is the lifecycle of an operation that a person ends, and where it is.
-func (o *Operation) site(ctx context.Context, e *engine.Engine) (*site, store.Place, error) {
-	s, err := boardOf(e).find(ctx, o.Lifecycle)
-	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", o.Lifecycle)
-	}
-	if err != nil {
-		return nil, store.Place{}, err
-	}
-	at, err := e.Place(ctx, store.Write)
-	if err == nil {
-		err = s.ready(ctx)
-	}
-	return s, at, err
-}
-
-// agrees refuses to be told something else than what is known already.
-func agrees(journal []effects.Entry, known []Resolution) error {
-	for _, k := range known {
-		for _, x := range journal {
-			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strict.Equal(orNull(x.Result), orNull(k.Result)) {
-				return fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", k.Name, k.Ordinal)
-			}
-		}
-	}
-	return nil
-}
-
-func orNull(data []byte) []byte {
-	if len(data) == 0 {
-		return []byte("null")
-	}
-	return data
-}
-
-// resolution says how an operation goes on, once nothing of it is unknown.
-func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
-	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
-		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
-	switch o {
-	case "":
-		return a, nil
-	case Failure, Rejected:
-		a.How = entities.Back
-	case Success:
-		a.How, a.Event, a.Outcome = entities.Success, settled(p.Step), "success"
-	default:
-		return a, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
-	}
-	step, err := p.plannedStep(ctx, s)
-	switch {
-	case err != nil:
-		return a, err
-	case step == nil && o == Success:
-		return a, fault.New(fault.Conflict, "the config has no step %q any more that is claimed in %q: it cannot end with success", p.Step, p.Status)
-	case step == nil:
-		return a, nil
-	}
-	if failed, ok := step.Failed.For(p.Requester); ok && o == Failure {
-		a.To, a.Event = failed, "failed/"+step.Key
-	}
-	if o == Success {
-		a.To, _ = step.Success.For(p.Requester)
-		a.After = afterOf(step, p.Requester)
-		a.Note = []byte(text(map[string]string{"after": a.After}))
-	}
-	return a, nil
+	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(o), by)
+	return operation(p), err
 }
 
 // Withdraw ends an operation that is due: it was handed on, or is to be resumed, and nobody
@@ -274,34 +81,7 @@ func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) 
 // starts. Otherwise the operation waits for a person, who ends it by [Resolve]: what happened
 // is not guessed. One that is held or uncertain is [holdfast.ErrConflict]. It returns the
 // operation, unless that is at its end.
-func Withdraw(ctx context.Context, hf *holdfast.Engine, operation, reason, by string) (*Operation, error) {
-	e := engine.Of(hf)
-	p, err := pending(ctx, e, operation)
-	if err != nil {
-		return nil, err
-	}
-	s, at, err := p.site(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	switch entities.Phase(p.Phase) {
-	case entities.Held:
-		return nil, fault.New(fault.Conflict, "the operation %s is held by %s until %s: it can be withdrawn while nobody holds it", p.ID, p.Holder, p.Until.Format(time.RFC3339)).
-			With("phase", p.Phase).With("holder", p.Holder).With("until", p.Until)
-	case entities.Uncertain:
-		return nil, fault.New(fault.Conflict, "the operation %s is uncertain: resolve it, and name its outcome", p.ID).With("phase", p.Phase)
-	}
-	claim := p.Status
-	if p.plan != nil {
-		claim = p.plan.Into
-	}
-	now, done, err := s.ground.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
-		Outcome: "withdrawn", Message: cmp.Or(reason, "it was withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
-	if err == nil && !done {
-		err = fault.New(fault.Conflict, "the operation %s was taken up or ended at the same moment: look at it again", p.ID).With("operation", p.ID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return operationOf(now), nil
+func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason, by string) (*Operation, error) {
+	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, by)
+	return operation(p), err
 }

@@ -1,35 +1,38 @@
 package lifecycle
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
-	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
 // HandlerOption says something about a handler.
-type HandlerOption func(*handler)
+type HandlerOption struct{ set lifecycleengine.HandlerOption }
+
+func handlerOptions(all []HandlerOption) []lifecycleengine.HandlerOption {
+	sets := make([]lifecycleengine.HandlerOption, len(all))
+	for i, o := range all {
+		sets[i] = o.set
+	}
+	return sets
+}
 
 // Idempotent says that a handler may run again.
-func Idempotent() HandlerOption { return safety(lifecycles.Idempotent) }
+func Idempotent() HandlerOption { return HandlerOption{lifecycleengine.Idempotent()} }
 
 // Transactional says that a handler writes only through [Act.Commit].
-func Transactional() HandlerOption { return safety(lifecycles.Transactional) }
+func Transactional() HandlerOption { return HandlerOption{lifecycleengine.Transactional()} }
 
 // Journaled says that a handler's side effects go through [holdfast.Effect].
-func Journaled() HandlerOption { return safety(lifecycles.Journaled) }
+func Journaled() HandlerOption { return HandlerOption{lifecycleengine.Journaled()} }
 
 // Opaque says that a handler acts, and journals nothing: once it has started, only
 // itself or a person can say what happened.
-func Opaque() HandlerOption { return safety(lifecycles.Opaque) }
-
-func safety(s lifecycles.Safety) HandlerOption { return func(h *handler) { h.Safety = s } }
+func Opaque() HandlerOption { return HandlerOption{lifecycleengine.Opaque()} }
 
 // Timeout is how long a handler may take. It ends before the claim does.
-func Timeout(d time.Duration) HandlerOption { return func(h *handler) { h.Timeout = d } }
+func Timeout(d time.Duration) HandlerOption { return HandlerOption{lifecycleengine.Timeout(d)} }
 
 // RetryPolicy is how often an after-effect that fails is delivered again. The zero value is
 // the default, which tries for two to four days.
@@ -45,70 +48,41 @@ type RetryPolicy struct {
 // Retry sets how often an after-effect is delivered that fails. An error that is
 // [holdfast.NonRetryable] blocks it at once.
 func Retry(p RetryPolicy) HandlerOption {
-	return func(h *handler) {
-		a := h.delivered()
-		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
-	}
+	return HandlerOption{lifecycleengine.Retry(lifecycleengine.RetryPolicy(p))}
 }
 
 // SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
 // user's own is gone before it is delivered. That it was is recorded.
-func SkipMissing() HandlerOption {
-	return func(h *handler) { h.delivered().OnMissing = lifecycles.Skip }
-}
-
-// delivered is how the handler is delivered, to be changed.
-func (h *handler) delivered() *lifecycles.AfterEffect {
-	if h.after == nil {
-		h.after = new(lifecycles.AfterEffect)
-	}
-	return h.after
-}
-
-// asked is what a caller asks for.
-type asked struct {
-	output *json.RawMessage
-	input  []byte
-	bad    error
-	want   *int64
-	lease  time.Duration
-	meta   events.Meta
-	// begin is written in the transaction that begins the step.
-	begin func(ctx context.Context, tx *store.Tx, operation string) error
-}
+func SkipMissing() HandlerOption { return HandlerOption{lifecycleengine.SkipMissing()} }
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
-type FireOption func(*asked)
+type FireOption struct{ set lifecycleengine.FireOption }
 
-// Input gives the body something, as JSON.
-func Input(v any) FireOption {
-	return func(a *asked) { a.input, a.bad = json.Marshal(v) }
+func fireOptions(all []FireOption) []lifecycleengine.FireOption {
+	sets := make([]lifecycleengine.FireOption, len(all))
+	for i, o := range all {
+		sets[i] = o.set
+	}
+	return sets
 }
 
+// Input gives the body something, as JSON.
+func Input(v any) FireOption { return FireOption{lifecycleengine.Input(v)} }
+
 // Want refuses the step unless the entity is at this version.
-func Want(version int64) FireOption { return func(a *asked) { a.want = &version } }
+func Want(version int64) FireOption { return FireOption{lifecycleengine.Want(version)} }
 
 // Lease is how long the claim is held without a renewal. The default is 30 seconds
 // for a step that is fired, or the lifecycle's stuck_after if that is shorter; it is
 // renewed as long as the body runs. For a claim taken by hand it is stuck_after. An
 // operation that is resumed has the default again.
-func Lease(d time.Duration) FireOption { return func(a *asked) { a.lease = d } }
+func Lease(d time.Duration) FireOption { return FireOption{lifecycleengine.Lease(d)} }
 
 // By says who asks, in the history.
-func By(actor string) FireOption { return func(a *asked) { a.meta.Actor = actor } }
+func By(actor string) FireOption { return FireOption{lifecycleengine.By(actor)} }
 
 // Correlation ties the history to something else.
-func Correlation(id string) FireOption { return func(a *asked) { a.meta.Correlation = id } }
+func Correlation(id string) FireOption { return FireOption{lifecycleengine.Correlation(id)} }
 
 // OutputTo has the output of a handler elsewhere written to out, when the step is done.
-func OutputTo(out *json.RawMessage) FireOption {
-	return func(a *asked) { a.output = out }
-}
-
-// Beginning adds what is written in the transaction that begins the step: the one
-// that takes the claim or, for a step without one, that moves the entity. What it
-// marks is there exactly if the operation is; its error keeps the step from being
-// begun. f may be run again.
-func Beginning(f func(ctx context.Context, tx *store.Tx, operation string) error) FireOption {
-	return func(a *asked) { a.begin = f }
-}
+func OutputTo(out *json.RawMessage) FireOption { return FireOption{lifecycleengine.OutputTo(out)} }

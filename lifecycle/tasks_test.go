@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -31,7 +32,7 @@ type yard struct {
 	t   *testing.T
 	ctx context.Context
 	e   *holdfast.Engine
-	l   *lifecycle.Lifecycle[json.RawMessage]
+	l   *lifecycleengine.Lifecycle
 }
 
 // eachYard runs a test with workers of a safety, on both databases.
@@ -43,14 +44,14 @@ func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 		y := &yard{t: t, ctx: ctx, e: e}
 		y.declare(unknown, safety, "Do")
 		y.declare(unknown, "transactional", "May")
-		if _, err := lifecycle.PutConfig(ctx, engine.Of(e), "job", []byte(jobs), false); err != nil {
+		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "job", []byte(jobs), false); err != nil {
 			t.Fatal(err)
 		}
-		l, err := lifecycle.Named(ctx, engine.Of(e), "job")
+		l, err := lifecycleengine.Named(ctx, engine.Of(e), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.CreateAt(ctx, e, "j", "", []byte(`{"a":1,"b":2}`), "me"); err != nil {
+		if _, err := l.CreateAt(ctx, engine.Of(e), "j", "", []byte(`{"a":1,"b":2}`), "me"); err != nil {
 			t.Fatal(err)
 		}
 		y.l = l
@@ -84,7 +85,7 @@ func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety str
 // fire fires a step, which then waits for a worker, and returns its operation.
 func (y *yard) fire(step string) string {
 	y.t.Helper()
-	_, err := y.l.Fire(y.ctx, y.e, "j", step, "admin", lifecycle.Input(7))
+	_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", step, "admin", lifecycleengine.Input(7))
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Fields["outcome"] != "pending" {
 		y.t.Fatalf("fired: %v", err)
@@ -92,9 +93,9 @@ func (y *yard) fire(step string) string {
 	return f.Fields["operation"].(string)
 }
 
-func (y *yard) take(handlers ...string) []lifecycle.Task {
+func (y *yard) take(handlers ...string) []lifecycleengine.Task {
 	y.t.Helper()
-	all, err := lifecycle.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", handlers, 10, time.Minute)
+	all, err := lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", handlers, 10, time.Minute)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func (y *yard) take(handlers ...string) []lifecycle.Task {
 }
 
 // one takes the one task there is.
-func (y *yard) one(handler string) lifecycle.Task {
+func (y *yard) one(handler string) lifecycleengine.Task {
 	y.t.Helper()
 	all := y.take(handler)
 	if len(all) != 1 {
@@ -113,7 +114,7 @@ func (y *yard) one(handler string) lifecycle.Task {
 
 func (y *yard) is(status string) {
 	y.t.Helper()
-	e, err := y.l.Get(y.ctx, y.e, "j")
+	e, err := y.l.Get(y.ctx, engine.Of(y.e), "j")
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		op := y.fire("do")
 		y.is("doing due")
-		if other, err := lifecycle.TakeTasks(t.Context(), engine.Of(y.e), engine.Of(y.e), "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
+		if other, err := lifecycleengine.TakeTasks(t.Context(), engine.Of(y.e), engine.Of(y.e), "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
 			t.Errorf("another workspace takes %v, %v", other, err)
 		}
 		if got := y.take("May"); len(got) > 0 {
@@ -146,15 +147,15 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		if again := y.take("Do"); len(again) > 0 {
 			t.Errorf("it is taken twice: %+v", again)
 		}
-		_, err := y.l.Fire(y.ctx, y.e, "j", "do", "admin")
+		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin")
 		wantCode(t, err, fault.ClaimFailed)
-		_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch-1, nil, nil)
+		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch-1, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
-		if _, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil {
+		if _, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil {
 			t.Error(err)
 		}
 		for range 2 {
-			e, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, []byte(`{"label":"L"}`), []byte(`{"a":null,"c":3}`))
+			e, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, []byte(`{"label":"L"}`), []byte(`{"a":null,"c":3}`))
 			if err != nil || e.Status != "done" {
 				t.Fatalf("completed: %+v, %v", e, err)
 			}
@@ -163,11 +164,11 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 				t.Errorf("the data is %s", e.Data)
 			}
 		}
-		f, err := y.l.FateOf(y.ctx, y.e, "j", op)
+		f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op)
 		if err != nil || f.Outcome != "success" || string(f.Output) != `{"label":"L"}` && string(f.Output) != `{"label": "L"}` {
 			t.Errorf("it came to %+v, %v", f, err)
 		}
-		_, err = lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "too late", true, false)
+		_, err = lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "too late", true, false)
 		wantCode(t, err, fault.LeaseLost)
 		y.is("done")
 	})
@@ -183,7 +184,7 @@ func TestAWorkerValidates(t *testing.T) {
 			t.Errorf("the task is %+v", task)
 		}
 		for range 2 {
-			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "not today", true, true); err != nil {
+			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "not today", true, true); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -191,7 +192,7 @@ func TestAWorkerValidates(t *testing.T) {
 		op := y.fire("check")
 		task = y.one("May")
 		for range 2 {
-			if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil {
+			if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			y.is("checking due")
@@ -203,11 +204,11 @@ func TestAWorkerValidates(t *testing.T) {
 		if action.Operation != op || action.Kind != "action" || action.Epoch <= task.Epoch {
 			t.Errorf("the action is %+v", action)
 		}
-		if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil { // it did end it
+		if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil { // it did end it
 			t.Fatal(err)
 		}
 		y.is("checking held")
-		if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), action.ID, action.Epoch, nil, nil); err != nil {
+		if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), action.ID, action.Epoch, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		y.is("done")
@@ -220,7 +221,7 @@ func TestAWorkerFails(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		for range 2 {
-			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
+			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -237,11 +238,11 @@ func TestAWorkersEffects(t *testing.T) {
 			eachYard(t, "journaled", unknown, func(y *yard) {
 				y.fire("do")
 				task := y.one("Do")
-				first, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, nil, false)
+				first, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, nil, false)
 				if err != nil || first.State != "begun" || first.Key == "" {
 					t.Fatalf("begun: %+v, %v", first, err)
 				}
-				if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "cut off", true, false); err != nil {
+				if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "cut off", true, false); err != nil {
 					t.Fatal(err)
 				}
 				y.is("doing due")
@@ -250,9 +251,9 @@ func TestAWorkersEffects(t *testing.T) {
 				if next.Operation != task.Operation || next.Attempt != 2 || next.ID != task.ID || next.Epoch <= task.Epoch {
 					t.Errorf("the second attempt is %+v", next)
 				}
-				_, err = lifecycle.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
+				_, err = lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
 				wantCode(t, err, fault.LeaseLost)
-				again, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, nil, false)
+				again, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, nil, false)
 				y.is(want)
 				if unknown == "hold" {
 					wantCode(t, err, fault.Conflict)
@@ -261,11 +262,11 @@ func TestAWorkersEffects(t *testing.T) {
 				if err != nil || again.Key != first.Key || again.State != "begun" {
 					t.Fatalf("again: %+v, %v", again, err)
 				}
-				done, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, []byte(`"ch_1"`), false)
+				done, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, []byte(`"ch_1"`), false)
 				if err != nil || done.State != "done" {
 					t.Fatalf("done: %+v, %v", done, err)
 				}
-				if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), next.ID, next.Epoch, nil, nil); err != nil {
+				if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), next.ID, next.Epoch, nil, nil); err != nil {
 					t.Fatal(err)
 				}
 				y.is("done")
@@ -283,18 +284,18 @@ func TestAWorkerThatStops(t *testing.T) {
 				y.fire("do")
 				y.is("doing due")
 				task := y.one("Do")
-				_, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute) // it was heard of
+				_, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute) // it was heard of
 				wantCode(t, err, "")
 				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
-				_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
+				_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
 				wantCode(t, err, fault.LeaseLost)
-				if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
+				if err := lifecycleengine.Sweep(y.ctx, engine.Of(y.e)); err != nil {
 					t.Fatal(err)
 				}
 				y.is(want)
-				_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
+				_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
 				wantCode(t, err, fault.LeaseLost)
-				_, err = lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute)
+				_, err = lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute)
 				wantCode(t, err, fault.LeaseLost)
 			})
 		})
@@ -304,10 +305,10 @@ func TestAWorkerThatStops(t *testing.T) {
 func TestBadTasks(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		for _, id := range []string{"", "tsk_", "tsk_!!", "tsk_W10", "x", "tsk_WyJhIiwiYiIsImMiLCJkIl0"} {
-			_, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), id, 1, nil, nil)
+			_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), id, 1, nil, nil)
 			wantCode(t, err, fault.NotFound)
 		}
-		_, err := lifecycle.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "", []string{"Do"}, 1, time.Minute)
+		_, err := lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "", []string{"Do"}, 1, time.Minute)
 		wantCode(t, err, fault.Validation)
 	})
 }
@@ -320,11 +321,11 @@ func TestAForgedTaskIsNone(t *testing.T) {
 			text, _ := json.Marshal([4]string{"job", "j", operation, stage})
 			return "tsk_" + base64.RawURLEncoding.EncodeToString(text)
 		}
-		claim, err := y.l.Claim(y.ctx, y.e, "j", "do", "admin")
+		claim, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
+		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
 		wantCode(t, err, fault.NotFound)
 		y.is("doing held")
 		if _, err := claim.Release(y.ctx, "enough"); err != nil {
@@ -332,10 +333,10 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		}
 		op := y.fire("check")
 		task := y.one("May")
-		_, err = lifecycle.CompleteTask(y.ctx, engine.Of(y.e), forge(op, "action"), task.Epoch, nil, nil)
+		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(op, "action"), task.Epoch, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
 		y.is("checking held")
-		_, err = y.l.Claim(y.ctx, y.e, "j", "check", "admin")
+		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin")
 		wantCode(t, err, fault.Validation)
 	})
 }
@@ -344,11 +345,11 @@ func TestAForgedTaskIsNone(t *testing.T) {
 // does not go back by itself.
 func TestAClaimByHandOfAnOpaqueWorkersStep(t *testing.T) {
 	eachYard(t, "opaque", "hold", func(y *yard) {
-		if _, err := y.l.Claim(y.ctx, y.e, "j", "do", "admin", lifecycle.Lease(time.Minute)); err != nil {
+		if _, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.Lease(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(y.t, y.e, time.Hour)
-		if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
+		if err := lifecycleengine.Sweep(y.ctx, engine.Of(y.e)); err != nil {
 			t.Fatal(err)
 		}
 		y.is("doing uncertain")
@@ -369,7 +370,7 @@ func TestADeclarationDoesNotChangeWhatBegan(t *testing.T) {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(y.t, y.e, time.Hour)
-		if err := lifecycle.Sweep(y.ctx, y.e); err != nil {
+		if err := lifecycleengine.Sweep(y.ctx, engine.Of(y.e)); err != nil {
 			t.Fatal(err)
 		}
 		y.is("doing uncertain")
@@ -385,7 +386,7 @@ func TestAnOpaqueWorkerFails(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		for range 2 {
-			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
+			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -416,14 +417,14 @@ func TestAWorkerIsAsked(t *testing.T) {
 		if asked.Kind != "probe" || asked.Operation != op || asked.Epoch <= first.Epoch {
 			t.Fatalf("the task is %+v", asked)
 		}
-		_, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), first.ID, first.Epoch, nil, nil)
+		_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), first.ID, first.Epoch, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
 		for _, bad := range []string{``, `{}`, `{"happened":"yes"}`, `[]`} {
-			_, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(bad), nil)
+			_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(bad), nil)
 			wantCode(t, err, fault.Validation)
 		}
 		for range 2 {
-			if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
+			if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
 				t.Fatal(err)
 			}
 			y.is("doing due")
@@ -438,7 +439,7 @@ func TestAWorkerIsAsked(t *testing.T) {
 		if asked.Kind != "probe" {
 			t.Fatalf("the task is %+v", asked)
 		}
-		if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, "the other side is down", true, false); err != nil {
+		if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, "the other side is down", true, false); err != nil {
 			t.Fatal(err)
 		}
 		y.is("doing due") // and it is not forgotten that it may have happened
@@ -448,7 +449,7 @@ func TestAWorkerIsAsked(t *testing.T) {
 			t.Fatalf("the task is %+v", asked)
 		}
 		for range 2 {
-			e, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":true,"result":{"ref":"r1"}}`), []byte(`{"paid":true}`))
+			e, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":true,"result":{"ref":"r1"}}`), []byte(`{"paid":true}`))
 			if err != nil || e.Status != "done" || !strings.Contains(string(e.Data), `"paid"`) {
 				t.Errorf("it is %+v %s, %v", e, e.Data, err)
 			}
@@ -467,7 +468,7 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
 				t.Fatalf("the task is %+v", task)
 			}
-			if _, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
+			if _, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
 				t.Fatal(err)
 			}
 			y.lapse()
@@ -488,7 +489,7 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 		task := y.one("Do")
 		var last time.Time
 		for range 15 { // the default is 15 minutes
-			until, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
+			until, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -499,7 +500,7 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 			holdfasttest.Advance(y.t, y.e, 59*time.Second)
 		}
 		holdfasttest.Advance(y.t, y.e, 30*time.Second)
-		_, err := lifecycle.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
+		_, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
 		wantCode(t, err, fault.LeaseLost)
 		engine.Of(y.e).Round(y.ctx)
 		y.is("new") // nothing was begun

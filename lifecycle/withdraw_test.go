@@ -11,13 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
 // begin journals that an effect of a task is about to be tried.
-func (y *yard) begin(x lifecycle.Task) {
+func (y *yard) begin(x lifecycleengine.Task) {
 	y.t.Helper()
-	if _, err := lifecycle.TaskEffect(y.ctx, engine.Of(y.e), x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
+	if _, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -39,7 +40,7 @@ func TestNoWorkerComes(t *testing.T) {
 		y.is("doing due")
 		y.pass(2 * time.Minute)
 		y.is("new")
-		if f, err := y.l.FateOf(y.ctx, y.e, "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker came for it within 15m0s" {
+		if f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker came for it within 15m0s" {
 			y.t.Errorf("its fate: %+v, %v", f, err)
 		}
 		op = y.fire("do")
@@ -69,7 +70,7 @@ func TestWithdraw(t *testing.T) {
 			y.t.Fatalf("withdrawn: %+v, %v", o, err)
 		}
 		y.is("new")
-		if f, err := y.l.FateOf(y.ctx, y.e, "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
+		if f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
 			y.t.Errorf("its fate: %+v, %v", f, err)
 		}
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.NotFound {
@@ -94,7 +95,7 @@ func TestWithdraw(t *testing.T) {
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("one that is uncertain: %v", err)
 		}
-		if _, err := lifecycle.CompleteTask(y.ctx, engine.Of(y.e), x.ID, x.Epoch, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), x.ID, x.Epoch, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker: %v", err)
 		}
 		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
@@ -110,10 +111,10 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		for round := range 8 {
 			op := y.fire("do")
-			var taken []lifecycle.Task
+			var taken []lifecycleengine.Task
 			_, lost := holdfasttest.Race(y.t, 2, func(i int) (err error) {
 				if i == 0 {
-					taken, err = lifecycle.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", []string{"Do"}, 1, time.Minute)
+					taken, err = lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", []string{"Do"}, 1, time.Minute)
 					return err
 				}
 				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
@@ -126,7 +127,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 				y.is("new")
 				continue
 			}
-			if _, err := lifecycle.FailTask(y.ctx, engine.Of(y.e), taken[0].ID, taken[0].Epoch, "no", false, false); err != nil {
+			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), taken[0].ID, taken[0].Epoch, "no", false, false); err != nil {
 				y.t.Fatal(err)
 			}
 			y.is("new")
@@ -141,29 +142,29 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			l, err := lifecycle.Named(ctx, engine.Of(hf), "job")
+			l, err := lifecycleengine.Named(ctx, engine.Of(hf), "job")
 			if fault.CodeOf(err) == fault.NotFound {
 				if err := declareWorkers(ctx, hf, "hold", "journaled", "Do", "May"); err != nil {
 					return err
 				}
-				if _, err := lifecycle.PutConfig(ctx, engine.Of(hf), "job", []byte(jobs), false); err != nil {
+				if _, err := lifecycleengine.PutConfig(ctx, engine.Of(hf), "job", []byte(jobs), false); err != nil {
 					return err
 				}
-				l, err = lifecycle.Named(ctx, engine.Of(hf), "job")
+				l, err = lifecycleengine.Named(ctx, engine.Of(hf), "job")
 			}
 			if err != nil {
 				return err
 			}
-			e, err := l.Get(ctx, hf, "j")
+			e, err := l.Get(ctx, engine.Of(hf), "j")
 			if fault.CodeOf(err) == fault.NotFound {
-				e, err = l.CreateAt(ctx, hf, "j", "", []byte(`{}`), "me")
+				e, err = l.CreateAt(ctx, engine.Of(hf), "j", "", []byte(`{}`), "me")
 			}
 			if err == nil && e.Version == 0 {
-				if _, err = l.Fire(ctx, hf, "j", "do", "admin"); fault.CodeOf(err) == fault.ActionFailed {
+				if _, err = l.Fire(ctx, engine.Of(hf), "j", "do", "admin"); fault.CodeOf(err) == fault.ActionFailed {
 					err = nil
 				}
 				if err == nil {
-					e, err = l.Get(ctx, hf, "j")
+					e, err = l.Get(ctx, engine.Of(hf), "j")
 				}
 			}
 			if err != nil || e.Claimed == nil {
@@ -171,7 +172,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 			}
 			if e.Claimed.Phase == "held" { // the one who fired it has died
 				holdfasttest.Advance(t, hf, time.Hour)
-				if err := lifecycle.Sweep(ctx, hf); err != nil {
+				if err := lifecycleengine.Sweep(ctx, engine.Of(hf)); err != nil {
 					return err
 				}
 				return errors.New("look again")
@@ -181,11 +182,11 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 		},
 		Accepts: []error{holdfast.ErrNotFound},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			l, err := lifecycle.Named(ctx, engine.Of(hf), "job")
+			l, err := lifecycleengine.Named(ctx, engine.Of(hf), "job")
 			if err != nil {
 				return err
 			}
-			e, err := l.Get(ctx, hf, "j")
+			e, err := l.Get(ctx, engine.Of(hf), "j")
 			if err == nil && (e.Status != "new" || e.Claimed != nil || e.Version > 4) {
 				err = fmt.Errorf("it is %+v", e)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -186,11 +187,11 @@ func TestCrashOfARun(t *testing.T) {
 		Pairs: true,
 		Parts: func() []holdfast.Part { return []holdfast.Part{w.invoices(), run.Serve(def)} },
 		Do: func(ctx context.Context, e *holdfast.Engine) error {
-			l, err := lifecycle.Named(ctx, engine.Of(e), "invoice")
+			l, err := lifecycleengine.Named(ctx, engine.Of(e), "invoice")
 			if err != nil {
 				return err
 			}
-			if _, err := l.Create(ctx, e, "i1", []byte(`{"id": "i1"}`)); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := l.Create(ctx, engine.Of(e), "i1", []byte(`{"id": "i1"}`)); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 				return err
 			}
 			r, _, err := def.Start(ctx, e, order{"i1", 500}, run.Key("k"))

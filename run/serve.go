@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -143,7 +144,7 @@ func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 
 // all are the handlers that this node has, with transitions if it has lifecycles.
 func (k *keeper) all() map[string]runs.Handled {
-	fires := runs.SocketOf(k.engine).Firer() != nil
+	fires := transition.On(k.engine) != nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, there := k.known[runs.TransitionHandler]; there && !fires {
@@ -203,11 +204,11 @@ func (p servePart) Start(_ context.Context, e *holdfast.Engine) error {
 
 // transition fires a step of a lifecycle.
 func (k *keeper) transition(ctx context.Context, l *runs.Live) (runs.Done, error) {
-	var f runs.Fire
+	var f transition.Request
 	if err := json.Unmarshal(l.Step.Input, &f); err != nil {
 		return runs.Done{}, holdfast.NonRetryable(err)
 	}
-	return runs.Transit(ctx, runs.SocketOf(k.engine).Firer(), l, f)
+	return runs.Transit(ctx, transition.On(k.engine), l, f)
 }
 
 // Keeping says how long runs are kept beyond their end whose definitions do not say; without

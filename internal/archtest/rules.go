@@ -22,12 +22,12 @@ var (
 	inner = []string{
 		"internal/hold", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopes", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
-		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs",
+		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs", "internal/transition",
 		"internal/check", "internal/crash",
 	}
 
 	// core is what root and the capabilities may use.
-	core = join(ground, inner, []string{"internal/files", "internal/engine"})
+	core = join(ground, inner, []string{"internal/files", "internal/engine", "internal/lifecycleengine"})
 )
 
 // Libraries that the table speaks of together. A library outside of a rule's
@@ -128,6 +128,9 @@ var Rules = slices.Concat(
 	[]Rule{{
 		Pkg: "internal/engine", May: join(ground, inner), Libs: plainLibs,
 		Why: "the engine knows no capability and no adapter by name; the root is its public face",
+	}, {
+		Pkg: "internal/lifecycleengine", May: core, Libs: plainLibs,
+		Why: "the runtime of package lifecycle, which is its public face, as the HTTP API uses it",
 	}},
 	each(inner, Rule{
 		May: core, Libs: plainLibs,

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/transition"
 )
 
 // How steps begin.
@@ -349,21 +350,12 @@ func (c *course) text(what string, v definitions.Value) (string, error) {
 	return "", fault.New(fault.Validation, "%s is to be a text, and came out as %s", what, hold.Plain(string(out)))
 }
 
-// Fire is the input of a transition.
-type Fire struct {
-	Lifecycle string          `json:"lifecycle"`
-	Entity    string          `json:"entity"`
-	StepKey   string          `json:"stepKey"`
-	Requester string          `json:"requester"`
-	Input     json.RawMessage `json:"input,omitempty"`
-}
-
 func (c *course) transition(s *definitions.Step) (json.RawMessage, error) {
 	entity, err := c.text("entity", s.Entity)
 	if err != nil {
 		return nil, err
 	}
-	out := Fire{Lifecycle: s.Lifecycle, Entity: entity, StepKey: s.StepKey, Requester: s.Requester}
+	out := transition.Request{Lifecycle: s.Lifecycle, Entity: entity, StepKey: s.StepKey, Requester: s.Requester}
 	if len(s.Input) > 0 {
 		if out.Input, err = definitions.Render(s.Input, c.env()); err != nil {
 			return nil, err

@@ -3,52 +3,12 @@ package runs
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/transition"
 )
-
-// Firer fires steps of lifecycles for runs, which do not know them.
-type Firer interface {
-	// Fire fires a step. begun is written in the transaction that begins its operation.
-	Fire(ctx context.Context, f Fire, begun func(ctx context.Context, tx *store.Tx, operation string) error) (output []byte, err error)
-	// Fate says what became of an operation: success, failed, pending or uncertain.
-	Fate(ctx context.Context, f Fire, operation string) (outcome string, output []byte, message string, err error)
-	// Steps returns which steps a lifecycle has, and whether there is one of that name.
-	Steps(ctx context.Context, lifecycle string) (keys map[string]bool, ok bool)
-}
-
-// Socket is where those who fire, and those who have it done, meet. It is safe for
-// concurrent use.
-type Socket struct {
-	mu    sync.Mutex
-	firer Firer
-}
-
-// Plug says who fires.
-func (s *Socket) Plug(f Firer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.firer = f
-}
-
-// Firer is who fires, or nil.
-func (s *Socket) Firer() Firer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.firer
-}
-
-type socketKey struct{}
-
-// SocketOf returns the socket of an engine.
-func SocketOf(e interface {
-	Shared(key any, make func() any) any
-}) *Socket {
-	return e.Shared(socketKey{}, func() any { return new(Socket) }).(*Socket)
-}
 
 // lookAgain is when the fate of an operation is asked for again that goes on elsewhere.
 const lookAgain = time.Second
@@ -58,7 +18,7 @@ const lookElsewhere = 5 * time.Second
 
 // Transit does a transition: it fires once, under the step's hold, and then asks what
 // became of it.
-func Transit(ctx context.Context, firer Firer, l *Live, f Fire) (Done, error) {
+func Transit(ctx context.Context, firer transition.Firer, l *Live, f transition.Request) (Done, error) {
 	if _, here := firer.Steps(ctx, f.Lifecycle); !here { // another node has it, or will
 		return Done{}, Pass(lookElsewhere)
 	}
@@ -88,7 +48,7 @@ func Transit(ctx context.Context, firer Firer, l *Live, f Fire) (Done, error) {
 	return Done{}, err
 }
 
-func fated(ctx context.Context, firer Firer, l *Live, f Fire) (Done, error) {
+func fated(ctx context.Context, firer transition.Firer, l *Live, f transition.Request) (Done, error) {
 	outcome, output, message, err := firer.Fate(ctx, f, l.Step.Fired)
 	switch {
 	case err != nil:

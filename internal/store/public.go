@@ -17,8 +17,13 @@ type PublicTx interface {
 // PublicDatabase is behind holdfast.Database.
 type PublicDatabase interface{ database() Database }
 
-// DoerOf returns what a public one runs verbs on.
-func DoerOf(d PublicDoer) Doer { return d.doer() }
+// DoerOf returns what a public one runs verbs on: itself, where it can.
+func DoerOf(d PublicDoer) Doer {
+	if itself, ok := d.(Doer); ok {
+		return itself
+	}
+	return d.doer()
+}
 
 // TxOf returns the transaction behind a public one.
 func TxOf(t PublicTx) *Tx { return t.tx() }

@@ -130,7 +130,7 @@ func (o options) arguments() []string {
 }
 
 // slow are the packages whose tests take longest at level check, the longest first.
-var slow = []string{"./internal/chaos", "./lifecycle", "./internal/storetest", "./postgres", "./httpapi", "./internal/reactions", "./scope", "./run", "./internal/cli"}
+var slow = []string{"./internal/chaos", "./internal/lifecycleengine", "./lifecycle", "./internal/storetest", "./postgres", "./httpapi", "./internal/reactions", "./scope", "./run", "./internal/cli"}
 
 // inOrder returns the packages, with the slow ones first: begun last, they would run alone at the end.
 func (o options) inOrder() []string {

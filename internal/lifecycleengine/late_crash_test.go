@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		}
 		return worlds[k]
 	}
-	c.body = func(ctx context.Context, _ *Act[fxData], _ *fxCase) error {
+	c.body = func(ctx context.Context, _ *Act, _ *fxCase) error {
 		w := at(ctx)
 		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, _ string) (int, error) {
 			if w.called++; w.called == 1 {

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -74,14 +74,14 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	e, err := l.Get(ctx, hf, "x")
+	e, err := l.Get(ctx, engine.Of(hf), "x")
 	if fault.CodeOf(err) == fault.NotFound {
-		e, err = l.CreateAt(ctx, hf, "x", "", []byte(`{}`), "me")
+		e, err = l.CreateAt(ctx, engine.Of(hf), "x", "", []byte(`{}`), "me")
 	}
 	if err != nil || e.Version > 0 {
 		return err
 	}
-	_, err = l.Fire(ctx, hf, "x", "do", "admin")
+	_, err = l.Fire(ctx, engine.Of(hf), "x", "do", "admin")
 	if f, ok := err.(*fault.Error); ok && f.Fields["outcome"] == "pending" {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 func TestCrashOfATask(t *testing.T) {
 	c := &fxTasks{calls: make(map[string]int)}
 	parts := func() []holdfast.Part {
-		return []holdfast.Part{Door(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil })}
+		return []holdfast.Part{serving(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil })}
 	}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "task", Parts: parts, Do: c.do, Recover: c.recover, Check: c.check})
 	asked := &fxTasks{calls: make(map[string]int), asked: true}
@@ -238,5 +238,5 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 				engine.Of(e).Hub().Wake([]string{store.MarkTopic("$after:wf:h0")})
 			}
 		}
-	}, Door(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil }))
+	}, serving(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil }))
 }

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -45,19 +45,19 @@ func (m *mailboxes) called(key string) int {
 }
 
 func (m *mailboxes) mended() []holdfast.Part {
-	return []holdfast.Part{MustParse[fxData]([]byte(mendedConfig)).AfterEffect("Mail", func(ctx context.Context, a *Act[fxData]) error {
+	return []holdfast.Part{part(handling(mendedConfig, "afterEffect", "Mail", func(ctx context.Context, a *Act) error {
 		m.mu.Lock()
 		m.calls[a.Operation]++
 		m.mu.Unlock()
 		if ctx.Value(downKey{}) != nil {
 			return fault.NonRetryable(errors.New("no mail today"))
 		}
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+		a.Commit(func(ctx context.Context, tx *store.Tx) error {
 			_, err := stream.Append(ctx, tx, "mails", stream.Any, stream.Event{Name: a.Operation})
 			return err
 		})
 		return nil
-	})}
+	}).Start)}
 }
 
 // mend has an entity take two steps, the after-effect of the first of which is blocked, or

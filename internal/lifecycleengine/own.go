@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -366,7 +365,7 @@ func (o *own) adopt(ctx context.Context) (n int, err error) {
 		if o.space != "" {
 			space = o.space
 		}
-		failed := o.adoptRow(holdfast.InWorkspace(ctx, space), row)
+		failed := o.adoptRow(store.InWorkspace(ctx, space), row)
 		if err = errors.Join(err, failed); failed == nil {
 			n++
 		}

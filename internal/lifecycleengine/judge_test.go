@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
 )
@@ -51,7 +52,7 @@ func (e *endsLate) Err() error {
 func TestACancelledRetryIsNotForgotten(t *testing.T) {
 	for _, policy := range []holdfast.EffectOption{holdfast.OnUnknownRetry(),
 		holdfast.OnUnknownProbe(func(context.Context, string) (int, bool, error) { return 0, false, nil })} {
-		l := MustParse[fxData]([]byte(fxCrashConfig)).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
+		l := handling(fxCrashConfig, "action", "Close", func(ctx context.Context, a *Act) error {
 			charge := func(ctx context.Context) error {
 				_, err := holdfast.Effect(ctx, "charge", func(context.Context, string) (int, error) { return 0, errFxCrash }, policy)
 				return err
@@ -62,13 +63,13 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 			return charge(&endsLate{Context: ctx})
 		}, Journaled())
 		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-			if _, err := l.Create(t.Context(), hf, "x", fxData{}); err != nil {
+			if _, err := l.Create(t.Context(), engine.Of(hf), "x", []byte(`{}`)); err != nil {
 				t.Fatal(err)
 			}
-			e, err := l.Fire(t.Context(), hf, "x", "close", "admin")
+			e, err := l.Fire(t.Context(), engine.Of(hf), "x", "close", "admin")
 			if err == nil || e.Claimed == nil || e.Claimed.Phase != string(entities.Due) || e.Status != "closing" {
 				t.Errorf("it is %+v, %v", e, err)
 			}
-		}, l)
+		}, part(l.Start))
 	}
 }

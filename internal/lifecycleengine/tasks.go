@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -75,7 +75,7 @@ type Task struct {
 	Step      string
 	Requester string
 	Input     json.RawMessage
-	Entity    Entity[json.RawMessage]
+	Entity    Entity
 }
 
 // ref is what a task's id says.
@@ -151,9 +151,8 @@ func AfterTask(ctx context.Context, e *engine.Engine, x reactions.Task) (Task, e
 	if err != nil {
 		return Task{}, err
 	}
-	p, err := public[json.RawMessage](w.entity)
 	return Task{ID: x.ID(), Epoch: x.Lease.Epoch, Handler: x.Reaction.Options.Handler, Kind: "afterEffect", Attempt: x.Lease.Attempt(), Until: x.Lease.Until,
-		Operation: x.Lease.Operation(x.Event.Version), Lifecycle: workflow, Step: w.step, Requester: w.requester, Input: w.input, Entity: p}, err
+		Operation: x.Lease.Operation(x.Event.Version), Lifecycle: workflow, Step: w.step, Requester: w.requester, Input: w.input, Entity: public(w.entity)}, nil
 }
 
 // TaskTopics are what is woken when there is something to do for handlers.
@@ -205,10 +204,9 @@ func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entiti
 		}
 		r.Claim.Until = until
 	}
-	p, err := public[json.RawMessage](r.Entity)
 	return Task{ID: name.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: kind,
 		Attempt: r.Claim.Failures + r.Claim.Deaths + 1, Until: r.Claim.Until, Operation: r.Claim.Operation, Lifecycle: r.Lifecycle, Step: r.Claim.Step,
-		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: p}, err
+		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: public(r.Entity)}, nil
 }
 
 // worker is the handler of a stage, if workers have it.
@@ -288,7 +286,7 @@ var errPassed = errors.New("the stage is over")
 // CompleteTask ends a task that is done. State is a merge patch of the entity's data,
 // output is told to who fired the step. Completing again, under the epoch that did,
 // gives the same answer.
-func CompleteTask(ctx context.Context, e *engine.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
+func CompleteTask(ctx context.Context, e *engine.Engine, id string, epoch int64, output, state json.RawMessage) (Entity, error) {
 	x, err := completeTask(ctx, e, id, epoch, output, state)
 	lost := fault.CodeOf(err) == fault.LeaseLost // a person may have ended it the same way since then
 	x, err = toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
@@ -324,7 +322,7 @@ func LateCalls(ctx context.Context, e *engine.Engine, lifecycle, id, operation s
 
 // toldAgain answers who ends a task again that ended under its epoch, the same way, and of
 // which the entity has gone on since then.
-func toldAgain(ctx context.Context, e *engine.Engine, id string, epoch int64, x Entity[json.RawMessage], err error, same func(ref, Ending) bool) (Entity[json.RawMessage], error) {
+func toldAgain(ctx context.Context, e *engine.Engine, id string, epoch int64, x Entity, err error, same func(ref, Ending) bool) (Entity, error) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return x, err
 	}
@@ -336,32 +334,32 @@ func toldAgain(ctx context.Context, e *engine.Engine, id string, epoch int64, x 
 	if failed != nil || was.How == "" || !same(r, was) {
 		return x, err
 	}
-	return Entity[json.RawMessage]{ID: r.entity, Status: was.Status, Version: was.Version}, nil
+	return Entity{ID: r.entity, Status: was.Status, Version: was.Version}, nil
 }
 
-func completeTask(ctx context.Context, e *engine.Engine, id string, epoch int64, output, state json.RawMessage) (Entity[json.RawMessage], error) {
+func completeTask(ctx context.Context, e *engine.Engine, id string, epoch int64, output, state json.RawMessage) (Entity, error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
 	if errors.Is(err, errPassed) {
-		return shown[json.RawMessage](now, nil)
+		return shown(now, nil)
 	}
 	if err != nil {
-		return Entity[json.RawMessage]{}, err
+		return Entity{}, err
 	}
 	if len(output) > 0 {
 		if err := strict.Check(output); err != nil {
-			return Entity[json.RawMessage]{}, err
+			return Entity{}, err
 		}
 	}
 	if r.stage == stageValidation {
-		return shown[json.RawMessage](t.validatedElsewhere(ctx))
+		return shown(t.validatedElsewhere(ctx))
 	}
 	if r.probe {
 		happened, result, err := probed(output)
 		if err != nil {
-			return Entity[json.RawMessage]{}, err
+			return Entity{}, err
 		}
 		if !happened {
-			return shown[json.RawMessage](t.notHappened(ctx, now))
+			return shown(t.notHappened(ctx, now))
 		}
 		output = result
 	}
@@ -372,19 +370,19 @@ func completeTask(ctx context.Context, e *engine.Engine, id string, epoch int64,
 		} else if err == nil {
 			err = hold.Lost("the task "+id, epoch)
 		}
-		return shown[json.RawMessage](now, err)
+		return shown(now, err)
 	}
 	w := &work{requester: t.entity.Claim.Requester, output: output}
 	if len(state) > 0 {
 		if w.data, err = strict.Merge(now.Data, state); err != nil {
-			return Entity[json.RawMessage]{}, err
+			return Entity{}, err
 		}
 	}
 	done, err := t.settle(ctx, w, nil)
 	if t.lost {
 		t.reportLate(ctx, bodyDone)
 	}
-	return shown[json.RawMessage](done, err)
+	return shown(done, err)
 }
 
 // doubtful says whether an earlier attempt of an opaque body may have acted.
@@ -448,20 +446,20 @@ func (t *attempt) validatedElsewhere(ctx context.Context) (entities.Entity, erro
 // FailTask ends a task that is not done: invalid refuses the step; retryable says that
 // another attempt may help, if something was begun. Where nothing was begun, the entity
 // goes back.
-func FailTask(ctx context.Context, e *engine.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
+func FailTask(ctx context.Context, e *engine.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity, error) {
 	x, err := failTask(ctx, e, id, epoch, message, retryable, invalid)
 	return toldAgain(ctx, e, id, epoch, x, err, func(r ref, was Ending) bool {
 		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && (invalid || r.stage == stageValidation) || was.How == EndedFailed && !invalid
 	})
 }
 
-func failTask(ctx context.Context, e *engine.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity[json.RawMessage], error) {
+func failTask(ctx context.Context, e *engine.Engine, id string, epoch int64, message string, retryable, invalid bool) (Entity, error) {
 	t, r, now, err := taskOf(ctx, e, id, epoch)
 	if err != nil {
-		return Entity[json.RawMessage]{}, err
+		return Entity{}, err
 	}
 	if c := now.Claim; c.Epoch == epoch && (c.Phase == entities.Due && c.Error != "" || c.Phase == entities.Uncertain) {
-		return shown[json.RawMessage](now, nil) // it was said before
+		return shown(now, nil) // it was said before
 	}
 	u := unfinished{err: errors.New(message), outcome: "failed", told: true, park: !retryable}
 	if invalid || r.stage == stageValidation {
@@ -470,7 +468,7 @@ func failTask(ctx context.Context, e *engine.Engine, id string, epoch int64, mes
 	}
 	doubtful, err := t.doubtful(ctx)
 	if err != nil {
-		return Entity[json.RawMessage]{}, err
+		return Entity{}, err
 	}
 	switch {
 	case r.probe: // it could not be found out: nothing more is known than before
@@ -485,7 +483,7 @@ func failTask(ctx context.Context, e *engine.Engine, id string, epoch int64, mes
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Fields["outcome"] == "unreleased" {
 		err = hold.Lost("the task "+id, epoch).Wrap(err)
 	}
-	return shown[json.RawMessage](x, err)
+	return shown(x, err)
 }
 
 // longest is how long the handler of a stage may take.

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -18,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -63,7 +62,7 @@ func (b *board) add(s *site) error {
 // start starts what serves all lifecycles.
 func (b *board) start() {
 	b.once.Do(func() {
-		runs.SocketOf(b.engine).Plug(firer{b})
+		transition.Register(b.engine, firer{b})
 		b.engine.Background(b.resume)
 		b.engine.Leases("operations", b.expire, wake.Need{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
@@ -195,7 +194,7 @@ func (b *board) needs() []wake.Need {
 
 // take resumes one operation, which was taken after since.
 func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
-	ctx = holdfast.InWorkspace(ctx, r.Workspace)
+	ctx = store.InWorkspace(ctx, r.Workspace)
 	at := store.Place{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
 	s, err := b.find(ctx, r.Lifecycle)
@@ -272,7 +271,7 @@ func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
 		for _, l := range lapsed {
 			s, key := b.site(l.Lifecycle), l.Lifecycle
 			if s == nil {
-				if s, failed = b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
+				if s, failed = b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
 					if fault.CodeOf(failed) != fault.NotFound { // it is a program's, in a workspace that this node does not have it in
 						err = errors.Join(err, failed)
 					}
@@ -359,7 +358,7 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 	b.behind[shard] = next
 	b.mu.Unlock()
 	for _, f := range found {
-		ctx := holdfast.InWorkspace(ctx, f.Workspace)
+		ctx := store.InWorkspace(ctx, f.Workspace)
 		s, failed := b.site(f.Lifecycle), error(nil)
 		if s == nil {
 			s, failed = b.find(ctx, f.Lifecycle)

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -26,13 +26,13 @@ const mailedConfig = `{
 // mailed is a lifecycle whose after-effect notes, with its acknowledgement, which
 // operation it follows.
 func mailed() []holdfast.Part {
-	return []holdfast.Part{MustParse[fxData]([]byte(mailedConfig)).Covered().AfterEffect("Mail", func(_ context.Context, a *Act[fxData]) error {
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+	return []holdfast.Part{part(handling(mailedConfig, "afterEffect", "Mail", func(_ context.Context, a *Act) error {
+		a.Commit(func(ctx context.Context, tx *store.Tx) error {
 			_, err := stream.Append(ctx, tx, "mails", stream.Any, stream.Event{Name: a.Operation})
 			return err
 		})
 		return nil
-	})}
+	}).Start)}
 }
 
 // closeAndMail closes an entity, unless that was asked for before, and delivers what

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"cmp"
@@ -62,7 +62,7 @@ func optionsOf(a lifecycles.AfterEffect) reactions.Options {
 }
 
 // delivery is how an after-effect is delivered: as the config says, or the program.
-func (c *core) delivery(name string) lifecycles.AfterEffect {
+func (c *Lifecycle) delivery(name string) lifecycles.AfterEffect {
 	a := c.config.AfterEffects[name]
 	if h := c.handlers[name]; h != nil && h.after != nil {
 		a = *h.after
@@ -71,7 +71,7 @@ func (c *core) delivery(name string) lifecycles.AfterEffect {
 }
 
 // checkDeliveries refuses what programs say of deliveries and cannot be meant.
-func (c *core) checkDeliveries() error {
+func (c *Lifecycle) checkDeliveries() error {
 	for name, h := range c.handlers {
 		if h.after == nil {
 			continue

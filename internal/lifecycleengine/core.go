@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -20,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// core is a lifecycle without the type of its data.
-type core struct {
+// Lifecycle is a config with its handlers, for entities whose data is whatever JSON it is. Package lifecycle is its public face.
+type Lifecycle struct {
 	config     *lifecycles.Config
 	text       string
 	handlers   map[string]*handler
@@ -50,7 +49,7 @@ type handler struct {
 // body is a handler's code.
 type body func(context.Context, *work) error
 
-func (c *core) add(kind, name string, b body, o []HandlerOption) {
+func (c *Lifecycle) add(kind, name string, b body, o []HandlerOption) {
 	if c.handlers[name] != nil || name == "" {
 		panic(fmt.Sprintf("lifecycle: the handler %q is set twice, or has no name", name))
 	}
@@ -63,7 +62,7 @@ func (c *core) add(kind, name string, b body, o []HandlerOption) {
 
 // site is a lifecycle on an engine.
 type site struct {
-	*core
+	*Lifecycle
 	engine *engine.Engine
 	board  *board
 	ground ground
@@ -113,18 +112,18 @@ func (s *site) enlist(ctx context.Context, replace bool) error {
 }
 
 // at returns the lifecycle on an engine that it was started on.
-func (c *core) at(e *engine.Engine) (*site, error) {
+func (c *Lifecycle) at(e *engine.Engine) (*site, error) {
 	if c.bound != nil && c.bound.engine == e {
 		return c.bound, nil
 	}
-	if s := boardOf(e).site(c.config.Workflow); s != nil && s.core == c {
+	if s := boardOf(e).site(c.config.Workflow); s != nil && s.Lifecycle == c {
 		return s, nil
 	}
 	return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine: hand it to holdfast.Open", c.config.Workflow)
 }
 
 // start checks the lifecycle and makes it known to the engine.
-func (c *core) start(ctx context.Context, e *engine.Engine) error {
+func (c *Lifecycle) start(ctx context.Context, e *engine.Engine) error {
 	known := make(map[string]lifecycles.Handler, len(c.handlers))
 	for name, h := range c.handlers {
 		known[name] = h.Handler
@@ -139,7 +138,7 @@ func (c *core) start(ctx context.Context, e *engine.Engine) error {
 	if err := errors.Join(c.covered(), c.checkDeliveries()); err != nil {
 		return err
 	}
-	s := &site{core: c, engine: e, board: boardOf(e), turn: make(chan struct{}, 1)}
+	s := &site{Lifecycle: c, engine: e, board: boardOf(e), turn: make(chan struct{}, 1)}
 	var err error
 	if s.ground, err = s.newGround(ctx); err != nil {
 		return err
@@ -171,7 +170,7 @@ func (s *site) enlistAll(ctx context.Context) error {
 	}
 	slices.Sort(spaces)
 	for _, space := range slices.Compact(spaces) {
-		if err := s.enlist(holdfast.InWorkspace(ctx, space), true); err != nil {
+		if err := s.enlist(store.InWorkspace(ctx, space), true); err != nil {
 			return err
 		}
 	}
@@ -179,7 +178,7 @@ func (s *site) enlistAll(ctx context.Context) error {
 }
 
 // spaces are the workspaces that the lifecycle is for.
-func (c *core) spaces() []string {
+func (c *Lifecycle) spaces() []string {
 	if len(c.workspaces) == 0 {
 		return []string{store.DefaultWorkspace}
 	}
@@ -187,13 +186,13 @@ func (c *core) spaces() []string {
 }
 
 // handler returns the handler that a step names for a requester, or nil.
-func (c *core) handler(p lifecycles.Per[string], requester string) *handler {
+func (c *Lifecycle) handler(p lifecycles.Per[string], requester string) *handler {
 	name, _ := p.For(requester)
 	return c.handlers[name]
 }
 
 // offered returns the steps of a key that a requester may fire.
-func (c *core) offered(key, requester string) ([]*lifecycles.Step, error) {
+func (c *Lifecycle) offered(key, requester string) ([]*lifecycles.Step, error) {
 	var steps []*lifecycles.Step
 	known := false
 	for i := range c.config.Steps {
@@ -226,7 +225,7 @@ func stepAt(steps []*lifecycles.Step, status string) *lifecycles.Step {
 }
 
 // acts says whether a step runs code for a requester.
-func (c *core) acts(s *lifecycles.Step, requester string) bool {
+func (c *Lifecycle) acts(s *lifecycles.Step, requester string) bool {
 	return c.handler(s.Action, requester) != nil || c.handler(s.Validation, requester) != nil
 }
 
@@ -234,7 +233,7 @@ func (c *core) acts(s *lifecycles.Step, requester string) bool {
 // serialized requester runs under a lease: a claim that leaves the status as it is, and
 // excludes all others as any claim does. A config without claims has nobody to exclude,
 // and perhaps no janitor: then no lease is taken.
-func (c *core) claimAt(s *lifecycles.Step, status, requester string) (entities.Choice, bool) {
+func (c *Lifecycle) claimAt(s *lifecycles.Step, status, requester string) (entities.Choice, bool) {
 	if claim, ok := s.Claim.For(requester); ok {
 		return entities.Choice{Into: claim.Into, Revert: claim.Revert}, true
 	}
@@ -253,7 +252,7 @@ func heldAt(s *lifecycles.Step, status, requester string) bool {
 
 // choices are the claims of steps by the status that they leave; ok is false where
 // the requester does not take one.
-func (c *core) choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
+func (c *Lifecycle) choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
 	all = make(map[string]entities.Choice)
 	for _, s := range steps {
 		for _, status := range s.Status {

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -106,31 +106,31 @@ const fxUnclaimedConfig = `{
 func TestCrashOfAKeyedStep(t *testing.T) {
 	for name, c := range map[string]*fxKeyed{
 		"transactional": {fxCrash{safety: Transactional(), ends: []string{"closed free"},
-			body: func(context.Context, *Act[fxData], *fxCase) error { return nil }}},
+			body: func(context.Context, *Act, *fxCase) error { return nil }}},
 		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: Transactional(), ends: []string{"closed free"},
-			body: func(context.Context, *Act[fxData], *fxCase) error { return nil }}},
+			body: func(context.Context, *Act, *fxCase) error { return nil }}},
 		"probe": {fxCrash{safety: Journaled(), ends: []string{"closed free"},
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil, k.asks())
 				return err
 			}}},
 		"retry": {fxCrash{safety: Journaled(), repeats: true, ends: []string{"closed free"},
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
 				return err
 			}}},
 		"hold": {fxCrash{safety: Journaled(), ends: []string{"closed free", "closing uncertain"},
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil)
 				return err
 			}}},
 		"opaque": {fxCrash{safety: Opaque(), ends: []string{"closed free", "closing uncertain"},
-			body: func(_ context.Context, a *Act[fxData], k *fxCase) error {
+			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				return nil
 			}}},
 		"resolved": {fxCrash{safety: Journaled(), person: true, ends: []string{"closed free"},
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil)
 				return err
 			}}},

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -38,12 +37,12 @@ import (
 // operation that it began before, with the entity as it is by now. While that is being
 // worked on, the error is [holdfast.ErrKeyInFlight]; where another has the key by now,
 // [holdfast.ErrLeaseLost].
-func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
-	s, err := l.at(engine.Of(e))
+func (l *Lifecycle) Fire(ctx context.Context, e *engine.Engine, id, step, as string, o ...FireOption) (Entity, error) {
+	s, err := l.at(e)
 	if err != nil {
-		return Entity[E]{}, err
+		return Entity{}, err
 	}
-	return shown[E](s.fire(ctx, id, step, as, o))
+	return shown(s.fire(ctx, id, step, as, o))
 }
 
 func (s *site) fire(ctx context.Context, id, key, as string, o []FireOption) (entities.Entity, error) {
@@ -291,7 +290,7 @@ func (s *site) fireUnclaimed(ctx context.Context, e entities.Entity, as string, 
 	defer cancel()
 	if err := s.bodies(ctx, step, w); err != nil {
 		if _, ok := errors.AsType[*handOn](err); ok {
-			err = holdfast.Invalid("a worker's handler needs a claim: the step has none")
+			err = fault.New(fault.ActionInvalid, "a worker's handler needs a claim: the step has none")
 		}
 		return e, actionError(err)
 	}

@@ -1,18 +1,18 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
 	"encoding/json"
 
-	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/transition"
 )
 
 // firer fires the steps of this engine's lifecycles for runs.
 type firer struct{ board *board }
 
 // Fire fires a step.
-func (f firer) Fire(ctx context.Context, x runs.Fire, begun func(context.Context, *store.Tx, string) error) ([]byte, error) {
+func (f firer) Fire(ctx context.Context, x transition.Request, begun func(context.Context, *store.Tx, string) error) ([]byte, error) {
 	s, err := f.board.find(ctx, x.Lifecycle)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func toRun(status string, version int64, output json.RawMessage) []byte {
 }
 
 // Fate says what became of an operation.
-func (f firer) Fate(ctx context.Context, x runs.Fire, operation string) (outcome string, output []byte, message string, err error) {
+func (f firer) Fate(ctx context.Context, x transition.Request, operation string) (outcome string, output []byte, message string, err error) {
 	s, err := f.board.find(ctx, x.Lifecycle)
 	if err != nil {
 		return "", nil, "", err

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
@@ -19,12 +18,12 @@ import (
 // Named returns a lifecycle of an engine by its name, for entities whose data is
 // whatever JSON it is. There is none, or none for the context's workspace:
 // [holdfast.ErrNotFound].
-func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle[json.RawMessage], error) {
+func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle, error) {
 	s, err := boardOf(e).find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Lifecycle[json.RawMessage]{s.core}, nil
+	return s.Lifecycle, nil
 }
 
 // find returns a lifecycle in the context's workspace.
@@ -62,17 +61,17 @@ func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
 }
 
 // Source is the config, as it was given.
-func (l *Lifecycle[E]) Source() []byte { return []byte(l.text) }
+func (l *Lifecycle) Source() []byte { return []byte(l.text) }
 
 // Held returns a claim that was taken by hand before, here or on another node, for
 // who knows its operation and its epoch. Whether it is still held is decided when it
 // is used: what is done under one that was lost is [holdfast.ErrLeaseLost].
-func (l *Lifecycle[E]) Held(ctx context.Context, e *holdfast.Engine, id, operation string, epoch int64) (*Claim[E], error) {
-	s, err := l.at(engine.Of(e))
+func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation string, epoch int64) (*Claim, error) {
+	s, err := l.at(e)
 	if err != nil {
 		return nil, err
 	}
-	at, err := engine.Of(e).Place(ctx, store.Write)
+	at, err := e.Place(ctx, store.Write)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +86,7 @@ func (l *Lifecycle[E]) Held(ctx context.Context, e *holdfast.Engine, id, operati
 	if err != nil {
 		return nil, err
 	}
-	p, err := public[E](t.entity)
-	return &Claim[E]{Entity: p, t: t}, err
+	return &Claim{Entity: public(t.entity), t: t}, nil
 }
 
 // Fate is what became of an operation.
@@ -109,8 +107,8 @@ type Fate struct {
 
 // ActsUnclaimed says whether a step, where the entity is, runs code without a claim: then
 // nothing tells that it has begun.
-func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id, step, requester string) (bool, error) {
-	s, err := l.at(engine.Of(e))
+func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, step, requester string) (bool, error) {
+	s, err := l.at(e)
 	if err != nil {
 		return false, err
 	}
@@ -136,8 +134,8 @@ func (l *Lifecycle[E]) ActsUnclaimed(ctx context.Context, e *holdfast.Engine, id
 
 // FateOf returns what became of an operation on an entity, also long after its end,
 // as long as its history is kept: [holdfast.ErrNotFound] if nothing is known of it.
-func (l *Lifecycle[E]) FateOf(ctx context.Context, e *holdfast.Engine, id, operation string) (Fate, error) {
-	s, err := l.at(engine.Of(e))
+func (l *Lifecycle) FateOf(ctx context.Context, e *engine.Engine, id, operation string) (Fate, error) {
+	s, err := l.at(e)
 	if err != nil {
 		return Fate{}, err
 	}
@@ -276,42 +274,38 @@ func outcomeBy(event string) string {
 }
 
 // Statuses are the statuses that the config names.
-func (l *Lifecycle[E]) Statuses() []string { return slices.Clone(l.config.StatusTypes) }
+func (l *Lifecycle) Statuses() []string { return slices.Clone(l.config.StatusTypes) }
 
 // CreateAt is [Lifecycle.Create] with what a door adds: a status other than the initial
 // one ("" for that), which must not be a claim's, and who asks.
-func (l *Lifecycle[E]) CreateAt(ctx context.Context, d holdfast.Doer, id, status string, data json.RawMessage, by string) (Entity[E], error) {
+func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status string, data json.RawMessage, by string) (Entity, error) {
 	if l.config.Table != nil {
-		return Entity[E]{}, l.rowsOf()
+		return Entity{}, l.rowsOf()
 	}
 	if status == "" {
 		status = l.config.InitialStatus
 	}
 	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycles.ClaimState) bool { return c.Into == status })
 	if !slices.Contains(l.config.StatusTypes, status) || claimed {
-		return Entity[E]{}, fault.New(fault.Validation, "an entity of %q cannot begin in the status %q", l.Name(), status).With("pointer", "/status")
+		return Entity{}, fault.New(fault.Validation, "an entity of %q cannot begin in the status %q", l.Name(), status).With("pointer", "/status")
 	}
-	return shown[E](entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
+	return shown(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
 }
 
-func (l *Lifecycle[E]) rowsOf() error {
+func (l *Lifecycle) rowsOf() error {
 	return fault.New(fault.Validation, "the entities of %s are the rows of %s, in the program's own tables", l.Name(), l.config.Table.Name)
 }
 
 // List returns entities in the order of their ids, behind one of them: those in a
 // status, or all.
-func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status, behind string, limit int) ([]Entity[E], error) {
+func (l *Lifecycle) List(ctx context.Context, e *engine.Engine, status, behind string, limit int) ([]Entity, error) {
 	if l.config.Table != nil {
 		return nil, l.rowsOf()
 	}
-	found, err := entities.List(ctx, engine.Of(e), l.Name(), status, behind, limit)
-	all := make([]Entity[E], 0, len(found))
+	found, err := entities.List(ctx, e, l.Name(), status, behind, limit)
+	all := make([]Entity, 0, len(found))
 	for _, x := range found {
-		p, bad := public[E](x)
-		if bad != nil {
-			return nil, bad
-		}
-		all = append(all, p)
+		all = append(all, public(x))
 	}
 	return all, err
 }

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -45,7 +44,7 @@ type RemoteCall struct {
 	// acted, probe.
 	Kind      string
 	Lifecycle string
-	Entity    Entity[json.RawMessage]
+	Entity    Entity
 	Step      string
 	Requester string
 	// Operation is the same for every attempt.
@@ -63,20 +62,13 @@ type RemoteAnswer struct {
 	Told, Happened bool
 }
 
-// Door has an engine serve lifecycles that are put through the API. Hand it to
-// [holdfast.Open].
-func Door(r Remote) holdfast.Part { return &doorPart{r} }
-
-type doorPart struct{ remote Remote }
-
-// Start is called by [holdfast.Open].
-func (p *doorPart) Start(_ context.Context, hf *holdfast.Engine) error {
-	e := engine.Of(hf)
+// ServePut has an engine serve lifecycles that are put through the API. It is called before the engine runs.
+func ServePut(e *engine.Engine, r Remote) error {
 	b := boardOf(e)
 	if b.door != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
 	}
-	b.door = &door{board: b, remote: p.remote, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.door = &door{board: b, remote: r, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
 	handlers.Watch(e)
@@ -157,7 +149,7 @@ func (d *door) build(ctx context.Context, text []byte, more map[string][]string)
 		return nil, refused(violations)
 	}
 	s := &site{engine: d.board.engine, board: d.board, turn: make(chan struct{}, 1)}
-	s.core = &core{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
+	s.Lifecycle = &Lifecycle{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
 	s.ground = &plain{site: s}
 	for kind, names := range named(c) {
 		for _, name := range append(names, more[kind]...) {
@@ -182,7 +174,7 @@ func (d *door) build(ctx context.Context, text []byte, more map[string][]string)
 // needs it is refused.
 func undeclared(kind, name string) *handler {
 	return &handler{Handler: lifecycles.Handler{Kind: kind}, name: name, missing: true, body: func(context.Context, *work) error {
-		return holdfast.NonRetryable(fault.New(fault.Unavailable, "the handler %q is not declared", name))
+		return fault.NonRetryable(fault.New(fault.Unavailable, "the handler %q is not declared", name))
 	}}
 }
 
@@ -218,11 +210,8 @@ func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h ha
 	}
 	return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown),
 		body: func(ctx context.Context, w *work) error {
-			e, err := public[json.RawMessage](w.entity)
-			if err != nil {
-				return err
-			}
-			call := RemoteCall{Handler: h, Kind: kind, Lifecycle: c.Workflow, Entity: e, Step: w.step, Requester: w.requester,
+			var err error
+			call := RemoteCall{Handler: h, Kind: kind, Lifecycle: c.Workflow, Entity: public(w.entity), Step: w.step, Requester: w.requester,
 				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}
 			var a RemoteAnswer
 			if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
@@ -485,7 +474,7 @@ func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err err
 		err = errors.Join(err, failed)
 		for _, l := range found {
 			yes := false
-			s, failed := b.find(holdfast.InWorkspace(ctx, l.Workspace), l.Lifecycle)
+			s, failed := b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle)
 			if failed == nil {
 				yes, failed = s.giveUp(ctx, l)
 			}
@@ -511,7 +500,7 @@ func RevisionOf(ctx context.Context, e *engine.Engine, name string) (int64, erro
 type Put struct {
 	Revision int64
 	Created  bool
-	Warnings []Violation
+	Warnings []lifecycles.Violation
 }
 
 // PutConfig puts a config into the context's workspace, or, with dryRun, only judges
@@ -551,14 +540,14 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 
 // unclaimedWork tells of handlers of a step that are workers', for requesters who do not
 // claim it: a task is its claim.
-func unclaimedWork(s *site, nth int) (all []Violation) {
+func unclaimedWork(s *site, nth int) (all []lifecycles.Violation) {
 	step := &s.config.Steps[nth]
 	tell := func(what, name, requester string) {
 		h := s.handlers[name]
 		if _, claimed := step.Claim.For(requester); h == nil || h.queue == "" || claimed {
 			return
 		}
-		all = append(all, Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
+		all = append(all, lifecycles.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
 			Message: fmt.Sprintf("the %s %q of the step %q is done by workers, and a step that they do is claimed: name a successful_claim_state", what, name, step.Key)})
 	}
 	for what, p := range map[string]lifecycles.Per[string]{"action": step.Action, "validation": step.Validation} {
@@ -601,7 +590,7 @@ func HandlersOf(config []byte) (names []string) {
 }
 
 // judge holds a config to every rule that can be seen here.
-func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []Violation, error) {
+func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []lifecycles.Violation, error) {
 	c, violations := lifecycles.Parse(config)
 	if len(violations) > 0 {
 		return nil, nil, refused(violations)
@@ -618,16 +607,16 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 	}
 	violations, warnings := c.Lint(known)
 	if c.Workflow != name {
-		violations = append(violations, Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
+		violations = append(violations, lifecycles.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
 	}
 	for i := range c.Steps {
 		violations = append(violations, unclaimedWork(s, i)...)
 	}
 	if c.Table != nil {
-		violations = append(violations, Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
+		violations = append(violations, lifecycles.Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
 	}
 	if err := s.covered(); err != nil {
-		violations = append(violations, Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
+		violations = append(violations, lifecycles.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}
 	if len(violations) > 0 {
 		return nil, warnings, refused(violations)

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"context"
@@ -179,7 +179,7 @@ var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, 
 var brought = map[string]string{"program": "a program has brought", "door": "was put through the API"}
 
 // origin is who brings the config.
-func (c *core) origin() string {
+func (c *Lifecycle) origin() string {
 	if c.bound != nil {
 		return "door"
 	}

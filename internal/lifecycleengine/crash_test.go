@@ -1,4 +1,4 @@
-package lifecycle
+package lifecycleengine
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ type fxCrash struct {
 	config string // "" is fxCrashConfig
 	leased bool   // it is the step void
 	safety HandlerOption
-	body   func(ctx context.Context, a *Act[fxData], k *fxCase) error
+	body   func(ctx context.Context, a *Act, k *fxCase) error
 	// repeats says that a key may be called more than once.
 	repeats bool
 	// ends are the ends that are allowed: the status, and the phase.
@@ -83,16 +83,16 @@ func (c *fxCrash) parts() []holdfast.Part {
 	if c.leased {
 		config = strings.Replace(config, `"Close"}]`, `"Close"}`+fxLease, 1)
 	}
-	l := MustParse[fxData]([]byte(config)).Covered().Action("Close", func(ctx context.Context, a *Act[fxData]) error {
+	l := handling(config, "action", "Close", func(ctx context.Context, a *Act) error {
 		k := c.of(ctx)
 		k.began[a.Operation] = true
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+		a.Commit(func(ctx context.Context, tx *store.Tx) error {
 			_, err := stream.Append(ctx, tx, "credits", stream.Any, stream.Event{Name: "credit"})
 			return err
 		})
 		return c.body(ctx, a, k)
 	}, c.safety)
-	return []holdfast.Part{l}
+	return []holdfast.Part{part(l.Start)}
 }
 
 // do fires the step, unless it was fired before: a client that got no answer looks
@@ -196,7 +196,7 @@ func fxResume(ctx context.Context, b *board) error {
 // resolve.
 func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error) {
 	k := c.of(ctx)
-	all, err := Operations(ctx, hf, "uncertain", "", 0)
+	all, err := Operations(ctx, engine.Of(hf), "uncertain", "", 0)
 	if err != nil {
 		return false, err
 	}
@@ -211,7 +211,7 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 				known = append(known, r)
 			}
 		}
-		if _, err := Resolve(ctx, hf, p.ID, known, "", "me"); err != nil && fault.CodeOf(err) != fault.Conflict && fault.CodeOf(err) != fault.NotFound {
+		if _, err := Resolve(ctx, engine.Of(hf), p.ID, known, "", "me"); err != nil && fault.CodeOf(err) != fault.Conflict && fault.CodeOf(err) != fault.NotFound {
 			return false, err
 		}
 	}
@@ -319,23 +319,23 @@ func TestCrashOfAStep(t *testing.T) {
 	settledOrBack := []string{"closed free", "open free"}
 	for name, c := range map[string]*fxCrash{
 		"ok": {safety: Transactional(), ends: settledOrBack,
-			body: func(context.Context, *Act[fxData], *fxCase) error { return nil }},
+			body: func(context.Context, *Act, *fxCase) error { return nil }},
 		"fails": {safety: Transactional(), ends: []string{"open free"},
-			body: func(context.Context, *Act[fxData], *fxCase) error { return errFxCrash }},
+			body: func(context.Context, *Act, *fxCase) error { return errFxCrash }},
 		"panics": {safety: Transactional(), ends: []string{"open free"},
-			body: func(context.Context, *Act[fxData], *fxCase) error { panic(errFxCrash) }},
+			body: func(context.Context, *Act, *fxCase) error { panic(errFxCrash) }},
 		"opaque": {safety: Opaque(), ends: []string{"closed free", "open free", "closing uncertain"},
-			body: func(_ context.Context, a *Act[fxData], k *fxCase) error {
+			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				return nil
 			}},
 		"hold": {safety: Journaled(), ends: []string{"closed free", "open free", "closing uncertain"},
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil)
 				return got(k, r, err)
 			}},
 		"hold, recorded, and fails once": {safety: Journaled(), ends: []string{"closed free", "open free", "closing uncertain"},
-			body: func(ctx context.Context, a *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, a *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, holdfast.RecordNow())
 				if err == nil && a.Attempt == 1 {
 					return errFxCrash
@@ -343,17 +343,17 @@ func TestCrashOfAStep(t *testing.T) {
 				return got(k, r, err)
 			}},
 		"probe": {safety: Journaled(), ends: settledOrBack,
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, k.asks())
 				return got(k, r, err)
 			}},
 		"retry": {safety: Journaled(), repeats: true, ends: settledOrBack,
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
 				return got(k, r, err)
 			}},
 		"not done": {safety: Journaled(), ends: []string{"open free", "closing uncertain"},
-			body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
 					k.call("notDone " + key)
 					return 0, holdfast.NotDone(errFxCrash)
@@ -361,12 +361,12 @@ func TestCrashOfAStep(t *testing.T) {
 				return err
 			}},
 		"resolved": {safety: Journaled(), person: true, ends: settledOrBack,
-			body: func(ctx context.Context, a *Act[fxData], k *fxCase) error {
+			body: func(ctx context.Context, a *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, errFxCrash)
 				return got(k, r, err)
 			}},
 		"opaque, resolved": {safety: Opaque(), person: true, ends: settledOrBack,
-			body: func(_ context.Context, a *Act[fxData], k *fxCase) error {
+			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				k.call(a.Operation + "/$body/0")
 				panic(errFxCrash)
@@ -381,13 +381,13 @@ func TestCrashOfAStep(t *testing.T) {
 func TestCrashUnderALease(t *testing.T) {
 	settledOrBack := []string{"closed free", "open free"}
 	for name, c := range map[string]*fxCrash{
-		"ok":    {ends: settledOrBack, body: func(context.Context, *Act[fxData], *fxCase) error { return nil }},
-		"fails": {ends: []string{"open free"}, body: func(context.Context, *Act[fxData], *fxCase) error { return errFxCrash }},
-		"hold": {ends: append([]string{"open uncertain"}, settledOrBack...), body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+		"ok":    {ends: settledOrBack, body: func(context.Context, *Act, *fxCase) error { return nil }},
+		"fails": {ends: []string{"open free"}, body: func(context.Context, *Act, *fxCase) error { return errFxCrash }},
+		"hold": {ends: append([]string{"open uncertain"}, settledOrBack...), body: func(ctx context.Context, _ *Act, k *fxCase) error {
 			_, err := fxCharge(ctx, k, nil)
 			return err
 		}},
-		"resolved": {person: true, ends: settledOrBack, body: func(ctx context.Context, _ *Act[fxData], k *fxCase) error {
+		"resolved": {person: true, ends: settledOrBack, body: func(ctx context.Context, _ *Act, k *fxCase) error {
 			_, err := fxCharge(ctx, k, errFxCrash)
 			return err
 		}},

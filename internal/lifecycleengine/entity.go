@@ -1,0 +1,106 @@
+package lifecycleengine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Entity is a thing with a status; lifecycle.Entity explains it.
+type Entity struct {
+	Lifecycle string
+	ID        string
+	Status    string
+	Version   int64
+	Data      json.RawMessage
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	Claimed   *Operation
+}
+
+// Operation is one asked-for piece of work on an entity.
+type Operation struct {
+	OperationFacts
+	plan   *entities.Plan
+	revert string
+}
+
+// OperationFacts is what everybody may know of an operation; lifecycle.Operation explains it.
+type OperationFacts struct {
+	ID        string
+	Lifecycle string
+	Entity    string
+	Status    string
+	Step      string
+	Requester string
+	Phase     string
+	Holder    string
+	Epoch     int64
+	Since     time.Time
+	Until     time.Time
+	Failures  int
+	Deaths    int
+	Error     string
+	Manual    bool
+	Handler   string
+}
+
+func operationOf(e entities.Entity) *Operation {
+	c := e.Claim
+	if c.Phase == entities.Free || c.Phase == "" {
+		return nil
+	}
+	o := &Operation{plan: c.Plan, revert: c.Revert, OperationFacts: OperationFacts{ID: c.Operation, Lifecycle: e.Lifecycle, Entity: e.ID, Status: e.Status, Step: c.Step, Requester: c.Requester,
+		Phase: string(c.Phase), Holder: c.Holder, Epoch: c.Epoch, Since: c.ClaimedAt, Failures: c.Failures, Deaths: c.Deaths,
+		Error: c.Error, Manual: c.Manual}}
+	if c.Phase == entities.Held {
+		o.Until = c.Until
+	}
+	if c.Plan != nil {
+		o.Handler = c.Plan.Action
+	}
+	return o
+}
+
+// public is an entity as this package shows it.
+func public(e entities.Entity) Entity {
+	return Entity{Lifecycle: e.Lifecycle, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e)}
+}
+
+func shown(e entities.Entity, err error) (Entity, error) { return public(e), err }
+
+// Create makes an entity in the config's initial status.
+func (l *Lifecycle) Create(ctx context.Context, d store.Doer, id string, data json.RawMessage) (Entity, error) {
+	if l.config.Table != nil {
+		return Entity{}, fault.New(fault.Validation, "the entities of %s are the rows of %s: insert one there", l.Name(), l.config.Table.Name)
+	}
+	return shown(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: data}))
+}
+
+// Get returns an entity.
+func (l *Lifecycle) Get(ctx context.Context, e *engine.Engine, id string) (Entity, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return Entity{}, err
+	}
+	return shown(s.ground.get(ctx, id))
+}
+
+// History returns what happened to an entity, from a version on.
+func (l *Lifecycle) History(ctx context.Context, d store.Doer, id string, from int64, limit int) ([]events.Event, error) {
+	return events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(l.Name(), id), From: from, Limit: limit})
+}
+
+// Attempts returns who was refused on an entity, the last first. It is a log by the
+// way: what could not be noted is missing.
+func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]attempts.Attempt, error) {
+	boardOf(e).log.Flush()
+	return attempts.List(ctx, e, l.Name(), id, 0)
+}

@@ -1,0 +1,29 @@
+package lifecycleengine
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
+)
+
+// part is what an engine of a test is started with.
+type part func(context.Context, *engine.Engine) error
+
+func (p part) Start(ctx context.Context, e *holdfast.Engine) error { return p(ctx, engine.Of(e)) }
+
+// serving is a part that serves lifecycles that are put.
+func serving(r Remote) holdfast.Part {
+	return part(func(_ context.Context, e *engine.Engine) error { return ServePut(e, r) })
+}
+
+// handling is a lifecycle with a handler, which the standard janitor covers.
+func handling(config, kind, name string, f func(context.Context, *Act) error, o ...HandlerOption) *Lifecycle {
+	l, err := Parse([]byte(config))
+	if err != nil {
+		panic(err)
+	}
+	l.Handle(kind, name, f, o...)
+	l.Covered()
+	return l
+}

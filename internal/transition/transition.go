@@ -1,0 +1,51 @@
+// Package transition is how runs fire the steps of lifecycles: neither capability knows the other.
+package transition
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Request asks for a step of a lifecycle. It is the input of a run's transition.
+type Request struct {
+	Lifecycle string          `json:"lifecycle"`
+	Entity    string          `json:"entity"`
+	StepKey   string          `json:"stepKey"`
+	Requester string          `json:"requester"`
+	Input     json.RawMessage `json:"input,omitempty"`
+}
+
+// Firer fires steps of lifecycles.
+type Firer interface {
+	// Fire fires a step. begun is written in the transaction that begins its operation.
+	Fire(ctx context.Context, r Request, begun func(ctx context.Context, tx *store.Tx, operation string) error) (output []byte, err error)
+	// Fate says what became of an operation: success, failed, pending or uncertain.
+	Fate(ctx context.Context, r Request, operation string) (outcome string, output []byte, message string, err error)
+	// Steps returns which steps a lifecycle has, and whether there is one of that name.
+	Steps(ctx context.Context, lifecycle string) (keys map[string]bool, ok bool)
+}
+
+// Engine is what the two meet on.
+type Engine interface {
+	Shared(key any, make func() any) any
+}
+
+type firerKey struct{}
+
+func firerOf(e Engine) *atomic.Pointer[Firer] {
+	return e.Shared(firerKey{}, func() any { return new(atomic.Pointer[Firer]) }).(*atomic.Pointer[Firer])
+}
+
+// Register says who fires on an engine.
+func Register(e Engine, f Firer) { firerOf(e).Store(&f) }
+
+// On returns who fires on an engine, or nil.
+func On(e Engine) Firer {
+	if f := firerOf(e).Load(); f != nil {
+		return *f
+	}
+	return nil
+}

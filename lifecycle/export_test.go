@@ -1,0 +1,23 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+)
+
+// Inner is the lifecycle behind a public one.
+func Inner[E any](l *Lifecycle[E]) *lifecycleengine.Lifecycle { return l.inner }
+
+// Beginning is an option that the HTTP API has.
+func Beginning(o lifecycleengine.FireOption) FireOption { return FireOption{o} }
+
+// Door has an engine serve lifecycles that are put, as the HTTP API does.
+type Door func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
+
+// Start is called by holdfast.Open.
+func (d Door) Start(_ context.Context, e *holdfast.Engine) error {
+	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Remote(d))
+}
