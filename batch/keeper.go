@@ -81,12 +81,8 @@ const (
 
 // look goes on with what is to be done, once.
 func (k *keeper) look(ctx context.Context) (found bool, err error) {
-	shards, err := k.engine.Shards(ctx)
-	for _, shard := range shards {
-		n, failed := batches.Look(ctx, k.engine, store.Place{Shard: shard})
-		found, err = found || n > 0, errors.Join(err, failed)
-	}
-	return found && err == nil, err
+	n, err := k.each(ctx, batches.Look)
+	return n > 0 && err == nil, err
 }
 
 // sweeps begins to clean up after what there is room for.
@@ -102,11 +98,7 @@ func (k *keeper) sweeps(ctx context.Context) (found bool, err error) {
 // each is the janitor's round over the shards.
 func (k *keeper) each(ctx context.Context, sweep func(context.Context, store.Doer, store.Place) (int, error)) (freed int, err error) {
 	shards, err := k.engine.Shards(ctx)
-	for _, shard := range shards {
-		n, failed := sweep(ctx, k.engine, store.Place{Shard: shard})
-		freed, err = freed+n, errors.Join(err, failed)
-	}
-	return freed, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) { return sweep(ctx, k.engine, at) })
 }
 
 // clean begins to clean up after items that were given up or cancelled, in each workspace in its turn, and says whether

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,6 +26,18 @@ type row struct{ pgx.Rows }
 
 func (row) Applied() bool { return true }
 
+func (r row) Scan(dest ...any) error { return inUTC(r.Rows.Scan(dest...), dest) }
+
+// inUTC makes the times that were scanned those of UTC, as SQLite's are: pgx gives them in the machine's zone.
+func inUTC(err error, dest []any) error {
+	for _, d := range dest {
+		if t, ok := d.(*time.Time); ok {
+			*t = t.UTC()
+		}
+	}
+	return err
+}
+
 // member is a [store.Row] behind the two columns that every general statement
 // begins with: which member, and what became of it.
 type member struct {
@@ -36,7 +49,7 @@ type member struct {
 func (m *member) Applied() bool { return m.outcome == applied }
 
 func (m *member) Scan(dest ...any) error {
-	return m.rows.Scan(append([]any{&m.ordinal, &m.outcome}, dest...)...)
+	return inUTC(m.rows.Scan(append([]any{&m.ordinal, &m.outcome}, dest...)...), dest)
 }
 
 // peek reads the two columns alone, before the command's own scanner looks at

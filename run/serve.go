@@ -96,11 +96,7 @@ const (
 func (k *keeper) rouse(ctx context.Context) {
 	for {
 		shards, err := store.Shards(ctx, k.engine)
-		woken := 0
-		for _, shard := range shards {
-			n, failed := k.rouseShard(ctx, shard)
-			woken, err = woken+n, errors.Join(err, failed)
-		}
+		woken, err := store.OnShards(shards, err, func(at store.Place) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
 			k.engine.Log().Warn("woke runs that waited although their signal was there", "woken", woken)
 		}
@@ -127,19 +123,11 @@ func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err er
 // sweep ends the holds that have run out, and deletes runs whose time is over.
 func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 	shards, err := store.Shards(ctx, k.engine)
-	for _, shard := range shards {
-		n, failed := k.Desk.Expire(ctx, k.engine, store.Place{Shard: shard})
-		freed = freed + n
-		if failed != nil {
-			err = failed
-		}
-		gone, failed := runs.Prune(ctx, k.engine, store.Place{Shard: shard})
-		freed = freed + gone
-		if failed != nil {
-			err = failed
-		}
-	}
-	return freed, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) {
+		n, err := k.Desk.Expire(ctx, k.engine, at)
+		gone, failed := runs.Prune(ctx, k.engine, at)
+		return n + gone, errors.Join(err, failed)
+	})
 }
 
 // all are the handlers that this node has, with transitions if it has lifecycles.

@@ -64,7 +64,6 @@ var (
 			if err := row.Scan(&a.ID, &a.Step, &a.Requester, &a.Code, &detail, &a.At); err != nil {
 				return err
 			}
-			a.At = a.At.UTC()
 			*all = append(*all, a)
 			return json.Unmarshal(detail, &(*all)[len(*all)-1].Detail)
 		})
@@ -205,12 +204,5 @@ func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int
 // Prune forgets refusals that are long past.
 func Prune(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
-	n := 0
-	for _, shard := range shards {
-		some, failed := pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, Kept)
-		if n += some; failed != nil {
-			return n, failed
-		}
-	}
-	return n, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) { return pruneVerb.DoAt(ctx, d, at, Kept) })
 }

@@ -269,7 +269,6 @@ var (
 		func(all *[]Item, r store.Row) error {
 			var i Item
 			err := r.Scan(&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error)
-			i.Until = i.Until.UTC()
 			*all = append(*all, i)
 			return err
 		})
@@ -302,7 +301,6 @@ func scanBatch(all *[]Batch, r store.Row) error {
 		&b.Items, &b.Next, &b.Waiting, &b.Running, &b.Succeeded, &b.Accepted, &b.Failed, &b.Flipped, &b.Dirty, &b.Charged, &b.Refunded, &b.Version, &b.Error,
 		&b.CreatedAt, &b.UpdatedAt)
 	b.Timeout = time.Duration(timeout) * time.Millisecond
-	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
 	*all = append(*all, b)
 	return err
 }

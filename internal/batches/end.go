@@ -122,7 +122,6 @@ var (
 		func(all *[]Renewed, r store.Row) error {
 			var x Renewed
 			err := r.Scan(&x.Until, &x.CancelRequested)
-			x.Until = x.Until.UTC()
 			*all = append(*all, x)
 			return err
 		})

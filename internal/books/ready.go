@@ -19,7 +19,6 @@ func lock(ctx context.Context, tx *store.Tx, at store.Place, stream string) (sta
 		return standing{}, err
 	}
 	s := found[0]
-	s.until = s.until.UTC()
 	return s, nil
 }
 

@@ -75,12 +75,11 @@ func bindLeftover(l leftover, args *store.Args) {
 // every shard that is in use. It returns how many it opened.
 func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
 	shards, err := store.Shards(ctx, d)
-	for _, shard := range shards {
-		n, failed := Sweep(ctx, d, shard)
-		_, left := Prune(ctx, d, shard, sweepRows)
-		opened, err = opened+n, errors.Join(err, failed, left)
-	}
-	return opened, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) {
+		n, err := Sweep(ctx, d, at.Shard)
+		_, left := Prune(ctx, d, at.Shard, sweepRows)
+		return n, errors.Join(err, left)
+	})
 }
 
 // Sweep opens the streams on a shard whose closer's hold has run out, and returns

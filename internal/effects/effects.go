@@ -123,7 +123,6 @@ var (
 		func(all *[]Entry, row store.Row) error {
 			var e Entry
 			err := row.Scan(&e.Name, &e.Ordinal, &e.Epoch, (*string)(&e.State), (*string)(&e.Policy), &e.Result, &e.BegunAt)
-			e.BegunAt = e.BegunAt.UTC()
 			*all = append(*all, e)
 			return err
 		})

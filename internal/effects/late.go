@@ -90,7 +90,6 @@ var (
 		func(all *[]Contradiction, row store.Row) error {
 			var c Contradiction
 			err := row.Scan(&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.known.State), &c.known.Result, &c.known.Epoch, (*string)(&c.known.Policy))
-			c.At = c.At.UTC()
 			*all = append(*all, c)
 			return err
 		})

@@ -205,7 +205,7 @@ var (
 		func(all *[]time.Time, row store.Row) error {
 			var until time.Time
 			err := row.Scan(&until)
-			*all = append(*all, until.UTC())
+			*all = append(*all, until)
 			return err
 		})
 )
@@ -311,9 +311,6 @@ func scanRow(e *Entity, row store.Row, before ...any) error {
 	c.Phase = Phase(phase)
 	if c.Expired = phase == "expired"; c.Expired {
 		c.Phase = Held
-	}
-	for _, t := range []*time.Time{&e.CreatedAt, &e.UpdatedAt, &c.Until, &c.ClaimedAt} {
-		*t = t.UTC()
 	}
 	return err
 }

@@ -114,9 +114,7 @@ func bindTransition(a TransitionArgs, args *store.Args) {
 func scan(r *result, row store.Row) error {
 	r.applied = row.Applied()
 	e := &r.entity
-	err := row.Scan(&e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt)
-	e.CreatedAt, e.UpdatedAt = e.CreatedAt.UTC(), e.UpdatedAt.UTC()
-	return err
+	return row.Scan(&e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt)
 }
 
 func toldCreate(a CreateArgs, m store.Mark) result {

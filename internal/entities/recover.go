@@ -223,7 +223,7 @@ func scanLapsed(all *[]Lapsed, row store.Row) error {
 	var plan string
 	err := row.Scan(&l.Workspace, &l.Lifecycle, &l.ID, &l.Epoch, &l.Begun, &l.Status, &l.Revert, &l.Operation, &l.Step, &l.Requester,
 		&l.Holder, &l.ClaimedAt, &l.Side, &plan, &l.Lost)
-	l.ClaimedAt, l.Plan = l.ClaimedAt.UTC(), planIn(plan, l.Operation)
+	l.Plan = planIn(plan, l.Operation)
 	*all = append(*all, l)
 	return err
 }

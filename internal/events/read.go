@@ -34,7 +34,6 @@ func bindRead(a ReadArgs, args *store.Args) {
 func scanEvent(all *[]Event, row store.Row) error {
 	var e Event
 	err := row.Scan(&e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject)
-	e.At = e.At.UTC()
 	*all = append(*all, e)
 	return err
 }

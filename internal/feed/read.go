@@ -72,7 +72,6 @@ func scanItem(f *found, row store.Row) error {
 	if err != nil || i.Version < 0 {
 		return err
 	}
-	i.At = i.At.UTC()
 	f.items = append(f.items, i)
 	return nil
 }

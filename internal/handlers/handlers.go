@@ -70,7 +70,7 @@ var (
 			var h Handler
 			var timeout int64
 			err := row.Scan(&h.Name, &h.Kind, &h.URL, &h.Safety, &h.OnUnknown, &timeout, &h.Secret, &h.CreatedAt, &h.UpdatedAt)
-			h.Timeout, h.CreatedAt, h.UpdatedAt = time.Duration(timeout)*time.Millisecond, h.CreatedAt.UTC(), h.UpdatedAt.UTC()
+			h.Timeout = time.Duration(timeout) * time.Millisecond
 			*all = append(*all, h)
 			return err
 		})

@@ -31,7 +31,6 @@ var lostVerb = store.NewVerb(store.Decl{Name: "handlers.lost", Lane: store.Read}
 	func(all *[]Lost, row store.Row) error {
 		var l Lost
 		err := row.Scan(&l.Place, &l.Kind, &l.Parts[0], &l.Parts[1], &l.Parts[2], &l.Handler, &l.Held, &l.Epoch, &l.Times, &l.Error, &l.At)
-		l.At = l.At.UTC()
 		*all = append(*all, l)
 		return err
 	})

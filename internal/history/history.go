@@ -19,7 +19,6 @@ package history
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"sync"
 	"time"
 
@@ -82,11 +81,7 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err erro
 		return 0, err
 	}
 	shards, err := store.Shards(ctx, d)
-	for _, shard := range shards {
-		n, failed := p.sweep(ctx, d, shard, before(status.Now.Add(-p.Keep)))
-		removed, err = removed+n, errors.Join(err, failed)
-	}
-	return removed, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) { return p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Keep))) })
 }
 
 func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (int, error) {

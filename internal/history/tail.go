@@ -34,7 +34,6 @@ var tailVerb = store.NewVerb(store.Decl{Name: "history.tail", Lane: store.Read},
 	func(all *[]Told, row store.Row) error {
 		var t Told
 		err := row.Scan(&t.ID, &t.N, &t.Stream, &t.Version, &t.Name, &t.Data, &t.Correlation, &t.Causation, &t.Actor, &t.At)
-		t.At = t.At.UTC()
 		*all = append(*all, t)
 		return err
 	})

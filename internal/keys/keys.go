@@ -178,7 +178,7 @@ func scanWith(r *result, from store.Row, more ...any) error {
 		return err
 	}
 	r.applied = from.Applied()
-	k.CreatedAt, k.ExpiresAt, k.RevokedAt = k.CreatedAt.UTC(), moment(expires), moment(revoked)
+	k.ExpiresAt, k.RevokedAt = store.Moment(expires), store.Moment(revoked)
 	if err := json.Unmarshal(requesters, &k.Requesters); err != nil {
 		return fmt.Errorf("the requesters of the API key %s: %w", k.ID, err)
 	}
@@ -188,17 +188,9 @@ func scanWith(r *result, from store.Row, more ...any) error {
 	return nil
 }
 
-// moment returns nil for the epoch, which stands for never.
-func moment(t time.Time) *time.Time {
-	if t.Unix() == 0 {
-		return nil
-	}
-	return new(t.UTC())
-}
-
 func toldMake(a makeArgs, m store.Mark) result {
 	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Handlers: append([]string{}, a.Handlers...), Rate: a.Rate,
-		CreatedBy: a.By, CreatedAt: m.At.UTC()}
+		CreatedBy: a.By, CreatedAt: m.At}
 	if ms := lifetime(a.Lifetime); ms != nil {
 		k.ExpiresAt = new(k.CreatedAt.Add(time.Duration(*ms) * time.Millisecond))
 	}

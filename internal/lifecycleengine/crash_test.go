@@ -30,10 +30,6 @@ const fxCrashConfig = `{
 // fxLease is a step beside it, whose requester takes no claim status.
 const fxLease = `, {"step_id": 2, "step_key": "void", "status": "open", "successful_state": {"system": "closed"}, "action": "Close", "serialized": "system"}]`
 
-type fxData struct {
-	N int `json:"n"`
-}
-
 // fxCrash is a step that is fired, with a crash anywhere. What it did to the world
 // outside is remembered by workspace, of which each case has its own.
 type fxCrash struct {

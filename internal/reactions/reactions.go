@@ -387,7 +387,6 @@ func (i *Info) scan(row store.Row, before ...any) error {
 	}
 	i.FromNow = i.Options.FromNow
 	i.Settled = i.state == "live"
-	i.CreatedAt, i.UpdatedAt = i.CreatedAt.UTC(), i.UpdatedAt.UTC()
 	return nil
 }
 

@@ -99,7 +99,6 @@ func scanPosition(all *[]Position, row store.Row) error {
 		p.Delivered = p.Head
 	}
 	p.Own = source == string(store.HistoryMarks)
-	p.Until, p.DueAt = p.Until.UTC(), p.DueAt.UTC()
 	if p.Holder == "" {
 		p.Until = time.Time{}
 	}
@@ -211,7 +210,7 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 // repaired is a position after a repair.
 func (p Position) repaired(how string, dueAt time.Time) Position {
 	if !dueAt.IsZero() { // it is not known where the answer was lost
-		p.DueAt = dueAt.UTC()
+		p.DueAt = dueAt
 	}
 	switch how {
 	case "reset":

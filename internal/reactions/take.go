@@ -216,7 +216,6 @@ var (
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
 			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Watermark, &l.Due, &l.Epoch, &l.Until, &l.Failures, &l.Deaths, &l.Group, &l.Generation)
-			l.Until = l.Until.UTC()
 			*all = append(*all, l)
 			return err
 		})
@@ -235,7 +234,6 @@ var (
 		func(all *[]renewed, row store.Row) error {
 			var r renewed
 			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested)
-			r.Until = r.Until.UTC()
 			*all = append(*all, r)
 			return err
 		})
@@ -278,7 +276,7 @@ func bindItems(items []item, args *store.Args) { args.Text("items", text(items))
 func scanAcked(all *[]acked, row store.Row) error {
 	var a acked
 	err := row.Scan(&a.workspace, &a.reaction, &a.stream, &a.epoch, &a.Failures, &a.DueAt, &a.Busy)
-	a.Recorded, a.DueAt = !a.Busy, a.DueAt.UTC()
+	a.Recorded = !a.Busy
 	*all = append(*all, a)
 	return err
 }
@@ -304,7 +302,6 @@ func scanFound(all *[]found, row store.Row) error {
 	var f found
 	e := &f.event
 	err := row.Scan(&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject)
-	e.At = e.At.UTC()
 	*all = append(*all, f)
 	return err
 }
@@ -583,9 +580,5 @@ func (l lapsed) next(ctx context.Context, d store.Doer, shard int16) (int64, err
 // SweepAll sweeps every shard that is in use.
 func SweepAll(ctx context.Context, d store.Doer, wake func([]string)) (freed int, err error) {
 	shards, err := store.Shards(ctx, d)
-	for _, shard := range shards {
-		n, failed := Sweep(ctx, d, shard, wake)
-		freed, err = freed+n, errors.Join(err, failed)
-	}
-	return freed, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) { return Sweep(ctx, d, at.Shard, wake) })
 }

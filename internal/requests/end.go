@@ -154,17 +154,12 @@ const pruneLimit = 1000
 // PruneAll forgets all requests whose time is over.
 func PruneAll(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
-	n := 0
-	for _, shard := range shards {
+	return store.OnShards(shards, err, func(at store.Place) (n int, err error) {
 		for {
-			some, failed := Prune(ctx, d, shard, pruneLimit)
-			if n += some; failed != nil {
-				return n, failed
-			}
-			if some < pruneLimit {
-				break
+			some, err := Prune(ctx, d, at.Shard, pruneLimit)
+			if n += some; err != nil || some < pruneLimit {
+				return n, err
 			}
 		}
-	}
-	return n, err
+	})
 }

@@ -93,7 +93,7 @@ var (
 		func(until *[]time.Time, r store.Row) error {
 			var t time.Time
 			err := r.Scan(&t)
-			*until = append(*until, t.UTC())
+			*until = append(*until, t)
 			return err
 		})
 	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
@@ -130,11 +130,10 @@ func scan(q *Request, r store.Row) error {
 	var state, answer string
 	var ms int64
 	err := r.Scan(&q.Fingerprint, &state, &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
-	q.State, q.CreatedAt = State(state), q.CreatedAt.UTC()
+	q.State = State(state)
 	if answer != "" {
 		q.Answer = []byte(answer)
 	}
-	q.Until = q.Until.UTC()
 	if q.State != Held && !q.Answerless() {
 		q.Until, ms = time.Time{}, 0
 	}

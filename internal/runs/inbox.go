@@ -143,7 +143,6 @@ func scanApproval(all *[]Approval, r store.Row) error {
 		err = json.Unmarshal(requesters, &a.Requesters)
 	}
 	a.ID = ApprovalID(a.Run, a.Step, a.Visit)
-	a.ExpiresAt, a.CreatedAt, a.DecidedAt = a.ExpiresAt.UTC(), a.CreatedAt.UTC(), a.DecidedAt.UTC()
 	if a.Status == "pending" && a.past { // whoever looks next marks it so
 		a.Status = "expired"
 	}

@@ -83,9 +83,7 @@ var (
 		},
 		func(m *moved, r store.Row) error {
 			m.applied = r.Applied()
-			err := r.Scan(&m.version, &m.until, &m.now)
-			m.until, m.now = m.until.UTC(), m.now.UTC()
-			return err
+			return r.Scan(&m.version, &m.until, &m.now)
 		}).Told(func(a moveArgs, k store.Mark) moved {
 		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
 	}).
@@ -109,9 +107,7 @@ var (
 		},
 		func(s *started, r store.Row) error {
 			s.applied = r.Applied()
-			err := r.Scan(&s.run, &s.version, &s.until, &s.now)
-			s.until, s.now = s.until.UTC(), s.now.UTC()
-			return err
+			return r.Scan(&s.run, &s.version, &s.until, &s.now)
 		}).Told(func(a startArgs, k store.Mark) started {
 		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
 	}).
@@ -133,7 +129,6 @@ var (
 func scanKept(all *[]Kept, r store.Row) error {
 	var k Kept
 	err := r.Scan(&k.ID, &k.Body, &k.CreatedAt)
-	k.CreatedAt = k.CreatedAt.UTC()
 	*all = append(*all, k)
 	return err
 }

@@ -219,7 +219,6 @@ func (x *runRow) into() []any {
 
 func (x *runRow) run() Run {
 	r := x.Run
-	r.CreatedAt, r.StartedAt, r.FinishedAt = r.CreatedAt.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 	return r
 }
 
@@ -239,9 +238,6 @@ func (x *stepRow) into() []any {
 func (x *stepRow) step() Step {
 	s := x.Step
 	s.Type, s.Timeout = definitions.Type(x.kind), time.Duration(x.timeout)*time.Millisecond
-	for _, t := range []*time.Time{&s.Until, &s.Due, &s.Deadline, &s.StartedAt, &s.FinishedAt} {
-		*t = t.UTC()
-	}
 	return s
 }
 

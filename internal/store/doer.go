@@ -285,7 +285,6 @@ var workspacesVerb = NewVerb(Decl{Name: "workspaces.list", Lane: Read}, nil,
 	func(all *[]Workspace, r Row) error {
 		var w Workspace
 		err := r.Scan(&w.Name, &w.CreatedAt)
-		w.CreatedAt = w.CreatedAt.UTC()
 		*all = append(*all, w)
 		return err
 	})
@@ -314,6 +313,16 @@ func Shards(ctx context.Context, d Doer) ([]int16, error) {
 	}
 	shards, _, err := AskShards(ctx, d)
 	return shards, err
+}
+
+// OnShards does something on each of the shards that there are, and returns the sum and all errors: one that fails keeps no
+// other from its turn. It is given what [Shards] returned.
+func OnShards(shards []int16, err error, do func(Place) (int, error)) (sum int, _ error) {
+	for _, shard := range shards {
+		n, failed := do(Place{Shard: shard})
+		sum, err = sum+n, errors.Join(err, failed)
+	}
+	return sum, err
 }
 
 // AskShards asks the database for them, and for how many workspaces there are.

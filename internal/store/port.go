@@ -291,8 +291,6 @@ func newVoid(name string) *Verb[ID, Mark] {
 	return NewVerb(Decl{Name: name, Repeat: true}, nil,
 		func(id ID, a *Args) { a.put("id", IDKind, id) },
 		func(m *Mark, r Row) error {
-			err := r.Scan(&m.Version, &m.Void, &m.Name, &m.Data, &m.At)
-			m.At = m.At.UTC()
-			return err
+			return r.Scan(&m.Version, &m.Void, &m.Name, &m.Data, &m.At)
 		})
 }

@@ -25,3 +25,11 @@ func Shift(ctx context.Context, d Doer, by time.Duration) error {
 	}
 	return err
 }
+
+// Moment returns nil for the epoch, which stands for never.
+func Moment(t time.Time) *time.Time {
+	if t.Unix() == 0 {
+		return nil
+	}
+	return &t
+}

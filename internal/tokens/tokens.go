@@ -96,11 +96,5 @@ const pruneLimit = 1000
 // Prune forgets old tokens.
 func Prune(ctx context.Context, d store.Doer) (n int, err error) {
 	shards, err := store.Shards(ctx, d)
-	for _, shard := range shards {
-		gone, failed := pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, pruneLimit)
-		if n += gone; failed != nil {
-			return n, failed
-		}
-	}
-	return n, err
+	return store.OnShards(shards, err, func(at store.Place) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneLimit) })
 }

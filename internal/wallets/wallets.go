@@ -77,9 +77,7 @@ var (
 			args.Int("negative", negative)
 		},
 		func(w *Wallet, r store.Row) error {
-			err := r.Scan(&w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
-			w.CreatedAt = w.CreatedAt.UTC()
-			return err
+			return r.Scan(&w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
 		})
 	postVerb = store.NewVerb(store.Decl{Name: "wallets.post", Group: true, Combine: true, Repeat: true},
 		func(a PostArgs) []string { return []string{row(a.Wallet)} },
@@ -102,7 +100,6 @@ var (
 		func(all *[]Wallet, r store.Row) error {
 			var w Wallet
 			err := r.Scan(&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
-			w.CreatedAt = w.CreatedAt.UTC()
 			*all = append(*all, w)
 			return err
 		})
@@ -115,7 +112,6 @@ var (
 		func(all *[]Entry, r store.Row) error {
 			var e Entry
 			err := r.Scan(&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At)
-			e.At = e.At.UTC()
 			*all = append(*all, e)
 			return err
 		})

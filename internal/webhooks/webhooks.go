@@ -139,7 +139,7 @@ var (
 			args.Text("actor", a.By)
 		}, scan).
 		Told(func(a createArgs, m store.Mark) result {
-			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: every(a.Events), Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At.UTC()}}
+			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: every(a.Events), Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At}}
 		}).
 		Emitting(func(a createArgs) store.Emission { return emission(a.id, "created") }).
 		Waking(func(createArgs) []string { return []string{Topic} })
@@ -202,19 +202,11 @@ func scan(r *result, from store.Row) error {
 		return err
 	}
 	r.applied = from.Applied()
-	w.CreatedAt, w.RotatedAt, w.OverlapUntil = w.CreatedAt.UTC(), moment(rotated), moment(until)
+	w.RotatedAt, w.OverlapUntil = store.Moment(rotated), store.Moment(until)
 	if err := json.Unmarshal(names, &w.Events); err != nil {
 		return fmt.Errorf("the events of the webhook %s: %w", w.ID, err)
 	}
 	return nil
-}
-
-// moment returns nil for the epoch, which stands for never.
-func moment(t time.Time) *time.Time {
-	if t.Unix() == 0 {
-		return nil
-	}
-	return new(t.UTC())
 }
 
 // Create makes a webhook in the workspace of the context, and its reaction: events

@@ -1,0 +1,35 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
+)
+
+// TestTimesAreThoseOfUTC verifies that a time comes from the database in UTC, alone and in a group, whatever the machine's zone is.
+func TestTimesAreThoseOfUTC(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		e := engine.Of(hf)
+		made, err := entities.Create(t.Context(), e, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := entities.Create(t.Context(), e, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}) // the general statement says why
+		if err == nil {
+			t.Fatal("it was made twice")
+		}
+		read, err := entities.Get(t.Context(), e, "l", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []time.Time{made.CreatedAt, again.CreatedAt, read.CreatedAt, read.UpdatedAt} {
+			if at.Location() != time.UTC {
+				t.Errorf("%s is a time of %s", at, at.Location())
+			}
+		}
+	})
+}
