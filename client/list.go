@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"strconv"
@@ -74,6 +75,8 @@ func (r *request) set(name string, value any) *request {
 		if v != nil {
 			text = strconv.FormatInt(*v, 10)
 		}
+	default: // a route has it that the generator does not know
+		panic(fmt.Sprintf("client: the parameter %s is a %T", name, value))
 	}
 	if text != "" {
 		r.query.Set(name, text)

@@ -16,11 +16,13 @@ func TemplatesOf(e interface {
 	return e.Shared(templatesKey{}, func() any { return &Templates{kinds: make(map[string]New)} }).(*Templates)
 }
 
-// Add adds a kind of the program's own, and returns whether it is new.
+// Add adds a kind of the program's own, unless there is one of that name.
 func (t *Templates) Add(handler string, n New) bool {
-	_, there := t.kinds[handler]
+	if _, there := t.kinds[handler]; there {
+		return false
+	}
 	t.kinds[handler] = n
-	return !there
+	return true
 }
 
 // Of returns what a batch is made with whose items a handler does, and whether that is a kind of the program's own.

@@ -93,11 +93,12 @@ func currentItem(f *frame) any { return f.item }
 
 // identifier reads a variable. An expression that reads steps as a whole may look at any step.
 func (b *builder) identifier(name string) part {
-	if strings.HasPrefix(name, "$") {
-		panic(refuse("there is no variable %s: there are %s", tree.Show(name), tree.List(variables)))
-	}
-	if i, ok := b.locals[name]; ok {
+	i, local := b.locals[name]
+	if local && !strings.HasPrefix(name, "$") {
 		return func(f *frame) any { return f.locals[i] }
+	}
+	if !slices.Contains(variables, name) { // a function that is not called, or a name of expr-lang's own
+		panic(refuse("there is no variable %s: there are %s", tree.Show(name), tree.List(variables)))
 	}
 	b.all = b.all || name == "steps"
 	return func(f *frame) any { return f.get(name) }

@@ -158,6 +158,8 @@ func TestCompileRefuses(t *testing.T) {
 		"get(steps, 'a')":                     "there is no function",
 		"$env":                                "there is no variable",
 		"$env.steps":                          "there is no variable",
+		"len":                                 "there is no variable",
+		"count ?? 5":                          "there is no variable",
 		"$meter":                              `there is no "$meter"`,
 		"let $x = 1; $x":                      "there is no variable",
 		"let input = 1; input":                "redeclare",
@@ -270,6 +272,8 @@ func TestHostile(t *testing.T) {
 		"replace(input.s, 'a', input.s)", "input.s matches '(((a*)*)*)*b'",
 		strings.Repeat("len(filter(input.l,#>0))+", 80) + "1",
 		"all(1..200000, " + strings.Repeat("true && ", 300) + "true)",
+		"let o = input; let s = input.s; len(map(1..2000, o[s]))", "let o = input; let s = input.s; len(filter(1..2000, s in o))",
+		"let s = input.s; len(map(1..2000, ({(s): 1})))",
 		"all(1..60000, " + strings.Repeat("nil ?? ", 300) + "true)", "all(1..8000, " + strings.Repeat("1+", 60) + "1 > 0)",
 	} {
 		e, err := Compile(text)

@@ -9,7 +9,7 @@ import (
 )
 
 // get returns a member or an item; nil if there is none.
-func get(_ *meter, args []any) any {
+func get(m *meter, args []any) any {
 	switch of := args[0].(type) {
 	case nil:
 		return nil
@@ -18,6 +18,7 @@ func get(_ *meter, args []any) any {
 		if !ok {
 			panic(wrong("an object", args[1], "the name of a member"))
 		}
+		m.payText(name)
 		return of[name]
 	case []any:
 		i, ok := wholeOf(args[1])
@@ -58,6 +59,7 @@ func objectOf(m *meter, args []any) any {
 		if !ok {
 			panic(refuse("the expression cannot be worked out: a value is not of the kind that is wanted"))
 		}
+		m.payText(name)
 		made[name] = args[i+1]
 	}
 	return made
@@ -165,6 +167,7 @@ func in(m *meter, args []any) any {
 	case map[string]any:
 		name, ok := args[0].(string)
 		if ok {
+			m.payText(name)
 			_, ok = of[name]
 		}
 		return ok
