@@ -140,13 +140,13 @@ func (a *Args) end() {
 	}
 }
 
-// put binds a value. The first member is compared by the kinds alone, which costs
-// nothing: what a binder calls its columns does not change from call to call.
+// put binds a value. Its name is compared with the column's: a binder that leaves one out would shift values into the wrong
+// columns, silently.
 func (a *Args) put(name string, k Kind, v any) {
 	switch {
 	case a.probing:
 		a.columns = append(a.columns, Column{name, k})
-	case a.next >= len(a.columns) || a.columns[a.next].Kind != k || a.members > 1 && a.columns[a.next].Name != name:
+	case a.next >= len(a.columns) || a.columns[a.next].Kind != k || a.columns[a.next].Name != name:
 		panic(fmt.Sprintf("store: member %d binds %q as column %d: its verb has another there", a.members, name, a.next+1))
 	}
 	a.values = append(a.values, v)
