@@ -88,16 +88,6 @@ func (c *call) bind(v reflect.Value, in *input) error {
 	return strict.Decode(c.body, v.Field(in.body).Addr().Interface())
 }
 
-// within says where in the document the value is that was refused by itself.
-func within(err error, at string) error {
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok {
-		return err
-	}
-	inner, _ := f.Fields["pointer"].(string)
-	return f.With("pointer", at+inner)
-}
-
 // span is how long some milliseconds are. What Go cannot hold is the longest that it
 // can, so that it is too long for everyone, and not read as a moment.
 func span(m wire.Millis) time.Duration {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -88,7 +89,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 		_, _ = claim.Release(context.WithoutCancel(c.ctx()), "its token could not be kept") // else the janitor does
 		return wire.Claimed{}, err
 	}
-	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: entityOf(l.Name(), claim.Entity)}, nil
+	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
 }
 
 // claimedAs answers who claims again under the same key: with another token of the
@@ -185,7 +186,7 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if err != nil {
 		return c.settledBefore(in.Token, in.Body.Outcome, err)
 	}
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
+	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
 
 // settledBefore answers who settles a claim again, the same way, of which the entity has
@@ -214,7 +215,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if failed != nil {
 		return wire.Settled{}, err
 	}
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
+	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
 
 func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (rawEntity, error) {
@@ -263,7 +264,7 @@ func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
 		return wire.Settled{}, err
 	}
 	e, err := claim.Release(c.ctx(), in.Body.Reason)
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, err
+	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, err
 }
 
 type effectIn struct {
@@ -320,7 +321,7 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
 	all := make([]wire.HeldClaim, len(found))
 	for i, x := range found {
-		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: claimOf(x.Operation)}
+		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: shapes.Claim(x.Operation)}
 	}
 	return listed(c, all, next), err
 }
@@ -351,7 +352,7 @@ type resolveIn struct {
 func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	for i, x := range in.Body.Effects {
 		if err := effects.CheckCall(strings.TrimPrefix(x.Name, "$"), x.Ordinal); err != nil {
-			return wire.Resolved{}, within(err, "/effects/"+strconv.Itoa(i))
+			return wire.Resolved{}, strict.Within(err, "/effects/"+strconv.Itoa(i))
 		}
 	}
 	if operation, ok := runs.OperationOf(in.ID); ok {

@@ -29,9 +29,14 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -91,10 +96,9 @@ type API struct {
 	box      *seal.Box // nil without a key
 	policy   egress.Policy
 	hooks    *hooks.Service // nil without a key
-	handled  sync.Map       // reactions that handlers serve, by workspace
-	turns    atomic.Int64   // of claims of tasks
-	claiming hold.Slots     // for claims under a key
-	reading  hold.Slots     // for streams of events
+	sources  *remote.Sources
+	claiming hold.Slots // for claims under a key
+	reading  hold.Slots // for streams of events
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -112,6 +116,11 @@ func New(hf *holdfast.Engine, o Options) *API {
 	e := engine.Of(hf)
 	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: newRoom(e.Alone),
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
+	a.sources = remote.NewSources(
+		lifecycleengine.Remote{Engine: e},
+		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
+		&batches.Remote{Engine: e},
+		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()})
 	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
 	run.Keep(hf)                                     // and so does who looks after runs
 	a.metrics = newMetrics(a)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -57,23 +58,6 @@ func (c *call) lifecycle(name string) (*named, error) {
 		c.found = l
 	}
 	return l, err
-}
-
-func entityOf(name string, e rawEntity) wire.Entity {
-	w := wire.Entity{Lifecycle: name, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: wire.At(e.CreatedAt), UpdatedAt: wire.At(e.UpdatedAt)}
-	if len(w.Data) == 0 {
-		w.Data = raw("{}")
-	}
-	if o := e.Claimed; o != nil {
-		claim := claimOf(*o)
-		w.Claim = &claim
-	}
-	return w
-}
-
-func claimOf(o lifecycleengine.Operation) wire.Claim {
-	return wire.Claim{StepKey: o.Step, Requester: o.Requester, Holder: o.Holder, Epoch: o.Epoch, Until: wire.At(o.Until), Uncertain: o.Phase == "uncertain",
-		Operation: o.ID, Since: wire.At(o.Since)}
 }
 
 type listLifecyclesIn struct {
@@ -191,14 +175,14 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 		b.ID = store.NewID().String()
 	}
 	if err := strict.Object(orEmpty(b.Data)); err != nil {
-		return wire.Entity{}, within(err, "/data")
+		return wire.Entity{}, strict.Within(err, "/data")
 	}
 	e, err := l.CreateAt(c.ctx(), c.doer(), b.ID, b.Status, orEmpty(b.Data), c.actor())
 	if err != nil {
 		return wire.Entity{}, err
 	}
 	c.w.Header().Set("Location", base+"lifecycles/"+url.PathEscape(in.Name)+"/entities/"+url.PathEscape(b.ID))
-	return entityOf(in.Name, e), nil
+	return shapes.Entity(in.Name, e), nil
 }
 
 type listEntitiesIn struct {
@@ -216,7 +200,7 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	}
 	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
 		return l.List(ctx, c.api.engine, in.Status, after, limit)
-	}, func(e rawEntity) wire.Entity { return entityOf(in.Name, e) }, func(e rawEntity) string { return e.ID })
+	}, func(e rawEntity) wire.Entity { return shapes.Entity(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 
 type entityIn struct {
@@ -230,7 +214,7 @@ func getEntity(c *call, in *entityIn) (wire.Entity, error) {
 		return wire.Entity{}, err
 	}
 	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
-	return entityOf(in.Name, e), err
+	return shapes.Entity(in.Name, e), err
 }
 
 type historyIn struct {
@@ -371,13 +355,13 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	if f.Outcome != "success" {
 		c.status = http.StatusAccepted
 	}
-	return wire.Fired{Outcome: f.Outcome, Operation: fired.Operation, Entity: entityOf(in.Name, e), Output: f.Output}, nil
+	return wire.Fired{Outcome: f.Outcome, Operation: fired.Operation, Entity: shapes.Entity(in.Name, e), Output: f.Output}, nil
 }
 
 // fired is what a step came to.
 func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	if err == nil {
-		return wire.Fired{Outcome: "success", Entity: entityOf(name, e)}, nil
+		return wire.Fired{Outcome: "success", Entity: shapes.Entity(name, e)}, nil
 	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.ActionFailed {
@@ -389,7 +373,7 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	}
 	c.status = http.StatusAccepted
 	operation, _ := f.Fields["operation"].(string)
-	return wire.Fired{Outcome: outcome, Operation: operation, Entity: entityOf(name, e)}, nil
+	return wire.Fired{Outcome: outcome, Operation: operation, Entity: shapes.Entity(name, e)}, nil
 }
 
 // asks are the options of a step that is fired or claimed.
@@ -424,7 +408,7 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (a
 	if f.Outcome != "success" {
 		c.status = http.StatusAccepted
 	}
-	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: entityOf(l.Name(), e), Output: f.Output}, nil
+	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: shapes.Entity(l.Name(), e), Output: f.Output}, nil
 }
 
 // holdKey holds the request's key while its step is worked on, and returns what is to be

@@ -35,7 +35,7 @@ import (
 // became of the operation. A refusal is not stored, because it changed nothing.
 
 const (
-	keyHeader      = "Idempotency-Key"
+	keyHeader      = requests.KeyHeader
 	replayedHeader = "Idempotency-Replayed"
 	// keyLease is how long a key is held that nobody renews.
 	keyLease = 30 * time.Second

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -270,7 +271,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 			out.Leases = []wire.Lease{}
 			budget := store.NewBudget(store.PageBytes)
 			for n := 0; err == nil && len(out.Leases) == n && n < b.Limit && !budget.Spent(); {
-				limit := min(b.Limit-n, handOutStep)
+				limit := min(b.Limit-n, remote.AtOnce)
 				n += limit
 				var taken []*reactions.Lease
 				taken, err = reactions.TakeAsked(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
@@ -371,14 +372,14 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
 		}
 		if err := checkEpoch(a.Epoch); err != nil {
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i))
 		}
 		if err := strict.Text("stream", a.Stream, 3*events.MaxName); err != nil {
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/stream")
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i)+"/stream")
 		}
 		if a.Version < 0 {
 			err := fault.New(fault.Validation, "version is that of the last event that was handled")
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
 		switch err := c.leased(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
@@ -388,7 +389,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		case fault.LeaseLost:
 			out.Results[i].Status = string(fault.LeaseLost)
 		default:
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i))
 		}
 	}
 	refused, err := reactions.AckAsked(c.ctx(), c.doer(), ends)

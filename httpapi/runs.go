@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -37,7 +38,7 @@ func (a *API) runRoutes() {
 
 func runOf(r runs.Run) wire.Run {
 	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
-		Input: docOr(r.Input), State: docOr(r.State), Output: docOr(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
+		Input: shapes.DocOr(r.Input), State: shapes.DocOr(r.State), Output: shapes.DocOr(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
 		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
 	if r.Status == runs.Completed {
 		w.CurrentStepName = nil
@@ -51,14 +52,6 @@ func filled(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// docOr is a document, or null if there is none.
-func docOr(doc []byte) raw {
-	if len(doc) == 0 {
-		return raw("null")
-	}
-	return doc
 }
 
 // since1970 is a time, or nil where the database has none.
@@ -79,13 +72,13 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	}
 	if len(b.Input) > 0 {
 		if err := strict.Object(b.Input); err != nil {
-			return wire.StartedRun{}, within(err, "/input")
+			return wire.StartedRun{}, strict.Within(err, "/input")
 		}
 	}
 	if b.IdempotencyKey != nil {
 		s.Key = *b.IdempotencyKey
 		if err := runs.CheckKey(s.Key); err != nil {
-			return wire.StartedRun{}, within(err, "/idempotencyKey")
+			return wire.StartedRun{}, strict.Within(err, "/idempotencyKey")
 		}
 	}
 	l, created, err := runs.LocalOf(c.api.engine).Start(c.ctx(), c.doer(), s)
@@ -144,7 +137,7 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 
 func stepOf(s runs.Step) wire.RunStep {
 	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths, LostHandOuts: s.Lost,
-		Uncertain: s.Uncertain, Input: docOr(s.Input), Output: docOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
+		Uncertain: s.Uncertain, Input: shapes.DocOr(s.Input), Output: shapes.DocOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
 		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
 }
 
@@ -184,7 +177,7 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	if b.ID != nil {
 		s.ID = *b.ID
 		if err := strict.Text("id", s.ID, events.MaxName); err != nil {
-			return wire.Signalled{}, within(err, "/id")
+			return wire.Signalled{}, strict.Within(err, "/id")
 		}
 	}
 	fresh, err := runs.Send(c.ctx(), c.doer(), s)
