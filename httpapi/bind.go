@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/wire"
@@ -184,22 +186,22 @@ func (c *call) bytes(r io.Reader) ([]byte, error) {
 	if size < 0 {
 		size = maxBody // the most that it may be
 	}
-	small, weight := smallBytes, bodyWeight
+	small, weight := room.SmallBytes, room.BodyWeight
 	if c.route.in.yaml() {
-		small, weight = smallBytes*bodyWeight/treeWeight, treeWeight
+		small, weight = room.SmallBytes*room.BodyWeight/room.TreeWeight, room.TreeWeight
 	}
 	begun, err := io.ReadAll(io.LimitReader(r, int64(small)))
 	if err != nil || len(begun) < small || int(size) <= small {
 		return begun, err
 	}
-	if err := c.share.wait(c.ctx(), weight*int(size)); err != nil {
+	if err := c.share.Wait(c.ctx(), weight*int(size)); err != nil {
 		return nil, err
 	}
-	c.share.client()
-	defer c.share.noClient()
+	c.share.Client()
+	defer c.share.NoClient()
 	body := bytes.NewBuffer(make([]byte, 0, int(size)+bytes.MinRead))
 	body.Write(begun)
-	_, err = body.ReadFrom(heardReader{r, c.share})
+	_, err = body.ReadFrom(c.share.Reader(r))
 	return body.Bytes(), err
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -21,7 +23,7 @@ type call struct {
 	yaml   bool
 	key    keys.Key // who asks
 	status int
-	share  *share
+	share  *room.Share
 	budget *store.Budget // of the page, if it is one
 	grown  bool          // the page has more than a small one
 	wants  int           // how large the share must be, where it could not be had at once
@@ -64,8 +66,8 @@ func (c *call) speaks(requester string) error {
 
 // serve answers a request under /api/v1.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	c := &call{api: a, w: w, r: r, share: a.share(w)}
-	defer c.share.end()
+	c := &call{api: a, w: w, r: r, share: a.room.Share(w)}
+	defer c.share.End()
 	answer, err := c.answer()
 	if err != nil {
 		watched := watchOf(r.Context())
@@ -88,7 +90,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		c.writePage(items, next)
 		return
 	}
-	writeJSON(heardWriter{w, c.share}, c.r, c.status, "application/json", answer)
+	writeJSON(c.share.Writer(w), c.r, c.status, "application/json", answer)
 }
 
 // answer finds out who asks for what, and does it.
@@ -102,7 +104,7 @@ func (c *call) answer() (any, error) {
 	if watched.nothing != nil {
 		return nil, watched.nothing
 	}
-	c.route, c.values, c.share.workspace = watched.target, watched.values, c.key.Workspace
+	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.may(c.key.Role) {
 		return nil, fault.New(fault.Forbidden, "a key with the role %q may not do this", c.key.Role)
 	}
@@ -139,14 +141,14 @@ func (c *call) read() (any, error) {
 		if c.done { // it is written
 			return answer, err
 		}
-		if used := read.Used(); err == nil && used > smallBytes {
-			err = c.needs(answerWeight * used)
+		if used := read.Used(); err == nil && used > room.SmallBytes {
+			err = c.needs(room.AnswerWeight * used)
 		}
 		if !errors.Is(err, errNoRoom) {
 			return answer, err
 		}
 		answer = nil // before it waits
-		if err := c.share.wait(c.ctx(), c.wants); err != nil {
+		if err := c.share.Wait(c.ctx(), c.wants); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +156,7 @@ func (c *call) read() (any, error) {
 
 // needs makes the share of the request one of n, or says that there is no room for it.
 func (c *call) needs(n int) error {
-	if c.share.try(n) {
+	if c.share.Try(n) {
 		return nil
 	}
 	c.wants = n

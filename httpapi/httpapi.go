@@ -21,6 +21,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
@@ -89,7 +91,7 @@ type API struct {
 	ring     *keys.Ring
 	signers  tokens.Keyring
 	limits   limits
-	room     *room
+	room     *room.Room
 	origins  http.CrossOriginProtection
 	metrics  *metrics
 	tracer   trace.Tracer
@@ -114,7 +116,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	e := engine.Of(hf)
-	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: newRoom(e.Alone),
+	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: room.New(e.Alone),
 		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},

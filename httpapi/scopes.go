@@ -298,7 +298,7 @@ func (c *call) watchScope(in *scopeIn) error {
 			if give(toldScope(now)) != nil {
 				break // the caller went away, and the context ends
 			}
-			c.share.keep(0)
+			c.share.Keep(0)
 		}
 		return nil
 	})

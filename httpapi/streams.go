@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -31,7 +33,7 @@ type page struct {
 
 // page reads limit and cursor.
 func (c *call) page(limit *int, cursor string) (page, error) {
-	p := page{limit: 100, budget: store.NewBudget(smallBytes)}
+	p := page{limit: 100, budget: store.NewBudget(room.SmallBytes)}
 	c.budget, c.grown = p.budget, false
 	if limit != nil {
 		if *limit < 1 || *limit > 1000 {
@@ -115,17 +117,17 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 // for them. Where they turn out larger, the page ends early.
 func (c *call) grow(p page, elements int, last bool) error {
 	used := p.budget.Used()
-	if used < smallBytes || c.grown {
+	if used < room.SmallBytes || c.grown {
 		return nil
 	}
 	bytes := used
 	if !last {
 		bytes = min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
 	}
-	if err := c.needs(bytes + min(bytes, pageMargin)); err != nil {
+	if err := c.needs(bytes + min(bytes, room.PageMargin)); err != nil {
 		return err
 	}
-	p.budget.More(max(bytes-smallBytes, 0))
+	p.budget.More(max(bytes-room.SmallBytes, 0))
 	c.grown = true
 	return nil
 }

@@ -152,7 +152,7 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 func (c *call) await(wait time.Duration, topics []string, look func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
-	c.share.keep(2 * len(c.body)) // which is as sent and as read
+	c.share.Keep(2 * len(c.body)) // which is as sent and as read
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
 		err := c.still()
@@ -160,7 +160,7 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 		if err == nil {
 			found, err = look()
 		}
-		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.wanted() {
+		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.Wanted() {
 			c.pause(ctx, heard, pause)
 			leave()
 			continue
