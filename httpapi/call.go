@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
@@ -105,7 +106,7 @@ func (c *call) answer() (any, error) {
 		return nil, watched.nothing
 	}
 	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
-	if !c.route.may(c.key.Role) {
+	if !c.route.May(c.key.Role) {
 		return nil, fault.New(fault.Forbidden, "a key with the role %q may not do this", c.key.Role)
 	}
 	if err := c.limit(); err != nil {
@@ -114,7 +115,7 @@ func (c *call) answer() (any, error) {
 	if err := c.readBody(); err != nil {
 		return nil, err
 	}
-	c.status = c.route.status
+	c.status = c.route.Status
 	var err error
 	if c.idempotency, err = c.idempotencyKey(); err != nil {
 		return nil, err
@@ -122,12 +123,12 @@ func (c *call) answer() (any, error) {
 	switch {
 	case c.idempotency != "":
 		return c.kept()
-	case c.route.stream && c.wantsStream():
+	case c.route.Stream && c.wantsStream():
 		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))
-	case c.route.once == never:
+	case c.route.Once == table.Never:
 		return c.read()
 	}
-	return c.route.serve(c)
+	return c.route.Serve(c)
 }
 
 // read answers a request that changes nothing. Where there is no room for the answer, it waits, and reads again.
@@ -136,7 +137,7 @@ func (c *call) read() (any, error) {
 	for {
 		read := store.NewBudget(0)
 		c.r = r.WithContext(store.Whole(read.In(r.Context())))
-		answer, err := c.route.serve(c)
+		answer, err := c.route.Serve(c)
 		c.r = r
 		if c.done { // it is written
 			return answer, err

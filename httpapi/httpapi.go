@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
@@ -84,7 +85,7 @@ type API struct {
 	log      *slog.Logger
 	version  string
 	routes   map[string]http.HandlerFunc
-	table    []*route
+	table    table.Table[*call]
 	openapi  func() []byte
 	open     bool
 	declares bool
@@ -133,10 +134,10 @@ func New(hf *holdfast.Engine, o Options) *API {
 		"/readyz":  a.readyz,
 		"/metrics": a.metricsPage(),
 
-		base + "openapi.json": a.describe,
+		table.Base + "openapi.json": a.describe,
 	}
 	a.addRoutes()
-	a.openapi = sync.OnceValue(a.document31)
+	a.openapi = sync.OnceValue(a.table.OpenAPI)
 	e.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
@@ -180,10 +181,10 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		a.refuseHere(w, r, err)
-	case !ok && strings.HasPrefix(r.URL.Path, base):
+	case !ok && strings.HasPrefix(r.URL.Path, table.Base):
 		a.serve(w, r)
 	case !ok:
-		a.refuseHere(w, r, nothingHere())
+		a.refuseHere(w, r, table.NothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path takes GET and HEAD"))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
@@ -14,7 +15,7 @@ import (
 func TestAnAnswerThatIsWrittenWaitsForNoRoom(t *testing.T) {
 	api, _, _ := newAPI(t)
 	put := httptest.NewRequest("PATCH", "http://127.0.0.1/api/v1/scopes/k/s", strings.NewReader(`{"text":"`+strings.Repeat("x", 2*room.SmallBytes)+`"}`))
-	put.Header.Set("Content-Type", mergePatch)
+	put.Header.Set("Content-Type", table.MergePatch)
 	w := httptest.NewRecorder()
 	api.ServeHTTP(w, put)
 	etag := w.Header().Get("ETag")

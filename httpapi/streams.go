@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/books"
@@ -44,7 +45,7 @@ func (c *call) page(limit *int, cursor string) (page, error) {
 	if cursor == "" {
 		return p, nil
 	}
-	after, ok := uncursor(c.route.id, cursor)
+	after, ok := uncursor(c.route.ID, cursor)
 	if !ok || !utf8.ValidString(after) || strings.ContainsRune(after, 0) {
 		return p, noCursor()
 	}
@@ -82,7 +83,7 @@ func listed[T any](c *call, items []T, next string) wire.List[T] {
 		l.Items = []T{}
 	}
 	if next != "" {
-		text := cursorOf(c.route.id, next)
+		text := cursorOf(c.route.ID, next)
 		l.Next = &text
 	}
 	return l
@@ -147,19 +148,19 @@ func list[T, W any](c *call, limit *int, cursor string, read func(ctx context.Co
 }
 
 func (a *API) streamRoutes() {
-	add(a, route{method: http.MethodPost, path: "streams/{stream}/events", id: "appendEvents", tag: "streams", summary: "Append events, all or none, at an expected version.",
-		roles: operators, status: http.StatusCreated, once: inTx}, appendEvents)
-	add(a, route{method: http.MethodGet, path: "streams/{stream}/events", id: "readStream", tag: "streams", summary: "Read a stream, forward or backward.",
-		roles: readers, filter: "StreamRange"}, readStream)
-	add(a, route{method: http.MethodPost, path: "streams/{stream}/close", id: "closeStream", tag: "streams", summary: "Close the books of a stream, at an expected version.",
-		roles: operators, once: underHold,
-		more: "The same close again has the same answer."}, closeStream)
-	add(a, route{method: http.MethodGet, path: "events", id: "readEvents", tag: "streams", summary: "Read the feed over all streams, or follow it (text/event-stream).",
-		roles: readers, stream: true,
-		more: "A cursor may also be the position of an event."}, readEvents)
-	add(a, route{method: http.MethodGet, path: "feed", id: "readFeed", tag: "streams", summary: "Read what is told of the workspace, or watch it (text/event-stream).",
-		roles: readers, stream: true,
-		more: "It is histories and events, from the oldest to the newest that there is."}, readFeed)
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events, all or none, at an expected version.",
+		Roles: operators, Status: http.StatusCreated, Once: table.InTx}, appendEvents)
+	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
+		Roles: readers, Filter: "StreamRange"}, readStream)
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close the books of a stream, at an expected version.",
+		Roles: operators, Once: table.UnderHold,
+		More: "The same close again has the same answer."}, closeStream)
+	add(a, route{Method: http.MethodGet, Path: "events", ID: "readEvents", Tag: "streams", Summary: "Read the feed over all streams, or follow it (text/event-stream).",
+		Roles: readers, Stream: true,
+		More: "A cursor may also be the position of an event."}, readEvents)
+	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readFeed", Tag: "streams", Summary: "Read what is told of the workspace, or watch it (text/event-stream).",
+		Roles: readers, Stream: true,
+		More: "It is histories and events, from the oldest to the newest that there is."}, readFeed)
 }
 
 type appendIn struct {
@@ -194,7 +195,7 @@ func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	if err != nil {
 		return wire.Appended{}, err
 	}
-	c.w.Header().Set("Location", base+"streams/"+url.PathEscape(in.Stream)+"/events")
+	c.w.Header().Set("Location", table.Base+"streams/"+url.PathEscape(in.Stream)+"/events")
 	return wire.Appended{Stream: in.Stream, LastVersion: int64(last), Events: eventsOf(written)}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 )
 
 // watch is what is known of a request while it is answered. The log, the metrics and
@@ -63,9 +64,9 @@ func (a *API) watch(r *http.Request) (*watch, *http.Request) {
 	w := &watch{method: knownMethod(r.Method), pattern: unmatched, path: withoutSecrets(r.URL.EscapedPath())}
 	if _, plain := a.routes[r.URL.Path]; plain {
 		w.pattern = r.URL.Path
-	} else if strings.HasPrefix(r.URL.Path, base) {
-		if w.target, w.values, w.nothing = a.find(r); w.target != nil {
-			w.pattern = base + w.target.path
+	} else if strings.HasPrefix(r.URL.Path, table.Base) {
+		if w.target, w.values, w.nothing = a.table.Find(r); w.target != nil {
+			w.pattern = table.Base + w.target.Path
 		}
 	}
 	ctx := context.WithValue(r.Context(), watchKey{}, w)

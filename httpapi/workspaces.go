@@ -6,14 +6,15 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) workspaceRoutes() {
-	add(a, route{method: http.MethodGet, path: "workspaces", id: "listWorkspaces", tag: "workspaces", summary: "List the workspaces: the key's own or, without keys, all.", roles: readers}, listWorkspaces)
-	add(a, route{method: http.MethodPost, path: "workspaces", id: "createWorkspace", tag: "workspaces", summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
-		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: underHold}, createWorkspace)
+	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspaces: the key's own or, without keys, all.", Roles: readers}, listWorkspaces)
+	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
+		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Once: table.UnderHold}, createWorkspace)
 }
 
 type listWorkspacesIn struct {
