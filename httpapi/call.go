@@ -72,8 +72,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer, err := c.answer()
 	if err != nil {
 		watched := watchOf(r.Context())
-		watched.refused(err)
-		a.refuse(w, watched.safe(c.r), err)
+		watched.Refused(err)
+		a.refuse(w, watched.Safe(c.r), err)
 		return
 	}
 	if c.done {
@@ -101,7 +101,7 @@ func (c *call) answer() (any, error) {
 		return nil, err
 	}
 	watched := watchOf(c.ctx())
-	watched.inWorkspace(c.key.Workspace)
+	watched.InWorkspace(c.key.Workspace)
 	if watched.nothing != nil {
 		return nil, watched.nothing
 	}

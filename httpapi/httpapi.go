@@ -21,6 +21,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
+
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 
@@ -94,7 +96,7 @@ type API struct {
 	limits   limits
 	room     *room.Room
 	origins  http.CrossOriginProtection
-	metrics  *metrics
+	metrics  *observe.Metrics
 	tracer   trace.Tracer
 	box      *seal.Box // nil without a key
 	policy   egress.Policy
@@ -118,7 +120,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 	}
 	e := engine.Of(hf)
 	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: room.New(e.Alone),
-		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
+		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
@@ -126,8 +128,8 @@ func New(hf *holdfast.Engine, o Options) *API {
 		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()})
 	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
 	run.Keep(hf)                                     // and so does who looks after runs
-	a.metrics = newMetrics(a)
-	a.metrics.also(a, o.Metrics, o.Log)
+	a.metrics = observe.NewMetrics(a.ownMetrics()...)
+	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks(o)
 	a.routes = map[string]http.HandlerFunc{
 		"/healthz": a.healthz,
@@ -195,7 +197,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 
 // refuseHere refuses what no route has taken.
 func (a *API) refuseHere(w http.ResponseWriter, r *http.Request, err error) {
-	watchOf(r.Context()).refused(err)
+	watchOf(r.Context()).Refused(err)
 	a.refuse(w, r, err)
 }
 

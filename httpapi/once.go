@@ -37,7 +37,7 @@ import (
 
 const (
 	keyHeader      = requests.KeyHeader
-	replayedHeader = "Idempotency-Replayed"
+	replayedHeader = requests.ReplayedHeader
 	// keyLease is how long a key is held that nobody renews.
 	keyLease = 30 * time.Second
 )
