@@ -30,14 +30,13 @@ func approvalOf(a runs.Approval) wire.Approval {
 }
 
 type listApprovalsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	paged
 	Status string `query:"status" doc:"Only those of this status, such as pending."`
 	RunID  string `query:"runId" doc:"Only those of this run."`
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err != nil {
 		return wire.List[wire.Approval]{}, err
 	}

@@ -40,8 +40,7 @@ func batchOf(b batches.Batch) wire.Batch {
 }
 
 type listBatchesIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	paged
 	Status string `query:"status" doc:"Only those of this status."`
 }
 
@@ -50,7 +49,7 @@ func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 	if in.Status != "" && !slices.Contains(batches.Statuses, in.Status) {
 		return none, fault.New(fault.Validation, "status is one of %q", batches.Statuses).With("field", "status")
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]batches.Batch, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batches.Batch, error) {
 		return batches.List(ctx, c.doer(), after, in.Status, limit)
 	}, batchOf, func(b batches.Batch) string { return b.ID })
 }
@@ -124,10 +123,9 @@ func getBatch(c *call, in *batchIn) (wire.Batch, error) {
 }
 
 type listItemsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-	State  string `query:"state" doc:"Only those in this state."`
+	ID string `path:"id"`
+	paged
+	State string `query:"state" doc:"Only those in this state."`
 }
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
@@ -139,7 +137,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]batches.Item, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batches.Item, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err

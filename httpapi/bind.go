@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/wire"
 )

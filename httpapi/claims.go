@@ -291,9 +291,8 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State  string `query:"state" doc:"held, due or uncertain"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	State string `query:"state" doc:"held, due or uncertain"`
+	paged
 }
 
 func checkState(state string) error {
@@ -305,11 +304,11 @@ func checkState(state string) error {
 }
 
 // operations reads a page of operations.
-func (c *call) operations(state string, limit *int, cursor string) (found []lifecycleengine.Pending, next string, err error) {
+func (c *call) operations(state string, from paged) (found []lifecycleengine.Pending, next string, err error) {
 	if err := checkState(state); err != nil {
 		return nil, "", err
 	}
-	p, err := c.page(limit, cursor)
+	p, err := c.page(from)
 	if err != nil {
 		return nil, "", err
 	}
@@ -319,7 +318,7 @@ func (c *call) operations(state string, limit *int, cursor string) (found []life
 }
 
 func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
-	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
+	found, next, err := c.operations(in.State, in.paged)
 	all := make([]wire.HeldClaim, len(found))
 	for i, x := range found {
 		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: shapes.Claim(x.Operation)}

@@ -225,8 +225,7 @@ type query struct{ name, value, typ string }
 // queries are the parameters of the query that are arguments: by themselves, or fields of the
 // route's filter. A page is an argument of its own, and how long to wait is an option.
 func queriesOf(r *route) (all []query) {
-	for i := range r.In.Type.NumField() {
-		f := r.In.Type.Field(i)
+	for _, f := range r.In.Fields() {
 		name := f.Tag.Get("query")
 		if name == "" || name == "limit" || name == "cursor" || strings.HasSuffix(name, "Ms") {
 			continue

@@ -178,14 +178,9 @@ func lookUpLifecycles(c *call) {
 	}
 }
 
-type listDefinitionsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listDefinitions(c *call, in *listDefinitionsIn) (wire.List[wire.Definition], error) {
+func listDefinitions(c *call, in *paged) (wire.List[wire.Definition], error) {
 	var none wire.List[wire.Definition]
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(*in)
 	if err != nil {
 		return none, err
 	}

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/httpapi/internal/room"
-
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -27,7 +26,7 @@ type readEventsIn struct {
 // readEvents reads the feed, page by page or as it grows.
 func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
-	p, err := c.page(in.Limit, "")
+	p, err := c.page(paged{Limit: in.Limit})
 	if err != nil {
 		return none, err
 	}
@@ -68,7 +67,7 @@ func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err e
 	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
 		cursor = last
 	}
-	p, err = c.page(limit, cursor)
+	p, err = c.page(paged{limit, cursor})
 	return p, live, err
 }
 

@@ -52,13 +52,8 @@ func handlerOf(h handlers.Handler) wire.Handler {
 		UpdatedAt: wire.At(h.UpdatedAt)}
 }
 
-type listHandlersIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listHandlers(c *call, in *listHandlersIn) (wire.List[wire.Handler], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
+func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
 		return handlers.List(ctx, c.doer(), after, limit)
 	}, handlerOf, func(h handlers.Handler) string { return h.Name })
 }

@@ -21,11 +21,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
-
-	"github.com/holdfast-go/holdfast/httpapi/internal/room"
-	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
@@ -34,6 +29,9 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"

@@ -89,13 +89,8 @@ func (c *call) created(k keys.Key, secret string) wire.CreatedKey {
 	return wire.CreatedKey{Key: keyOf(k), Secret: secret}
 }
 
-type listKeysIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listKeys(c *call, in *listKeysIn) (wire.List[wire.Key], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]keys.Key, error) {
+func listKeys(c *call, in *paged) (wire.List[wire.Key], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]keys.Key, error) {
 		return keys.List(ctx, c.doer(), after, limit)
 	}, keyOf, func(k keys.Key) string { return k.ID })
 }

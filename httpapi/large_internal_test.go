@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 

@@ -61,13 +61,8 @@ func (c *call) lifecycle(name string) (*named, error) {
 	return l, err
 }
 
-type listLifecyclesIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+func listLifecycles(c *call, in *paged) (wire.List[wire.Lifecycle], error) {
+	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Lifecycle]{}, err
 	}
@@ -189,8 +184,7 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 type listEntitiesIn struct {
 	Name   string `path:"name"`
 	Status string `query:"status"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	paged
 }
 
 func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
@@ -199,7 +193,7 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
 		return l.List(ctx, c.api.engine, in.Status, after, limit)
 	}, func(e rawEntity) wire.Entity { return shapes.Entity(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
@@ -219,10 +213,9 @@ func getEntity(c *call, in *entityIn) (wire.Entity, error) {
 }
 
 type historyIn struct {
-	Name   string `path:"name"`
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	Name string `path:"name"`
+	ID   string `path:"id"`
+	paged
 }
 
 func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
@@ -236,7 +229,7 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 			return none, err
 		}
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
 		from, err := numberOf(after)
 		if err != nil {
 			return nil, err

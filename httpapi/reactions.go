@@ -45,13 +45,8 @@ func (a *API) reactionRoutes() {
 	}
 }
 
-type listReactionsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listReactions(c *call, in *listReactionsIn) (wire.List[wire.Reaction], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+func listReactions(c *call, in *paged) (wire.List[wire.Reaction], error) {
+	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Reaction]{}, err
 	}
@@ -188,8 +183,7 @@ type listPositionsIn struct {
 	Name    string `path:"name"`
 	Stream  string `query:"stream" doc:"RE2"`
 	Blocked *bool  `query:"blocked"`
-	Limit   *int   `query:"limit"`
-	Cursor  string `query:"cursor"`
+	paged
 }
 
 // every means every reaction.
@@ -197,7 +191,7 @@ const every = "*"
 
 func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], error) {
 	var none wire.List[wire.Position]
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err != nil {
 		return none, err
 	}

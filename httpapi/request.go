@@ -8,11 +8,10 @@ import (
 	"regexp"
 	"runtime/debug"
 
-	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
-
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 

@@ -99,14 +99,13 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 }
 
 type listRunsIn struct {
-	Limit        *int   `query:"limit"`
-	Cursor       string `query:"cursor"`
+	paged
 	Status       string `query:"status" doc:"Only those of this status."`
 	DefinitionID string `query:"definitionId" doc:"Only those of this definition."`
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
 		return runs.List(ctx, c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
 	}, runOf, func(r runs.Run) string { return r.ID })
 }
@@ -121,13 +120,12 @@ func getRun(c *call, in *runIn) (wire.Run, error) {
 }
 
 type listStepsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	ID string `path:"id"`
+	paged
 }
 
 func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err

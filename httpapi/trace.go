@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
-
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 )
 

@@ -25,13 +25,8 @@ func walletOf(w batch.Wallet) wire.Wallet {
 	return wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
 }
 
-type listWalletsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listWallets(c *call, in *listWalletsIn) (wire.List[wire.Wallet], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]wallets.Wallet, error) {
+func listWallets(c *call, in *paged) (wire.List[wire.Wallet], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]wallets.Wallet, error) {
 		return wallets.List(ctx, c.doer(), after, limit)
 	}, func(w wallets.Wallet) wire.Wallet {
 		return wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
@@ -68,9 +63,8 @@ func creditWallet(c *call, in *creditIn) (wire.Wallet, error) {
 }
 
 type ledgerIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	ID string `path:"id"`
+	paged
 }
 
 func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
@@ -79,7 +73,7 @@ func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
 			return wire.List[wire.LedgerEntry]{}, err
 		}
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]wallets.Entry, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]wallets.Entry, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err

@@ -122,13 +122,8 @@ func (c *call) sealed(w webhooks.Webhook, secret string) wire.CreatedWebhook {
 	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
 }
 
-type listWebhooksIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listWebhooks(c *call, in *listWebhooksIn) (wire.List[wire.Webhook], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]webhooks.Webhook, error) {
+func listWebhooks(c *call, in *paged) (wire.List[wire.Webhook], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]webhooks.Webhook, error) {
 		return webhooks.List(ctx, c.doer(), after, limit)
 	}, webhookOf, func(w webhooks.Webhook) string { return w.ID })
 }

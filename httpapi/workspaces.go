@@ -17,14 +17,9 @@ func (a *API) workspaceRoutes() {
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Once: table.UnderHold}, createWorkspace)
 }
 
-type listWorkspacesIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
 // listWorkspaces lists what the caller may know of: a key knows its own alone.
-func listWorkspaces(c *call, in *listWorkspacesIn) (wire.List[wire.Workspace], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+func listWorkspaces(c *call, in *paged) (wire.List[wire.Workspace], error) {
+	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Workspace]{}, err
 	}
@@ -35,7 +30,7 @@ func listWorkspaces(c *call, in *listWorkspacesIn) (wire.List[wire.Workspace], e
 		}
 		return listed(c, found, ""), err
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]store.Workspace, error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]store.Workspace, error) {
 		return store.Workspaces(ctx, c.doer(), after, limit)
 	}, func(w store.Workspace) wire.Workspace {
 		return wire.Workspace{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}

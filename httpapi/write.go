@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
-
 	"github.com/holdfast-go/holdfast/wire"
 )
 

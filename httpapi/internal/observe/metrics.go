@@ -5,9 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/holdfast-go/holdfast/internal/requests"
 )
 
 // Metrics are the numbers of one API. They are in a registry of its own, so that two

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -15,28 +16,32 @@ import (
 // Input is what a handler takes, read from its type once.
 type Input struct {
 	Type     reflect.Type
-	Path     map[string]int
-	Query    map[string]int
+	Path     map[string][]int // the fields, by the names of parameters
+	Query    map[string][]int
 	Body     int // the field, -1 for none
 	Optional bool
 }
 
 // InputOf reads what a handler takes from its type.
 func InputOf(t reflect.Type) *Input {
-	in := &Input{Type: t, Path: make(map[string]int), Query: make(map[string]int), Body: -1}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	in := &Input{Type: t, Path: make(map[string][]int), Query: make(map[string][]int), Body: -1}
+	for _, f := range in.Fields() {
 		if name := f.Tag.Get("path"); name != "" {
-			in.Path[name] = i
+			in.Path[name] = f.Index
 		}
 		if name := f.Tag.Get("query"); name != "" {
-			in.Query[name] = i
+			in.Query[name] = f.Index
 		}
 		if f.Name == "Body" {
-			in.Body, in.Optional = i, f.Tag.Get("optional") == "true"
+			in.Body, in.Optional = f.Index[0], f.Tag.Get("optional") == "true"
 		}
 	}
 	return in
+}
+
+// Fields are what is read of a request, those of embedded structs among them.
+func (in *Input) Fields() []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(in.Type), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
 // Request is what was sent.
@@ -49,8 +54,8 @@ type Request struct {
 
 // Bind reads the request into what the handler takes.
 func (in *Input) Bind(v reflect.Value, r Request) error {
-	for name, i := range in.Path {
-		if err := set(v.Field(i), r.Values[name], "path parameter "+name); err != nil {
+	for name, at := range in.Path {
+		if err := set(v.FieldByIndex(at), r.Values[name], "path parameter "+name); err != nil {
 			return err
 		}
 	}
@@ -59,14 +64,14 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 		return fault.New(fault.Validation, "the query cannot be read")
 	}
 	for name, values := range query {
-		i, known := in.Query[name]
+		at, known := in.Query[name]
 		switch {
 		case !known:
 			return fault.New(fault.Validation, "the query has %q, which means nothing here", name)
 		case len(values) > 1:
 			return fault.New(fault.Validation, "the query has %q twice", name)
 		}
-		if err := set(v.Field(i), values[0], "query parameter "+name); err != nil {
+		if err := set(v.FieldByIndex(at), values[0], "query parameter "+name); err != nil {
 			return err
 		}
 	}

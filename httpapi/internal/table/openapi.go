@@ -58,8 +58,8 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 	op := &huma.Operation{Method: r.Method, Path: "/" + r.Path, OperationID: r.ID, Summary: r.Summary, Tags: []string{r.Tag},
 		Responses: map[string]*huma.Response{"default": {Description: "A refusal.",
 			Content: map[string]*huma.MediaType{wire.ProblemType: {Schema: problem}}}}}
-	for i := range r.In.Type.NumField() {
-		if p := parameter(r.In.Type.Field(i), schemas); p != nil {
+	for _, f := range r.In.Fields() {
+		if p := parameter(f, schemas); p != nil {
 			op.Parameters = append(op.Parameters, p)
 		}
 	}
