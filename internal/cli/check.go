@@ -20,15 +20,6 @@ type checkCommand struct {
 	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
 
-// Help is shown by kong.
-func (checkCommand) Help() string {
-	return `It looks at every workspace, changes nothing, and may run beside servers. It ends
-with 0 if all is well, and with 1 if an invariant is broken:
-
-    holdfast check --db sqlite:holdfast.db
-    holdfast check --db postgres://app@127.0.0.1/app -o json`
-}
-
 // Run checks the database and lists what is wrong with it.
 func (c *checkCommand) Run(ctx context.Context, p *program) error {
 	report, err := c.check(ctx, p)

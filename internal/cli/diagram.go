@@ -12,14 +12,6 @@ type diagramCommand struct {
 	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"What to draw it in: svg or mermaid."`
 }
 
-// Help is shown by kong.
-func (diagramCommand) Help() string {
-	return `It draws a config that can be read, also one that lint finds fault with:
-
-    holdfast diagram billing.yaml > billing.svg
-    holdfast diagram billing.yaml --format mermaid`
-}
-
 // Run draws the config.
 func (c *diagramCommand) Run(p *program) error {
 	data, err := readConfig(c.File)

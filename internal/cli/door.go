@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -35,116 +36,111 @@ type doorFlags struct {
 
 // onceFlags are for what changes something.
 type onceFlags struct {
+	doorFlags
 	KeyOnce string `setting:"-" placeholder:"KEY" help:"The same command under the same key is done once (Idempotency-Key)."`
 }
 
-// options are those of the call. The answer is kept as it comes, for JSON.
-func (f onceFlags) options(raw *json.RawMessage) []client.Option {
-	all := []client.Option{client.Raw(raw)}
-	if f.KeyOnce != "" {
-		all = append(all, client.Key(f.KeyOnce))
-	}
-	return all
-}
+// options are those of the call.
+func (f onceFlags) options(d *door) []client.Option { return d.options(f.KeyOnce) }
 
 // pageFlags are for lists.
 type pageFlags struct {
+	doorFlags
 	Limit  int    `setting:"-" default:"100" placeholder:"N" help:"How many at the most, up to 1000. By default 100."`
 	Cursor string `setting:"-" placeholder:"CURSOR" help:"Where to go on: what the list before ended with."`
 }
 
 func (f pageFlags) page() client.Page { return client.Page{Limit: f.Limit, Cursor: f.Cursor} }
 
-// door is where a verb is sent.
+// door is where a verb is sent. The client is there while the door is open.
 type door struct {
 	*program
 	*client.Client
-	output string
-	close  func() error
-}
+	doorFlags
+	kong   *kong.Context
+	answer json.RawMessage // the last one, as it came
 
-// through runs a verb with its door open.
-func (f doorFlags) through(ctx context.Context, p *program, k *kong.Context, verb func(*door) error) error {
-	return f.opened(ctx, p, k, inProcess{}, verb)
-}
-
-// inProcess is what a verb wants of an engine in this process.
-type inProcess struct {
+	// For an engine in this process:
 	create bool // the database may be made, and its schema brought up to date
 	feed   bool // events are to be numbered
 }
 
-func (f doorFlags) opened(ctx context.Context, p *program, k *kong.Context, in inProcess, verb func(*door) error) error {
-	d, err := f.open(ctx, p, k, in)
-	if err != nil {
-		return err
-	}
-	return errors.Join(verb(d), d.close())
+// door is that of the command which was read.
+func (f doorFlags) door(p *program, k *kong.Context) *door {
+	return &door{program: p, doorFlags: f, kong: k}
 }
 
-// open opens the door that the command line names. What stands there counts more
-// than what the environment and the file say.
-func (f doorFlags) open(ctx context.Context, p *program, k *kong.Context, in inProcess) (*door, error) {
-	url, db := given(k, "url"), given(k, "db")
+// raw keeps an answer as it comes, for JSON.
+func (d *door) raw() client.Option { return client.Raw(&d.answer) }
+
+// options are those of a call that is done once under its key, if it has one.
+func (d *door) options(key string) []client.Option {
+	all := []client.Option{d.raw()}
+	if key != "" {
+		all = append(all, client.Key(key))
+	}
+	return all
+}
+
+// open runs a verb with its door open. What stands on the command line counts more than
+// what the environment and the file say.
+func (d *door) open(ctx context.Context, verb func() error) error {
+	url, db := d.given("url"), d.given("db")
 	switch {
 	case url && db:
-		return nil, misuse("--url asks a server, and --db opens a database here: give one of them")
-	case f.URL != "" && !db:
-		return f.remote(p)
-	case given(k, "key"):
-		return nil, misuse("--key is for a server: give its address with --url")
+		return misuse("--url asks a server, and --db opens a database here: give one of them")
+	case d.URL != "" && !db:
+		return d.remote(verb)
+	case d.given("key"):
+		return misuse("--key is for a server: give its address with --url")
 	}
-	return f.local(ctx, p, in)
+	return d.local(ctx, verb)
 }
 
 // given says whether a flag stands on the command line.
-func given(k *kong.Context, name string) bool {
-	for _, at := range k.Path {
-		if at.Flag != nil && !at.Resolved && at.Flag.Name == name {
-			return true
-		}
-	}
-	return false
+func (d *door) given(name string) bool {
+	return slices.ContainsFunc(d.kong.Path, func(at *kong.Path) bool {
+		return at.Flag != nil && !at.Resolved && at.Flag.Name == name
+	})
 }
 
-func (f doorFlags) remote(p *program) (*door, error) {
-	c, err := client.New(f.URL, client.Options{Key: f.Key, Workspace: f.Workspace, UserAgent: "holdfast/" + build().Version})
+func (d *door) remote(verb func() error) (err error) {
+	d.Client, err = client.New(d.URL, client.Options{Key: d.Key, Workspace: d.Workspace, UserAgent: "holdfast/" + build().Version})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &door{program: p, Client: c, output: f.Output, close: func() error { c.Close(); return nil }}, nil
+	defer d.Client.Close()
+	return verb()
 }
 
 // local serves the API in this process: a verb does the same on either side.
-func (f doorFlags) local(ctx context.Context, p *program, in inProcess) (*door, error) {
-	if path, ok := f.sqlitePath(); ok && !in.create && isMissing(path) {
-		return nil, fault.New(fault.NotFound, "there is no database %s: name one with --db, make one with \"holdfast migrate\", or ask a server with --url", path)
+func (d *door) local(ctx context.Context, verb func() error) error {
+	if path, ok := d.sqlitePath(); ok && !d.create && isMissing(path) {
+		return fault.New(fault.NotFound, "there is no database %s: name one with --db, make one with \"holdfast migrate\", or ask a server with --url", path)
 	}
-	engine, err := f.engine(ctx, p, in)
+	o := httpapi.Options{Log: d.log, NoKeys: true}
+	engine, err := d.engine(ctx, &o)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	o, err := f.api(p)
-	if err != nil {
-		return nil, errors.Join(err, engine.Close())
-	}
+	return errors.Join(d.serve(ctx, engine, o, verb), engine.Close())
+}
+
+// serve runs a verb against an engine.
+func (d *door) serve(ctx context.Context, engine *holdfast.Engine, o httpapi.Options, verb func() error) (err error) {
 	api := httpapi.New(engine, o)
-	c, err := client.New("http://in-process", client.Options{Workspace: f.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
-	if err == nil && in.feed {
+	d.Client, err = client.New("http://in-process", client.Options{Workspace: d.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
+	if err == nil && d.feed {
 		err = number(ctx, engine)
 	}
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return err
 	}
-	stop := func() {}
-	if in.feed {
-		stop = background(ctx, engine)
+	if d.feed {
+		defer background(ctx, engine)()
 	}
-	return &door{program: p, Client: c, output: f.Output, close: func() error {
-		api.Stop()
-		stop()
-		return engine.Close()
-	}}, nil
+	defer api.Stop()
+	return verb()
 }
 
 // isMissing says that there is no such file.
@@ -153,42 +149,34 @@ func isMissing(path string) bool {
 	return path != "" && errors.Is(err, fs.ErrNotExist)
 }
 
-func (f doorFlags) engine(ctx context.Context, p *program, in inProcess) (*holdfast.Engine, error) {
-	db, err := f.databaseFlags.open()
+func (d *door) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engine, error) {
+	db, err := d.databaseFlags.open()
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.api(p)
+	if o.SecretKeys, err = secretKeys(d.SecretKey); err != nil {
+		return nil, err
+	}
+	kinds, err := scopeKinds(d.ScopeKind)
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := scopeKinds(f.ScopeKind)
-	if err != nil {
-		return nil, err
-	}
-	parts := []holdfast.Part{httpapi.Handlers(o), kinds}
-	store, err := f.databaseFlags.store("") // as a server has it that is told nothing else
+	parts := []holdfast.Part{httpapi.Handlers(*o), kinds}
+	store, err := d.store("") // as a server has it that is told nothing else
 	if err != nil {
 		return nil, err
 	}
 	if store != nil {
 		parts = append(parts, batch.Artifacts(store))
 	}
-	if in.feed {
+	if d.feed {
 		o := stream.FeedOptions{}
-		if f.Workspace != "" {
-			o.Workspaces = []string{f.Workspace}
+		if d.Workspace != "" {
+			o.Workspaces = []string{d.Workspace}
 		}
 		parts = append(parts, stream.Feed(o))
 	}
-	return holdfast.Open(ctx, db, holdfast.Config{Log: p.log, NoMigrate: !in.create}, parts...)
-}
-
-// api is how the API works in this process.
-func (f doorFlags) api(p *program) (o httpapi.Options, err error) {
-	o = httpapi.Options{Log: p.log, NoKeys: true}
-	o.SecretKeys, err = secretKeys(f.SecretKey)
-	return o, err
+	return holdfast.Open(ctx, db, holdfast.Config{Log: d.log, NoMigrate: !d.create}, parts...)
 }
 
 // number gives all events that are there their place in the feed, so that who reads

@@ -19,17 +19,6 @@ type lintCommand struct {
 	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
 
-// Help is shown by kong.
-func (lintCommand) Help() string {
-	return `It reports all that is wrong, one line each, and touches no database. It ends with 0
-if there is nothing but warnings. Handlers are not looked up: a server knows them. The
-definition of a workflow is told from the config of a lifecycle by its fields.
-
-    holdfast lint lifecycles/*.yaml
-    holdfast lint chase.yaml
-    holdfast lint billing.json -o json`
-}
-
 // linted is what is said of one config.
 type linted struct {
 	File       string                 `json:"file"`

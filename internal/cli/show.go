@@ -33,10 +33,13 @@ func facts(pairs ...string) *table {
 	return t
 }
 
-// show shows an answer: as it came, or as a table.
-func (d *door) show(raw json.RawMessage, t *table) error {
-	if d.output == "json" {
-		return writeDocument(d.stdout, raw)
+// show shows the last answer, as it came or as a table, unless the call has failed.
+func (d *door) show(t *table, err error) error {
+	if err != nil {
+		return err
+	}
+	if d.Output == "json" {
+		return writeDocument(d.stdout, d.answer)
 	}
 	w := tabwriter.NewWriter(d.stdout, 0, 0, 2, ' ', 0)
 	if len(t.heads) > 0 {
@@ -52,12 +55,21 @@ func (d *door) show(raw json.RawMessage, t *table) error {
 }
 
 // showList shows a page of a list, and says where it goes on.
-func (d *door) showList(raw json.RawMessage, t *table, next *string) error {
-	if err := d.show(raw, t); err != nil || next == nil || d.output == "json" {
+func (d *door) showList(t *table, next *string, err error) error {
+	if err := d.show(t, err); err != nil || next == nil || d.Output == "json" {
 		return err
 	}
-	_, err := fmt.Fprintf(d.stderr, "there is more: --cursor %s\n", *next)
+	_, err = fmt.Fprintf(d.stderr, "there is more: --cursor %s\n", *next)
 	return err
+}
+
+// showLine writes a value as a line of JSON.
+func (d *door) showLine(x any) error {
+	line, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return writeDocument(d.stdout, line)
 }
 
 // writeDocument writes a document and one end of line.
