@@ -259,23 +259,7 @@ type batchesFollow struct {
 // Run follows a batch.
 func (c *batchesFollow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
-		for e, err := range d.FollowBatch(ctx, c.ID) {
-			if err != nil {
-				return err
-			}
-			if d.Output == "json" {
-				err = d.showLine(e)
-			} else {
-				err = d.progress(e)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if d.Output == "json" {
-			return nil
-		}
-		return d.showBatch(ctx, c.ID)
+		return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
 	})
 }
 

@@ -14,22 +14,15 @@ type claimsCommand struct {
 	List claimsList `cmd:"" help:"List who works on what."`
 }
 
-// stateFlags choose operations.
-type stateFlags struct {
-	State string `setting:"-" enum:",held,due,uncertain" default:"" placeholder:"STATE" help:"Only those that are held, due or uncertain."`
-}
-
-func (f stateFlags) filter() client.OperationFilter { return client.OperationFilter{State: f.State} }
-
 type claimsList struct {
 	pageFlags
-	stateFlags
+	State string `setting:"-" enum:",held,due,uncertain" default:"" placeholder:"STATE" help:"Only those that are held, due or uncertain."`
 }
 
 // Run lists claims.
 func (c *claimsList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
-		l, err := d.ListClaimsPage(ctx, c.filter(), c.page(), d.raw())
+		l, err := d.ListClaimsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
 		t := &table{heads: []string{"LIFECYCLE", "ENTITY", "STATUS", "STEP", "REQUESTER", "STATE", "UNTIL", "OPERATION"}}
 		for _, x := range l.Items {
 			t.add(x.Lifecycle, x.Entity, x.Status, x.StepKey, x.Requester, x.Phase, at(x.Until), x.Operation)

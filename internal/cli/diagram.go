@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -19,8 +18,8 @@ func (c *diagramCommand) Run(p *program) error {
 		return err
 	}
 	config, violations := lifecycles.Parse(data)
-	if len(violations) > 0 {
-		return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(c.File, "", violations[0]), plural(len(violations), "violation"))
+	if err := firstOf(c.File, violations); err != nil {
+		return err
 	}
 	picture := config.SVG()
 	if c.Format == "mermaid" {

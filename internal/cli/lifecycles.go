@@ -47,8 +47,8 @@ func (c *lifecyclesPut) Run(ctx context.Context, d *door) error {
 		return err
 	}
 	config, violations := lifecycles.Parse(data)
-	if len(violations) > 0 {
-		return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(c.File, "", violations[0]), plural(len(violations), "violation"))
+	if err := firstOf(c.File, violations); err != nil {
+		return err
 	}
 	if !json.Valid(data) {
 		if data, err = yaml.YAMLToJSON(data); err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -97,9 +96,7 @@ func readConfig(path string) ([]byte, error) {
 
 func (p *program) showLinted(all []linted, output string) error {
 	if output == "json" {
-		e := json.NewEncoder(p.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"files": all})
+		return p.showJSON(map[string]any{"files": all})
 	}
 	for _, l := range all {
 		for _, v := range l.Violations {
@@ -119,6 +116,14 @@ func (p *program) showLinted(all []linted, output string) error {
 // lintLine is a line that editors know how to follow.
 func lintLine(file, mark string, v lifecycles.Violation) string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(mark+v.Rule+" "+v.Path), oneLine(v.Message))
+}
+
+// firstOf is the error of a config that has violations, or nil.
+func firstOf(file string, violations []lifecycles.Violation) error {
+	if len(violations) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(file, "", violations[0]), plural(len(violations), "violation"))
 }
 
 // plural is a number of things.

@@ -64,8 +64,8 @@ func (c *runsDefine) Run(ctx context.Context, d *door) error {
 		return err
 	}
 	def, violations, _ := definitions.Check(data, definitions.Known{})
-	if len(violations) > 0 {
-		return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(c.File, "", violations[0]), plural(len(violations), "violation"))
+	if err := firstOf(c.File, violations); err != nil {
+		return err
 	}
 	return d.open(ctx, func() error {
 		x, err := d.DefineWorkflow(ctx, def.JSON(), c.DryRun, c.options(d)...)
@@ -192,23 +192,10 @@ func (c *runsFollow) Run(ctx context.Context, d *door) error {
 
 // followRun shows what happens to a run, and how it ended.
 func (d *door) followRun(ctx context.Context, id string) error {
-	for e, err := range d.FollowRun(ctx, id) {
-		if err != nil {
-			return err
-		}
-		if d.Output == "json" {
-			err = d.showLine(e)
-		} else {
-			_, err = fmt.Fprintf(d.stderr, "%s  %s\n", at(e.At), runLine(e))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if d.Output == "json" {
-		return nil
-	}
-	return d.showRun(ctx, id)
+	return d.followed(d.FollowRun(ctx, id), func(e wire.Event) error {
+		_, err := fmt.Fprintf(d.stderr, "%s  %s\n", at(e.At), runLine(e))
+		return err
+	}, func() error { return d.showRun(ctx, id) })
 }
 
 // runLine is an event of a run in a line.
@@ -325,41 +312,37 @@ func (c *runsApprovals) Run(ctx context.Context, d *door) error {
 
 // decideFlags are for a decision.
 type decideFlags struct {
+	onceFlags
 	ID      string `arg:"" help:"The approval."`
 	Content string `setting:"-" placeholder:"JSON" help:"What goes with the decision, or @FILE."`
 	By      string `setting:"-" placeholder:"NAME" help:"What who decides wants to be called."`
 }
 
-func (f decideFlags) decide(ctx context.Context, d *door, o onceFlags, decision string) error {
-	content, err := document("--content", f.Content)
-	if err != nil {
-		return err
-	}
-	a, err := d.DecideApproval(ctx, f.ID, wire.Decide{Decision: decision, Content: content, By: f.By}, o.options(d)...)
-	return d.show(facts("approval", a.ID, "run", a.RunID, "step", a.Step, "status", a.Status, "by", text(a.By), "label", text(a.Label), "decided", at(a.DecidedAt)), err)
+func (f decideFlags) decide(ctx context.Context, d *door, decision string) error {
+	return d.open(ctx, func() error {
+		content, err := document("--content", f.Content)
+		if err != nil {
+			return err
+		}
+		a, err := d.DecideApproval(ctx, f.ID, wire.Decide{Decision: decision, Content: content, By: f.By}, f.options(d)...)
+		return d.show(facts("approval", a.ID, "run", a.RunID, "step", a.Step, "status", a.Status, "by", text(a.By), "label", text(a.Label), "decided", at(a.DecidedAt)), err)
+	})
 }
 
 type runsApprove struct {
-	onceFlags
 	decideFlags
 	Edited bool `setting:"-" help:"It is approved as edited: the content is what was made of it."`
 }
 
 // Run approves.
 func (c *runsApprove) Run(ctx context.Context, d *door) error {
-	decision := "approved"
 	if c.Edited {
-		decision = "edited"
+		return c.decide(ctx, d, "edited")
 	}
-	return d.open(ctx, func() error { return c.decide(ctx, d, c.onceFlags, decision) })
+	return c.decide(ctx, d, "approved")
 }
 
-type runsReject struct {
-	onceFlags
-	decideFlags
-}
+type runsReject struct{ decideFlags }
 
 // Run rejects.
-func (c *runsReject) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error { return c.decide(ctx, d, c.onceFlags, "rejected") })
-}
+func (c *runsReject) Run(ctx context.Context, d *door) error { return c.decide(ctx, d, "rejected") }

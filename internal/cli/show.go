@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -70,6 +71,30 @@ func (d *door) showLine(x any) error {
 		return err
 	}
 	return writeDocument(d.stdout, line)
+}
+
+// followed shows events as they come, and then how it ended. As JSON each event is a line, and
+// there is no more.
+func (d *door) followed(events iter.Seq2[wire.Event, error], each func(wire.Event) error, end func() error) error {
+	if d.Output == "json" {
+		each, end = func(e wire.Event) error { return d.showLine(e) }, func() error { return nil }
+	}
+	for e, err := range events {
+		if err == nil {
+			err = each(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return end()
+}
+
+// showJSON writes a value as JSON for a person.
+func (p *program) showJSON(x any) error {
+	e := json.NewEncoder(p.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(x)
 }
 
 // writeDocument writes a document and one end of line.

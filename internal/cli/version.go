@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"runtime/debug"
@@ -59,9 +58,7 @@ func (c *versionCommand) Run(p *program) (err error) {
 		return err
 	}
 	if c.Output == "json" {
-		e := json.NewEncoder(p.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
+		return p.showJSON(v)
 	}
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "holdfast\t%s\n", v.Version)
