@@ -177,14 +177,6 @@ func (p *drainPlace) untilOver(ctx context.Context, hf *holdfast.Engine, id stri
 	return err
 }
 
-// settled is called between the making and the doing.
-func (p *drainPlace) settled(ctx context.Context) error {
-	if p.settle == nil {
-		return nil
-	}
-	return p.settle(ctx)
-}
-
 // batchByHand makes a batch, and lets so many clients do its items until none is left.
 func (p *drainPlace) batchByHand(ctx context.Context, id string, n int, h hand, clients int, some func(context.Context) (int, error)) (t wholeTime, err error) {
 	t.n = n

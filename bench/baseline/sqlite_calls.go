@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// liteCalls are the calls of a system on SQLite. [SQLite] and [SQLiteCoalesced] differ only in
+// liteCalls are the calls of [System], [Batcher] and [Runner] on SQLite. [SQLite] and [SQLiteCoalesced] differ only in
 // the transaction that a call has, or shares.
 type liteCalls struct {
 	// update runs a call in a transaction.
@@ -36,87 +36,70 @@ func answered[T any](ctx context.Context, c liteCalls, f func(context.Context, l
 	return *v, nil
 }
 
-// Create makes an entity with its event, unless there is one.
 func (c liteCalls) Create(ctx context.Context, a New) (Entity, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (Entity, error) { return q.create(ctx, a) })
 }
 
-// Transition moves an entity that is in the status From, with its event.
 func (c liteCalls) Transition(ctx context.Context, a Move) (Entity, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (Entity, error) { return q.transition(ctx, a) })
 }
 
-// Append adds an event to a stream at its expected version.
 func (c liteCalls) Append(ctx context.Context, a Append) (int64, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (int64, error) { return q.append(ctx, a) })
 }
 
-// Inc adds to a number of a scope, with its event.
 func (c liteCalls) Inc(ctx context.Context, a Inc) (int64, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (int64, error) { return q.inc(ctx, a) })
 }
 
-// PutScope makes a scope or replaces its state.
 func (c liteCalls) PutScope(ctx context.Context, kind, id, state string) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.put(ctx, kind, id, state) })
 }
 
-// AddTask makes a task with its event, unless there is one.
 func (c liteCalls) AddTask(ctx context.Context, a Task) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.addTask(ctx, a) })
 }
 
-// Lease takes the longest due tasks of a queue.
 func (c liteCalls) Lease(ctx context.Context, queue, holder string, lease time.Duration) ([]Leased, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) ([]Leased, error) { return q.lease(ctx, queue, holder, lease) })
 }
 
-// Ack ends a leased task with its event.
 func (c liteCalls) Ack(ctx context.Context, t Leased, output string) (int64, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (int64, error) { return q.ack(ctx, t, output) })
 }
 
-// PutWallet makes a wallet, or replaces its balance, without an event.
 func (c liteCalls) PutWallet(ctx context.Context, id string, balance int64) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.putWallet(ctx, id, balance) })
 }
 
-// Buy moves an item and its cost, each with its event, and returns the balance.
 func (c liteCalls) Buy(ctx context.Context, a Purchase) (int64, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (int64, error) { return q.buy(ctx, a) })
 }
 
-// CreateBatch makes a batch with its event, unless there is one.
 func (c liteCalls) CreateBatch(ctx context.Context, b Batch) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.createBatch(ctx, b) })
 }
 
-// AddItems adds a page of items in one transaction.
 func (c liteCalls) AddItems(ctx context.Context, batch string, items []Item) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.addItems(ctx, batch, items) })
 }
 
-// TakeItem takes the next item and what it costs.
 func (c liteCalls) TakeItem(ctx context.Context, batch, holder string, lease time.Duration) (Held, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (Held, error) { return q.takeItem(ctx, batch, holder, lease) })
 }
 
-// SettleItem ends an item with its event.
 func (c liteCalls) SettleItem(ctx context.Context, h Held, output string) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.settleItem(ctx, h, output) })
 }
 
-// CountBatch reads a batch.
 func (c liteCalls) CountBatch(ctx context.Context, batch string) (BatchCounts, error) {
 	return answered(ctx, c, func(ctx context.Context, q lite) (BatchCounts, error) { return q.countBatch(ctx, batch) })
 }
 
-// StartRun starts a run.
 func (c liteCalls) StartRun(ctx context.Context, a StartRun) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.startRun(ctx, a) })
 }
 
-// FinishStep ends a step.
 func (c liteCalls) FinishStep(ctx context.Context, a FinishStep) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.finishStep(ctx, a) })
 }
