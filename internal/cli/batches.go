@@ -135,7 +135,6 @@ type batchesCreate struct {
 	LeaveOpen bool   `setting:"-" help:"Leave it open for more items."`
 }
 
-// Run makes a batch.
 func (c *batchesCreate) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
@@ -172,7 +171,6 @@ type batchesAdd struct {
 	itemsFile
 }
 
-// Run adds items.
 func (c *batchesAdd) Run(ctx context.Context, d *door) error {
 	if c.File == "" {
 		return misuse("name a file of items, or - for stdin")
@@ -196,7 +194,6 @@ type batchesSeal struct {
 	batchArg
 }
 
-// Run seals a batch.
 func (c *batchesSeal) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		b, err := d.SealBatch(ctx, c.ID, c.options(d)...)
@@ -209,7 +206,6 @@ type batchesList struct {
 	Status string `setting:"-" placeholder:"STATUS" help:"Only those of this status, such as RUNNING."`
 }
 
-// Run lists batches.
 func (c *batchesList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListBatchesPage(ctx, c.Status, c.page(), d.raw())
@@ -228,7 +224,6 @@ type batchesShow struct {
 	batchArg
 }
 
-// Run shows a batch.
 func (c *batchesShow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error { return d.showBatch(ctx, c.ID) })
 }
@@ -239,7 +234,6 @@ type batchesItems struct {
 	State string `setting:"-" placeholder:"STATE" help:"Only those in this state, such as failed."`
 }
 
-// Run lists items.
 func (c *batchesItems) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), d.raw())
@@ -256,7 +250,6 @@ type batchesFollow struct {
 	batchArg
 }
 
-// Run follows a batch.
 func (c *batchesFollow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
@@ -301,7 +294,6 @@ type batchesFinalize struct {
 	Items []string `arg:"" optional:"" help:"The keys of items; by default all that have succeeded."`
 }
 
-// Run accepts items.
 func (c *batchesFinalize) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		var in wire.Finalize
@@ -319,7 +311,6 @@ type batchesCancel struct {
 	Wait bool `setting:"-" help:"Wait until it is torn down."`
 }
 
-// Run cancels a batch.
 func (c *batchesCancel) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.CancelBatch(ctx, c.ID, c.options(d)...)

@@ -19,7 +19,6 @@ type claimsList struct {
 	State string `setting:"-" enum:",held,due,uncertain" default:"" placeholder:"STATE" help:"Only those that are held, due or uncertain."`
 }
 
-// Run lists claims.
 func (c *claimsList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListClaimsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
@@ -46,7 +45,6 @@ type claimTake struct {
 	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
 }
 
-// Run takes a claim.
 func (c *claimTake) Run(ctx context.Context, d *door) error {
 	input, err := document("--input", c.Input)
 	if err == nil {
@@ -68,7 +66,6 @@ type claimRenew struct {
 	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
 }
 
-// Run renews a claim.
 func (c *claimRenew) Run(ctx context.Context, d *door) error {
 	if err := positive("--lease", c.Lease); err != nil {
 		return err
@@ -87,7 +84,6 @@ type claimSettle struct {
 	Message string `setting:"-" placeholder:"TEXT" help:"Why it failed."`
 }
 
-// Run settles a claim.
 func (c *claimSettle) Run(ctx context.Context, d *door) error {
 	data, err := document("--data", c.Data)
 	if err != nil {
@@ -105,7 +101,6 @@ type claimRelease struct {
 	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for the history."`
 }
 
-// Run releases a claim.
 func (c *claimRelease) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		done, err := d.ReleaseClaim(ctx, c.Token, wire.Release{Reason: c.Reason}, c.options(d)...)
@@ -125,7 +120,6 @@ type operationsList struct {
 	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain, contradicted or lost."`
 }
 
-// Run lists operations.
 func (c *operationsList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
@@ -163,7 +157,6 @@ type operationsAck struct {
 	Contradictions []string `arg:"" name:"contradiction" help:"The ids of the contradictions that were seen."`
 }
 
-// Run acknowledges contradictions.
 func (c *operationsAck) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		left, err := d.AcknowledgeContradictions(ctx, c.ID, wire.Acknowledge{Contradictions: c.Contradictions}, c.options(d)...)
@@ -177,7 +170,6 @@ type operationsWithdraw struct {
 	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for its history."`
 }
 
-// Run withdraws an operation.
 func (c *operationsWithdraw) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		done, err := d.WithdrawOperation(ctx, c.ID, wire.Withdraw{Reason: c.Reason}, c.options(d)...)
@@ -193,7 +185,6 @@ type operationsResolve struct {
 	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"End it with success, failure or invalid. Without one it goes on."`
 }
 
-// Run resolves an operation.
 func (c *operationsResolve) Run(ctx context.Context, d *door) error {
 	in := wire.Resolve{Outcome: c.Outcome}
 	for flag, all := range map[string][]string{"--happened": c.Happened, "--not-happened": c.NotHappened} {

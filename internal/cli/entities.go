@@ -23,7 +23,6 @@ type entitiesCreate struct {
 	Data      string `setting:"-" placeholder:"JSON" help:"Its data: a JSON object, or @FILE."`
 }
 
-// Run makes an entity.
 func (c *entitiesCreate) Run(ctx context.Context, d *door) error {
 	data, err := document("--data", c.Data)
 	if err != nil {
@@ -54,7 +53,6 @@ type entitiesList struct {
 	Status    string `setting:"-" placeholder:"STATUS" help:"Only those that are there."`
 }
 
-// Run lists entities.
 func (c *entitiesList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), d.raw())
@@ -80,7 +78,6 @@ type entitiesShow struct {
 	entityArgs
 }
 
-// Run shows an entity.
 func (c *entitiesShow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, d.raw())
@@ -93,7 +90,6 @@ type entitiesHistory struct {
 	entityArgs
 }
 
-// Run tells what happened.
 func (c *entitiesHistory) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
@@ -124,7 +120,6 @@ type fireCommand struct {
 	Wait time.Duration `setting:"-" placeholder:"DURATION" help:"How long to wait for a worker. By default 30s."`
 }
 
-// Run fires a step.
 func (c *fireCommand) Run(ctx context.Context, d *door) error {
 	input, err := document("--input", c.Input)
 	if err != nil {

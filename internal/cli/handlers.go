@@ -17,7 +17,6 @@ type handlersList struct {
 	pageFlags
 }
 
-// Run lists handlers.
 func (c *handlersList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListHandlersPage(ctx, c.page(), d.raw())
@@ -45,7 +44,6 @@ type handlersPut struct {
 	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long it may take. By default 15m."`
 }
 
-// Run declares a handler.
 func (c *handlersPut) Run(ctx context.Context, d *door) error {
 	if err := positive("--timeout", c.Timeout); err != nil {
 		return err
@@ -66,7 +64,6 @@ type handlersDelete struct {
 	Name string `arg:"" help:"The handler's name."`
 }
 
-// Run takes a handler away.
 func (c *handlersDelete) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		return d.show(facts("removed", c.Name), d.DeleteHandler(ctx, c.Name, c.options(d)...))

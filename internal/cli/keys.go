@@ -28,7 +28,6 @@ type keysCreate struct {
 	KeyRate   int           `setting:"-" placeholder:"N" help:"Requests a second that it may make. By default the server's."`
 }
 
-// Run makes a key.
 func (c *keysCreate) Run(ctx context.Context, d *door) error {
 	if err := positive("--lifetime", c.Lifetime); err != nil {
 		return err
@@ -59,7 +58,6 @@ type keysList struct {
 	pageFlags
 }
 
-// Run lists keys.
 func (c *keysList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListKeysPage(ctx, c.page(), d.raw())
@@ -76,7 +74,6 @@ type keysShow struct {
 	ID string `arg:"" name:"id" help:"The key's id: what stands after hf_."`
 }
 
-// Run shows a key.
 func (c *keysShow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.GetKey(ctx, c.ID, d.raw())
@@ -99,7 +96,6 @@ type keysRotate struct {
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long the old one still works. By default not at all."`
 }
 
-// Run replaces a key.
 func (c *keysRotate) Run(ctx context.Context, d *door) error {
 	if err := positive("--overlap", c.Overlap); err != nil {
 		return err
@@ -115,7 +111,6 @@ type keysRevoke struct {
 	ID string `arg:"" name:"id" help:"The key's id: what stands after hf_."`
 }
 
-// Run revokes a key.
 func (c *keysRevoke) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.RevokeKey(ctx, c.ID, d.raw())

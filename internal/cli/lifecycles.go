@@ -22,7 +22,6 @@ type lifecyclesList struct {
 	pageFlags
 }
 
-// Run lists lifecycles.
 func (c *lifecyclesList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListLifecyclesPage(ctx, c.page(), d.raw())
@@ -40,7 +39,6 @@ type lifecyclesPut struct {
 	DryRun bool   `setting:"-" help:"Judge it, and put nothing into force."`
 }
 
-// Run puts a config.
 func (c *lifecyclesPut) Run(ctx context.Context, d *door) error {
 	data, err := readConfig(c.File)
 	if err != nil {
@@ -76,7 +74,6 @@ type lifecyclesDiagram struct {
 	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"What to draw it in: svg or mermaid."`
 }
 
-// Run draws a lifecycle.
 func (c *lifecyclesDiagram) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.DrawLifecycle(ctx, c.Name, c.Format, d.raw())

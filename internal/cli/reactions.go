@@ -25,7 +25,6 @@ type reactionsList struct {
 	pageFlags
 }
 
-// Run lists reactions.
 func (c *reactionsList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListReactionsPage(ctx, c.page(), d.raw())
@@ -46,7 +45,6 @@ type reactionsShow struct {
 	reactionArg
 }
 
-// Run shows a reaction.
 func (c *reactionsShow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.GetReaction(ctx, c.Name, d.raw())
@@ -80,7 +78,6 @@ type reactionsPut struct {
 	Handler      string        `setting:"-" placeholder:"NAME" help:"The handler that serves it. Without one it is claimed by hand."`
 }
 
-// Run puts a reaction.
 func (c *reactionsPut) Run(ctx context.Context, d *door) error {
 	if err := positive("--lease", c.Lease); err != nil {
 		return err
@@ -101,7 +98,6 @@ type reactionsDelete struct {
 	reactionArg
 }
 
-// Run removes a reaction.
 func (c *reactionsDelete) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		return d.show(facts("removed", c.Name), d.DeleteReaction(ctx, c.Name, c.options(d)...))
@@ -115,7 +111,6 @@ type reactionsStreams struct {
 	Blocked  *bool  `setting:"-" negatable:"" help:"Only those that are blocked, or are not."`
 }
 
-// Run lists positions.
 func (c *reactionsStreams) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
@@ -178,21 +173,18 @@ func (f repairFlags) run(ctx context.Context, d *door, call repairCall) error {
 
 type reactionsUnblock struct{ repairFlags }
 
-// Run unblocks streams.
 func (c *reactionsUnblock) Run(ctx context.Context, d *door) error {
 	return c.run(ctx, d, (*client.Client).UnblockReactions)
 }
 
 type reactionsSkip struct{ repairFlags }
 
-// Run skips events.
 func (c *reactionsSkip) Run(ctx context.Context, d *door) error {
 	return c.run(ctx, d, (*client.Client).SkipReactions)
 }
 
 type reactionsReset struct{ repairFlags }
 
-// Run resets streams.
 func (c *reactionsReset) Run(ctx context.Context, d *door) error {
 	return c.run(ctx, d, (*client.Client).ResetReactions)
 }

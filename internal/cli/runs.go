@@ -57,7 +57,6 @@ type runsDefine struct {
 	DryRun bool   `setting:"-" help:"Judge it, and keep nothing."`
 }
 
-// Run keeps a definition.
 func (c *runsDefine) Run(ctx context.Context, d *door) error {
 	data, err := readConfig(c.File)
 	if err != nil {
@@ -83,7 +82,6 @@ type runsDefinitions struct {
 	pageFlags
 }
 
-// Run lists definitions.
 func (c *runsDefinitions) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListDefinitionsPage(ctx, c.page(), d.raw())
@@ -103,7 +101,6 @@ type runsStart struct {
 	Follow         bool   `setting:"-" help:"Show what happens to it, until its end."`
 }
 
-// Run starts a run.
 func (c *runsStart) Run(ctx context.Context, d *door) error {
 	input, err := document("--input", c.Input)
 	if err != nil {
@@ -131,7 +128,6 @@ type runsList struct {
 	Definition string `setting:"-" placeholder:"ID" help:"Only those of this definition, as name@version."`
 }
 
-// Run lists runs.
 func (c *runsList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
@@ -148,7 +144,6 @@ type runsShow struct {
 	runArg
 }
 
-// Run shows a run.
 func (c *runsShow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error { return d.showRun(ctx, c.ID) })
 }
@@ -164,7 +159,6 @@ type runsSteps struct {
 	runArg
 }
 
-// Run lists steps.
 func (c *runsSteps) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListStepsPage(ctx, c.ID, c.page(), d.raw())
@@ -185,7 +179,6 @@ type runsFollow struct {
 	runArg
 }
 
-// Run follows a run.
 func (c *runsFollow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error { return d.followRun(ctx, c.ID) })
 }
@@ -238,28 +231,24 @@ func (f moveFlags) move(ctx context.Context, d *door, call moveCall) error {
 
 type runsCancel struct{ moveFlags }
 
-// Run cancels a run.
 func (c *runsCancel) Run(ctx context.Context, d *door) error {
 	return c.move(ctx, d, (*client.Client).CancelRun)
 }
 
 type runsPause struct{ moveFlags }
 
-// Run pauses a run.
 func (c *runsPause) Run(ctx context.Context, d *door) error {
 	return c.move(ctx, d, (*client.Client).PauseRun)
 }
 
 type runsResume struct{ moveFlags }
 
-// Run resumes a run.
 func (c *runsResume) Run(ctx context.Context, d *door) error {
 	return c.move(ctx, d, (*client.Client).ResumeRun)
 }
 
 type runsRetry struct{ moveFlags }
 
-// Run retries a run.
 func (c *runsRetry) Run(ctx context.Context, d *door) error {
 	return c.move(ctx, d, (*client.Client).RetryRun)
 }
@@ -272,7 +261,6 @@ type runsSignal struct {
 	Once    string `setting:"-" name:"id" placeholder:"ID" help:"The signal's id: the same again is the same signal. By default a new one."`
 }
 
-// Run sends a signal.
 func (c *runsSignal) Run(ctx context.Context, d *door) error {
 	payload, err := document("--payload", c.Payload)
 	if err != nil {
@@ -294,7 +282,6 @@ type runsApprovals struct {
 	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"Only those of this run."`
 }
 
-// Run lists approvals.
 func (c *runsApprovals) Run(ctx context.Context, d *door) error {
 	f := client.ApprovalFilter{Status: c.Status, Run: c.OfRun}
 	if f.Status == "all" {
@@ -334,7 +321,6 @@ type runsApprove struct {
 	Edited bool `setting:"-" help:"It is approved as edited: the content is what was made of it."`
 }
 
-// Run approves.
 func (c *runsApprove) Run(ctx context.Context, d *door) error {
 	if c.Edited {
 		return c.decide(ctx, d, "edited")
@@ -344,5 +330,4 @@ func (c *runsApprove) Run(ctx context.Context, d *door) error {
 
 type runsReject struct{ decideFlags }
 
-// Run rejects.
 func (c *runsReject) Run(ctx context.Context, d *door) error { return c.decide(ctx, d, "rejected") }

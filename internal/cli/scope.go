@@ -92,7 +92,6 @@ type scopeGet struct {
 	scopeArgs
 }
 
-// Run shows a scope.
 func (c *scopeGet) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.GetScope(ctx, c.Kind, c.ID, d.raw())
@@ -106,7 +105,6 @@ type scopePatch struct {
 	JSON string `arg:"" help:"An object, @FILE, or - for stdin. Its members replace those of the state, object in object; null takes one out."`
 }
 
-// Run patches a scope.
 func (c *scopePatch) Run(ctx context.Context, d *door) error {
 	merge, err := value("JSON", c.JSON)
 	if err != nil {
@@ -124,7 +122,6 @@ type scopeInc struct {
 	By    int64  `arg:"" default:"1" help:"How much; by default 1. What is negative comes last, after --."`
 }
 
-// Run adds to a number.
 func (c *scopeInc) Run(ctx context.Context, d *door) error {
 	return c.change(ctx, d, func(o ...client.Option) (wire.ChangedScope, error) {
 		return d.IncScope(ctx, c.Kind, c.ID, wire.IncScope{Field: c.Field, By: &c.By}, o...)
@@ -138,7 +135,6 @@ type scopePush struct {
 	JSON  string `arg:"" help:"The item, @FILE, or - for stdin."`
 }
 
-// Run adds to a list.
 func (c *scopePush) Run(ctx context.Context, d *door) error {
 	item, err := value("JSON", c.JSON)
 	if err != nil {
@@ -157,7 +153,6 @@ type scopeSet struct {
 	JSON  string `arg:"" help:"The record, @FILE, or - for stdin."`
 }
 
-// Run puts a record.
 func (c *scopeSet) Run(ctx context.Context, d *door) error {
 	record, err := value("JSON", c.JSON)
 	if err != nil {
@@ -176,7 +171,6 @@ type scopeDelete struct {
 	Key   *string `arg:"" optional:"" help:"The key of the record. Without field and key all of the scope is deleted."`
 }
 
-// Run deletes a scope, or a record.
 func (c *scopeDelete) Run(ctx context.Context, d *door) error {
 	switch {
 	case c.Field != nil && *c.Field == "":

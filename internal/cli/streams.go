@@ -26,7 +26,6 @@ type streamsAppend struct {
 	Causation     string `setting:"-" placeholder:"TEXT" help:"What it comes from."`
 }
 
-// Run appends an event.
 func (c *streamsAppend) Run(ctx context.Context, d *door) error {
 	data, err := document("--data", c.Data)
 	if err != nil {
@@ -46,7 +45,6 @@ type streamsRead struct {
 	Backward bool   `setting:"-" help:"The last event first."`
 }
 
-// Run reads a stream.
 func (c *streamsRead) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ReadStreamPage(ctx, c.Stream, client.StreamRange{From: c.From, Backward: c.Backward}, c.page(), d.raw())
@@ -62,7 +60,6 @@ type streamsClose struct {
 	Snapshot      string `setting:"-" placeholder:"JSON" help:"What it comes to, for restart: JSON, or @FILE."`
 }
 
-// Run closes a stream.
 func (c *streamsClose) Run(ctx context.Context, d *door) error {
 	snapshot, err := document("--snapshot", c.Snapshot)
 	if err != nil {
@@ -79,7 +76,6 @@ type eventsCommand struct {
 	Follow bool `setting:"-" help:"Go on as events come, until Ctrl-C."`
 }
 
-// Run reads the feed.
 func (c *eventsCommand) Run(ctx context.Context, d *door) error {
 	d.feed = true
 	return d.open(ctx, func() error {

@@ -25,7 +25,6 @@ type walletList struct {
 	pageFlags
 }
 
-// Run lists wallets.
 func (c *walletList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListWalletsPage(ctx, c.page(), d.raw())
@@ -47,7 +46,6 @@ type walletPut struct {
 	AllowNegative bool `setting:"-" help:"Let its balance be below zero."`
 }
 
-// Run makes a wallet.
 func (c *walletPut) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.PutWallet(ctx, c.ID, wire.PutWallet{AllowNegative: c.AllowNegative}, c.options(d)...)
@@ -60,7 +58,6 @@ type walletShow struct {
 	walletArg
 }
 
-// Run shows a wallet.
 func (c *walletShow) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.GetWallet(ctx, c.ID, d.raw())
@@ -75,7 +72,6 @@ type walletCredit struct {
 	Reference string `setting:"-" required:"" placeholder:"TEXT" help:"What they are for: the same again credits nothing."`
 }
 
-// Run credits a wallet.
 func (c *walletCredit) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.CreditWallet(ctx, c.ID, wire.Credit{Points: c.Points, Reference: c.Reference}, c.options(d)...)
@@ -88,7 +84,6 @@ type walletLedger struct {
 	walletArg
 }
 
-// Run reads a ledger.
 func (c *walletLedger) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ReadLedgerPage(ctx, c.ID, c.page(), d.raw())
@@ -105,7 +100,6 @@ type walletAudit struct {
 	ID string `arg:"" default:"*" help:"The wallet; by default all."`
 }
 
-// Run audits wallets.
 func (c *walletAudit) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.AuditWallet(ctx, c.ID, d.raw())

@@ -19,7 +19,6 @@ type webhooksList struct {
 	pageFlags
 }
 
-// Run lists webhooks.
 func (c *webhooksList) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		l, err := d.ListWebhooksPage(ctx, c.page(), d.raw())
@@ -40,7 +39,6 @@ type webhooksCreate struct {
 	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"The streams that are appended to (event), or the histories (history). By default as the pattern says."`
 }
 
-// Run makes a webhook.
 func (c *webhooksCreate) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(d)...)
@@ -58,7 +56,6 @@ type webhooksRotate struct {
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long messages are signed with the old secret, too. By default not at all."`
 }
 
-// Run gives a webhook another secret.
 func (c *webhooksRotate) Run(ctx context.Context, d *door) error {
 	if err := positive("--overlap", c.Overlap); err != nil {
 		return err
@@ -74,7 +71,6 @@ type webhooksDelete struct {
 	ID string `arg:"" help:"The webhook's id."`
 }
 
-// Run removes a webhook.
 func (c *webhooksDelete) Run(ctx context.Context, d *door) error {
 	return d.open(ctx, func() error {
 		return d.show(facts("removed", c.ID), d.DeleteWebhook(ctx, c.ID, c.options(d)...))
