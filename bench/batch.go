@@ -205,7 +205,7 @@ func (p *drainPlace) batchByHand(ctx context.Context, id string, n int, h hand, 
 		return t, err
 	}
 	total := int64(n)
-	c, err := h.batcher().CountBatch(ctx, id)
+	c, err := h.CountBatch(ctx, id)
 	c.Version = 0 // it counts the takes too
 	want := baseline.BatchCounts{Items: total, Next: total, Succeeded: total, Charged: cost * total, Balance: 1<<50 - cost*total,
 		Settled: total, Entries: total, Sum: -cost * total, Events: total}

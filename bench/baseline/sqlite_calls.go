@@ -6,17 +6,12 @@ import (
 	"time"
 )
 
-// liteCalls are the calls of [System], [Batcher] and [Runner] on SQLite. [SQLite] and [SQLiteCoalesced] differ only in
-// the transaction that a call has, or shares.
+// liteCalls are the calls of a [System] on SQLite. [SQLite] and [SQLiteCoalesced] differ only in the
+// transaction that a call has, or shares.
 type liteCalls struct {
 	// update runs a call in a transaction.
 	update func(context.Context, liteCall) error
 }
-
-var (
-	_ Batcher = liteCalls{}
-	_ Runner  = liteCalls{}
-)
 
 // liteCall is one call. The context is that of the transaction.
 type liteCall func(context.Context, lite) error

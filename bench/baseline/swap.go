@@ -13,12 +13,6 @@ type Swapper interface {
 	Swap(ctx context.Context, kind, id string, decide func(state string) (string, error)) error
 }
 
-var (
-	_ Swapper = (*Postgres)(nil)
-	_ Swapper = (*SQLite)(nil)
-	_ Swapper = (*SQLiteCoalesced)(nil)
-)
-
 // Swap implements [Swapper].
 func (p *Postgres) Swap(ctx context.Context, kind, id string, decide func(string) (string, error)) error {
 	return swap(decide,
