@@ -42,7 +42,11 @@ func (d *door) show(t *table, err error) error {
 	if d.Output == "json" {
 		return writeDocument(d.stdout, d.answer)
 	}
-	w := tabwriter.NewWriter(d.stdout, 0, 0, 2, ' ', 0)
+	return t.write(d.stdout)
+}
+
+func (t *table) write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(t.heads) > 0 {
 		fmt.Fprintln(w, strings.Join(t.heads, "\t"))
 	}
