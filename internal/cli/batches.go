@@ -136,25 +136,23 @@ type batchesCreate struct {
 }
 
 func (c *batchesCreate) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
-		b, err := d.CreateBatch(ctx, in, c.options(d)...)
-		if err != nil {
-			return err
+	in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
+	b, err := d.CreateBatch(ctx, in, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	if c.File != "" {
+		if err := c.add(ctx, d, b.ID); err != nil {
+			return fmt.Errorf("the batch %q is made, and open: %w", b.ID, err)
 		}
-		if c.File != "" {
-			if err := c.add(ctx, d, b.ID); err != nil {
-				return fmt.Errorf("the batch %q is made, and open: %w", b.ID, err)
-			}
-		}
-		switch {
-		case !c.LeaveOpen:
-			b, err = d.SealBatch(ctx, b.ID, d.raw())
-		case c.File != "":
-			b, err = d.GetBatch(ctx, b.ID, d.raw())
-		}
-		return d.show(batchFacts(b), err)
-	})
+	}
+	switch {
+	case !c.LeaveOpen:
+		b, err = d.SealBatch(ctx, b.ID, d.raw())
+	case c.File != "":
+		b, err = d.GetBatch(ctx, b.ID, d.raw())
+	}
+	return d.show(batchFacts(b), err)
 }
 
 // add adds the items of a file.
@@ -171,16 +169,18 @@ type batchesAdd struct {
 	itemsFile
 }
 
-func (c *batchesAdd) Run(ctx context.Context, d *door) error {
+func (c *batchesAdd) Run(ctx context.Context, to *target) error {
 	if c.File == "" {
 		return misuse("name a file of items, or - for stdin")
 	}
-	return d.open(ctx, func() error {
-		if err := c.add(ctx, d, c.ID); err != nil {
-			return err
-		}
-		return d.showBatch(ctx, c.ID)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.add(ctx, d, c.ID); err != nil {
+		return err
+	}
+	return d.showBatch(ctx, c.ID)
 }
 
 // showBatch shows a batch as it is now.
@@ -195,10 +195,8 @@ type batchesSeal struct {
 }
 
 func (c *batchesSeal) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		b, err := d.SealBatch(ctx, c.ID, c.options(d)...)
-		return d.show(batchFacts(b), err)
-	})
+	b, err := d.SealBatch(ctx, c.ID, c.options(d)...)
+	return d.show(batchFacts(b), err)
 }
 
 type batchesList struct {
@@ -207,16 +205,14 @@ type batchesList struct {
 }
 
 func (c *batchesList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListBatchesPage(ctx, c.Status, c.page(), d.raw())
-		t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
-		for _, b := range l.Items {
-			n := b.Counts
-			t.add(b.ID, b.Status, b.Wallet, number64(n.Pending), number64(n.Running), number64(n.Succeeded), number64(n.Failed), number64(n.Cancelled),
-				number64(b.Charged), number64(b.Refunded), b.Error)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListBatchesPage(ctx, c.Status, c.page(), d.raw())
+	t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
+	for _, b := range l.Items {
+		n := b.Counts
+		t.add(b.ID, b.Status, b.Wallet, number64(n.Pending), number64(n.Running), number64(n.Succeeded), number64(n.Failed), number64(n.Cancelled),
+			number64(b.Charged), number64(b.Refunded), b.Error)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type batchesShow struct {
@@ -225,7 +221,7 @@ type batchesShow struct {
 }
 
 func (c *batchesShow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error { return d.showBatch(ctx, c.ID) })
+	return d.showBatch(ctx, c.ID)
 }
 
 type batchesItems struct {
@@ -235,14 +231,12 @@ type batchesItems struct {
 }
 
 func (c *batchesItems) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), d.raw())
-		t := &table{heads: []string{"ITEM", "STATE", "DECISION", "COST", "ATTEMPTS", "OUTPUT", "ERROR"}}
-		for _, x := range l.Items {
-			t.add(x.Key, x.State, text(x.Decision), number64(x.Cost), number64(x.Attempts), string(x.Output), x.Error)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), d.raw())
+	t := &table{heads: []string{"ITEM", "STATE", "DECISION", "COST", "ATTEMPTS", "OUTPUT", "ERROR"}}
+	for _, x := range l.Items {
+		t.add(x.Key, x.State, text(x.Decision), number64(x.Cost), number64(x.Attempts), string(x.Output), x.Error)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type batchesFollow struct {
@@ -251,9 +245,7 @@ type batchesFollow struct {
 }
 
 func (c *batchesFollow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
-	})
+	return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
 }
 
 // progress shows how far a batch is. Only what has counts moves the bar; what else happens
@@ -295,14 +287,12 @@ type batchesFinalize struct {
 }
 
 func (c *batchesFinalize) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		var in wire.Finalize
-		if len(c.Items) > 0 {
-			in.Items = &c.Items
-		}
-		x, err := d.FinalizeBatch(ctx, c.ID, in, c.options(d)...)
-		return d.show(facts("accepted", number64(x.Accepted)), err)
-	})
+	var in wire.Finalize
+	if len(c.Items) > 0 {
+		in.Items = &c.Items
+	}
+	x, err := d.FinalizeBatch(ctx, c.ID, in, c.options(d)...)
+	return d.show(facts("accepted", number64(x.Accepted)), err)
 }
 
 type batchesCancel struct {
@@ -312,23 +302,21 @@ type batchesCancel struct {
 }
 
 func (c *batchesCancel) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.CancelBatch(ctx, c.ID, c.options(d)...)
-		if err != nil {
-			return err
-		}
-		if c.Wait && x.Result != "CANCELLED" {
-			for _, err := range d.FollowBatch(ctx, c.ID) {
-				if err != nil {
-					return err
-				}
+	x, err := d.CancelBatch(ctx, c.ID, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	if c.Wait && x.Result != "CANCELLED" {
+		for _, err := range d.FollowBatch(ctx, c.ID) {
+			if err != nil {
+				return err
 			}
-			b, err := d.GetBatch(ctx, c.ID, d.raw())
-			if err == nil && b.Status != "CANCELLED" {
-				err = fault.New(fault.InvalidTransition, "the batch %q is %s", b.ID, b.Status)
-			}
-			return d.show(batchFacts(b), err)
 		}
-		return d.show(batchFacts(x.Batch, "result", x.Result), nil)
-	})
+		b, err := d.GetBatch(ctx, c.ID, d.raw())
+		if err == nil && b.Status != "CANCELLED" {
+			err = fault.New(fault.InvalidTransition, "the batch %q is %s", b.ID, b.Status)
+		}
+		return d.show(batchFacts(b), err)
+	}
+	return d.show(batchFacts(x.Batch, "result", x.Result), nil)
 }

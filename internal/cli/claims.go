@@ -20,14 +20,12 @@ type claimsList struct {
 }
 
 func (c *claimsList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListClaimsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
-		t := &table{heads: []string{"LIFECYCLE", "ENTITY", "STATUS", "STEP", "REQUESTER", "STATE", "UNTIL", "OPERATION"}}
-		for _, x := range l.Items {
-			t.add(x.Lifecycle, x.Entity, x.Status, x.StepKey, x.Requester, x.Phase, at(x.Until), x.Operation)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListClaimsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
+	t := &table{heads: []string{"LIFECYCLE", "ENTITY", "STATUS", "STEP", "REQUESTER", "STATE", "UNTIL", "OPERATION"}}
+	for _, x := range l.Items {
+		t.add(x.Lifecycle, x.Entity, x.Status, x.StepKey, x.Requester, x.Phase, at(x.Until), x.Operation)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type claimCommand struct {
@@ -45,7 +43,7 @@ type claimTake struct {
 	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
 }
 
-func (c *claimTake) Run(ctx context.Context, d *door) error {
+func (c *claimTake) Run(ctx context.Context, to *target) error {
 	input, err := document("--input", c.Input)
 	if err == nil {
 		err = positive("--lease", c.Lease)
@@ -53,11 +51,13 @@ func (c *claimTake) Run(ctx context.Context, d *door) error {
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		in := wire.NewClaim{StepKey: c.Step, Requester: c.As, Input: input, LeaseMs: wire.Ms(c.Lease), ExpectedVersion: c.ExpectVersion}
-		got, err := d.ClaimStep(ctx, c.Lifecycle, c.ID, in, c.options(d)...)
-		return d.show(entityFacts(got.Entity, "token", got.Claim.Token, "until", at(got.Claim.Until)), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	in := wire.NewClaim{StepKey: c.Step, Requester: c.As, Input: input, LeaseMs: wire.Ms(c.Lease), ExpectedVersion: c.ExpectVersion}
+	got, err := d.ClaimStep(ctx, c.Lifecycle, c.ID, in, c.options(d)...)
+	return d.show(entityFacts(got.Entity, "token", got.Claim.Token, "until", at(got.Claim.Until)), err)
 }
 
 type claimRenew struct {
@@ -66,14 +66,16 @@ type claimRenew struct {
 	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
 }
 
-func (c *claimRenew) Run(ctx context.Context, d *door) error {
+func (c *claimRenew) Run(ctx context.Context, to *target) error {
 	if err := positive("--lease", c.Lease); err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		got, err := d.RenewClaim(ctx, c.Token, wire.Renew{LeaseMs: wire.Ms(c.Lease)}, c.options(d)...)
-		return d.show(facts("until", at(got.Until)), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := d.RenewClaim(ctx, c.Token, wire.Renew{LeaseMs: wire.Ms(c.Lease)}, c.options(d)...)
+	return d.show(facts("until", at(got.Until)), err)
 }
 
 type claimSettle struct {
@@ -84,15 +86,17 @@ type claimSettle struct {
 	Message string `setting:"-" placeholder:"TEXT" help:"Why it failed."`
 }
 
-func (c *claimSettle) Run(ctx context.Context, d *door) error {
+func (c *claimSettle) Run(ctx context.Context, to *target) error {
 	data, err := document("--data", c.Data)
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		done, err := d.SettleClaim(ctx, c.Token, wire.Settle{Outcome: c.Outcome, Data: data, Message: c.Message}, c.options(d)...)
-		return d.show(entityFacts(done.Entity), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := d.SettleClaim(ctx, c.Token, wire.Settle{Outcome: c.Outcome, Data: data, Message: c.Message}, c.options(d)...)
+	return d.show(entityFacts(done.Entity), err)
 }
 
 type claimRelease struct {
@@ -102,10 +106,8 @@ type claimRelease struct {
 }
 
 func (c *claimRelease) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		done, err := d.ReleaseClaim(ctx, c.Token, wire.Release{Reason: c.Reason}, c.options(d)...)
-		return d.show(entityFacts(done.Entity), err)
-	})
+	done, err := d.ReleaseClaim(ctx, c.Token, wire.Release{Reason: c.Reason}, c.options(d)...)
+	return d.show(entityFacts(done.Entity), err)
 }
 
 type operationsCommand struct {
@@ -121,14 +123,12 @@ type operationsList struct {
 }
 
 func (c *operationsList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
-		t := &table{heads: []string{"ID", "SUBJECT", "HANDLER", "STATE", "SINCE", "EFFECTS", "CONTRADICTIONS"}}
-		for _, x := range l.Items {
-			t.add(x.ID, x.Subject, x.Handler, x.State, at(x.Since), effectsOf(x), contradictionsOf(x.Contradictions))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "SUBJECT", "HANDLER", "STATE", "SINCE", "EFFECTS", "CONTRADICTIONS"}}
+	for _, x := range l.Items {
+		t.add(x.ID, x.Subject, x.Handler, x.State, at(x.Since), effectsOf(x), contradictionsOf(x.Contradictions))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 func effectsOf(x wire.Operation) string {
@@ -158,10 +158,8 @@ type operationsAck struct {
 }
 
 func (c *operationsAck) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		left, err := d.AcknowledgeContradictions(ctx, c.ID, wire.Acknowledge{Contradictions: c.Contradictions}, c.options(d)...)
-		return d.show(facts("contradictions left", strconv.Itoa(len(left.Contradictions))), err)
-	})
+	left, err := d.AcknowledgeContradictions(ctx, c.ID, wire.Acknowledge{Contradictions: c.Contradictions}, c.options(d)...)
+	return d.show(facts("contradictions left", strconv.Itoa(len(left.Contradictions))), err)
 }
 
 type operationsWithdraw struct {
@@ -171,10 +169,8 @@ type operationsWithdraw struct {
 }
 
 func (c *operationsWithdraw) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		done, err := d.WithdrawOperation(ctx, c.ID, wire.Withdraw{Reason: c.Reason}, c.options(d)...)
-		return d.show(resolvedFacts(c.ID, done), err)
-	})
+	done, err := d.WithdrawOperation(ctx, c.ID, wire.Withdraw{Reason: c.Reason}, c.options(d)...)
+	return d.show(resolvedFacts(c.ID, done), err)
 }
 
 type operationsResolve struct {
@@ -185,7 +181,7 @@ type operationsResolve struct {
 	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"End it with success, failure or invalid. Without one it goes on."`
 }
 
-func (c *operationsResolve) Run(ctx context.Context, d *door) error {
+func (c *operationsResolve) Run(ctx context.Context, to *target) error {
 	in := wire.Resolve{Outcome: c.Outcome}
 	for flag, all := range map[string][]string{"--happened": c.Happened, "--not-happened": c.NotHappened} {
 		for _, text := range all {
@@ -197,10 +193,12 @@ func (c *operationsResolve) Run(ctx context.Context, d *door) error {
 			in.Effects = append(in.Effects, x)
 		}
 	}
-	return d.open(ctx, func() error {
-		done, err := d.ResolveOperation(ctx, c.ID, in, c.options(d)...)
-		return d.show(resolvedFacts(c.ID, done), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := d.ResolveOperation(ctx, c.ID, in, c.options(d)...)
+	return d.show(resolvedFacts(c.ID, done), err)
 }
 
 // resolvedFacts shows an operation that a person has ended, or has not.

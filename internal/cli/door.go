@@ -52,95 +52,102 @@ type pageFlags struct {
 
 func (f pageFlags) page() client.Page { return client.Page{Limit: f.Limit, Cursor: f.Cursor} }
 
-// door is where a verb is sent. The client is there while the door is open.
-type door struct {
+// target is where a verb is sent, before that is open.
+type target struct {
 	*program
-	*client.Client
 	doorFlags
 	kong   *kong.Context
 	answer json.RawMessage // the last one, as it came
+	close  func() error
 
 	// For an engine in this process:
 	create bool // the database may be made, and its schema brought up to date
 	feed   bool // events are to be numbered
 }
 
-// door is that of the command which was read.
-func (f doorFlags) door(p *program, k *kong.Context) *door {
-	return &door{program: p, doorFlags: f, kong: k}
+// target is that of the command which was read.
+func (f doorFlags) target(p *program, k *kong.Context) *target {
+	return &target{program: p, doorFlags: f, kong: k, close: func() error { return nil }}
+}
+
+// door is a target that is open.
+type door struct {
+	*target
+	*client.Client
 }
 
 // raw keeps an answer as it comes, for JSON.
-func (d *door) raw() client.Option { return client.Raw(&d.answer) }
+func (t *target) raw() client.Option { return client.Raw(&t.answer) }
 
 // options are those of a call that is done once under its key, if it has one.
-func (d *door) options(key string) []client.Option {
-	all := []client.Option{d.raw()}
+func (t *target) options(key string) []client.Option {
+	all := []client.Option{t.raw()}
 	if key != "" {
 		all = append(all, client.Key(key))
 	}
 	return all
 }
 
-// open runs a verb with its door open. What stands on the command line counts more than
-// what the environment and the file say.
-func (d *door) open(ctx context.Context, verb func() error) error {
-	url, db := d.given("url"), d.given("db")
+// open opens the target. It is closed when the command has run. What stands on the command
+// line counts more than what the environment and the file say.
+func (t *target) open(ctx context.Context) (*door, error) {
+	url, db := t.given("url"), t.given("db")
 	switch {
 	case url && db:
-		return misuse("--url asks a server, and --db opens a database here: give one of them")
-	case d.URL != "" && !db:
-		return d.remote(verb)
-	case d.given("key"):
-		return misuse("--key is for a server: give its address with --url")
+		return nil, misuse("--url asks a server, and --db opens a database here: give one of them")
+	case t.URL != "" && !db:
+		return t.remote()
+	case t.given("key"):
+		return nil, misuse("--key is for a server: give its address with --url")
 	}
-	return d.local(ctx, verb)
+	return t.local(ctx)
 }
 
 // given says whether a flag stands on the command line.
-func (d *door) given(name string) bool {
-	return slices.ContainsFunc(d.kong.Path, func(at *kong.Path) bool {
+func (t *target) given(name string) bool {
+	return slices.ContainsFunc(t.kong.Path, func(at *kong.Path) bool {
 		return at.Flag != nil && !at.Resolved && at.Flag.Name == name
 	})
 }
 
-func (d *door) remote(verb func() error) (err error) {
-	d.Client, err = client.New(d.URL, client.Options{Key: d.Key, Workspace: d.Workspace, UserAgent: "holdfast/" + build().Version})
+func (t *target) remote() (*door, error) {
+	c, err := client.New(t.URL, client.Options{Key: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer d.Client.Close()
-	return verb()
+	t.close = func() error { c.Close(); return nil }
+	return &door{t, c}, nil
 }
 
 // local serves the API in this process: a verb does the same on either side.
-func (d *door) local(ctx context.Context, verb func() error) error {
-	if path, ok := d.sqlitePath(); ok && !d.create && isMissing(path) {
-		return fault.New(fault.NotFound, "there is no database %s: name one with --db, make one with \"holdfast migrate\", or ask a server with --url", path)
+func (t *target) local(ctx context.Context) (*door, error) {
+	if path, ok := t.sqlitePath(); ok && !t.create && isMissing(path) {
+		return nil, fault.New(fault.NotFound, "there is no database %s: name one with --db, make one with \"holdfast migrate\", or ask a server with --url", path)
 	}
-	o := httpapi.Options{Log: d.log, NoKeys: true}
-	engine, err := d.engine(ctx, &o)
+	o := httpapi.Options{Log: t.log, NoKeys: true}
+	engine, err := t.engine(ctx, &o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(d.serve(ctx, engine, o, verb), engine.Close())
-}
-
-// serve runs a verb against an engine.
-func (d *door) serve(ctx context.Context, engine *holdfast.Engine, o httpapi.Options, verb func() error) (err error) {
+	t.close = engine.Close
 	api := httpapi.New(engine, o)
-	d.Client, err = client.New("http://in-process", client.Options{Workspace: d.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
-	if err == nil && d.feed {
+	c, err := client.New("http://in-process", client.Options{Workspace: t.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
+	if err == nil && t.feed {
 		err = number(ctx, engine)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if d.feed {
-		defer background(ctx, engine)()
+	stop := func() {}
+	if t.feed {
+		stop = background(ctx, engine)
 	}
-	defer api.Stop()
-	return verb()
+	t.close = func() error {
+		api.Stop()
+		stop()
+		return engine.Close()
+	}
+	return &door{t, c}, nil
 }
 
 // isMissing says that there is no such file.
@@ -149,34 +156,34 @@ func isMissing(path string) bool {
 	return path != "" && errors.Is(err, fs.ErrNotExist)
 }
 
-func (d *door) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engine, error) {
-	db, err := d.databaseFlags.open()
+func (t *target) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engine, error) {
+	db, err := t.databaseFlags.open()
 	if err != nil {
 		return nil, err
 	}
-	if o.SecretKeys, err = secretKeys(d.SecretKey); err != nil {
+	if o.SecretKeys, err = secretKeys(t.SecretKey); err != nil {
 		return nil, err
 	}
-	kinds, err := scopeKinds(d.ScopeKind)
+	kinds, err := scopeKinds(t.ScopeKind)
 	if err != nil {
 		return nil, err
 	}
 	parts := []holdfast.Part{httpapi.Handlers(*o), kinds}
-	store, err := d.store("") // as a server has it that is told nothing else
+	store, err := t.store("") // as a server has it that is told nothing else
 	if err != nil {
 		return nil, err
 	}
 	if store != nil {
 		parts = append(parts, batch.Artifacts(store))
 	}
-	if d.feed {
+	if t.feed {
 		o := stream.FeedOptions{}
-		if d.Workspace != "" {
-			o.Workspaces = []string{d.Workspace}
+		if t.Workspace != "" {
+			o.Workspaces = []string{t.Workspace}
 		}
 		parts = append(parts, stream.Feed(o))
 	}
-	return holdfast.Open(ctx, db, holdfast.Config{Log: d.log, NoMigrate: !d.create}, parts...)
+	return holdfast.Open(ctx, db, holdfast.Config{Log: t.log, NoMigrate: !t.create}, parts...)
 }
 
 // number gives all events that are there their place in the feed, so that who reads

@@ -23,15 +23,17 @@ type entitiesCreate struct {
 	Data      string `setting:"-" placeholder:"JSON" help:"Its data: a JSON object, or @FILE."`
 }
 
-func (c *entitiesCreate) Run(ctx context.Context, d *door) error {
+func (c *entitiesCreate) Run(ctx context.Context, to *target) error {
 	data, err := document("--data", c.Data)
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		e, err := d.CreateEntity(ctx, c.Lifecycle, wire.NewEntity{ID: c.ID, Status: c.Status, Data: data}, c.options(d)...)
-		return d.show(entityFacts(e), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := d.CreateEntity(ctx, c.Lifecycle, wire.NewEntity{ID: c.ID, Status: c.Status, Data: data}, c.options(d)...)
+	return d.show(entityFacts(e), err)
 }
 
 // entityFacts shows an entity, and first what led to it.
@@ -54,18 +56,16 @@ type entitiesList struct {
 }
 
 func (c *entitiesList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), d.raw())
-		t := &table{heads: []string{"ID", "STATUS", "VERSION", "UPDATED", "CLAIMED BY"}}
-		for _, e := range l.Items {
-			by := ""
-			if e.Claim != nil {
-				by = e.Claim.Requester + " (" + e.Claim.StepKey + ")"
-			}
-			t.add(e.ID, e.Status, number64(e.Version), at(e.UpdatedAt), by)
+	l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "STATUS", "VERSION", "UPDATED", "CLAIMED BY"}}
+	for _, e := range l.Items {
+		by := ""
+		if e.Claim != nil {
+			by = e.Claim.Requester + " (" + e.Claim.StepKey + ")"
 		}
-		return d.showList(t, l.Next, err)
-	})
+		t.add(e.ID, e.Status, number64(e.Version), at(e.UpdatedAt), by)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type entityArgs struct {
@@ -79,10 +79,8 @@ type entitiesShow struct {
 }
 
 func (c *entitiesShow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, d.raw())
-		return d.show(entityFacts(e), err)
-	})
+	e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, d.raw())
+	return d.show(entityFacts(e), err)
 }
 
 type entitiesHistory struct {
@@ -91,10 +89,8 @@ type entitiesHistory struct {
 }
 
 func (c *entitiesHistory) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
-		return d.showList(eventTable(l.Items), l.Next, err)
-	})
+	l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
+	return d.showList(eventTable(l.Items), l.Next, err)
 }
 
 func eventTable(all []wire.Event) *table {
@@ -120,17 +116,19 @@ type fireCommand struct {
 	Wait time.Duration `setting:"-" placeholder:"DURATION" help:"How long to wait for a worker. By default 30s."`
 }
 
-func (c *fireCommand) Run(ctx context.Context, d *door) error {
+func (c *fireCommand) Run(ctx context.Context, to *target) error {
 	input, err := document("--input", c.Input)
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		o := c.options(d)
-		if c.Wait != 0 {
-			o = append(o, client.Wait(c.Wait))
-		}
-		fired, err := d.FireStep(ctx, c.Lifecycle, c.ID, c.Step, wire.Fire{Requester: c.As, Input: input, ExpectedVersion: c.ExpectVersion}, o...)
-		return d.show(entityFacts(fired.Entity, "outcome", fired.Outcome, "operation", fired.Operation, "output", string(fired.Output)), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	o := c.options(d)
+	if c.Wait != 0 {
+		o = append(o, client.Wait(c.Wait))
+	}
+	fired, err := d.FireStep(ctx, c.Lifecycle, c.ID, c.Step, wire.Fire{Requester: c.As, Input: input, ExpectedVersion: c.ExpectVersion}, o...)
+	return d.show(entityFacts(fired.Entity, "outcome", fired.Outcome, "operation", fired.Operation, "output", string(fired.Output)), err)
 }

@@ -129,12 +129,18 @@ func (p *program) command(ctx context.Context, args []string) error {
 	}
 	p.log = newLog(p.stderr, g.LogLevel, g.LogFormat)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if c, ok := parsed.Selected().Target.Addr().Interface().(interface {
-		door(*program, *kong.Context) *door
-	}); ok {
-		parsed.Bind(c.door(p, parsed))
+	verb, ok := parsed.Selected().Target.Addr().Interface().(interface {
+		target(*program, *kong.Context) *target
+	})
+	if !ok {
+		return parsed.Run()
 	}
-	return parsed.Run()
+	t := verb.target(p, parsed)
+	parsed.Bind(t)
+	if err := parsed.BindToProvider(t.open); err != nil {
+		return err
+	}
+	return errors.Join(parsed.Run(), t.close())
 }
 
 // helpTexts has what the help of each command says beside its flags, under the command's name.

@@ -18,14 +18,12 @@ type handlersList struct {
 }
 
 func (c *handlersList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListHandlersPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"NAME", "KIND", "SAFETY", "ON UNKNOWN", "TIMEOUT", "URL"}}
-		for _, x := range l.Items {
-			t.add(x.Name, x.Kind, x.Safety, x.OnUnknown, timeout(x.TimeoutMs), x.URL)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListHandlersPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"NAME", "KIND", "SAFETY", "ON UNKNOWN", "TIMEOUT", "URL"}}
+	for _, x := range l.Items {
+		t.add(x.Name, x.Kind, x.Safety, x.OnUnknown, timeout(x.TimeoutMs), x.URL)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 func timeout(m wire.Millis) string {
@@ -44,7 +42,7 @@ type handlersPut struct {
 	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long it may take. By default 15m."`
 }
 
-func (c *handlersPut) Run(ctx context.Context, d *door) error {
+func (c *handlersPut) Run(ctx context.Context, to *target) error {
 	if err := positive("--timeout", c.Timeout); err != nil {
 		return err
 	}
@@ -52,11 +50,13 @@ func (c *handlersPut) Run(ctx context.Context, d *door) error {
 	if in.URL != "" {
 		in.Kind = "http"
 	}
-	return d.open(ctx, func() error {
-		x, err := d.PutHandler(ctx, c.Name, in, c.options(d)...)
-		return d.show(facts("name", x.Name, "kind", x.Kind, "url", x.URL, "safety", x.Safety, "on unknown", x.OnUnknown, "timeout", timeout(x.TimeoutMs),
-			"updated", at(x.UpdatedAt), "secret", x.Secret), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.PutHandler(ctx, c.Name, in, c.options(d)...)
+	return d.show(facts("name", x.Name, "kind", x.Kind, "url", x.URL, "safety", x.Safety, "on unknown", x.OnUnknown, "timeout", timeout(x.TimeoutMs),
+		"updated", at(x.UpdatedAt), "secret", x.Secret), err)
 }
 
 type handlersDelete struct {
@@ -65,7 +65,5 @@ type handlersDelete struct {
 }
 
 func (c *handlersDelete) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		return d.show(facts("removed", c.Name), d.DeleteHandler(ctx, c.Name, c.options(d)...))
-	})
+	return d.show(facts("removed", c.Name), d.DeleteHandler(ctx, c.Name, c.options(d)...))
 }

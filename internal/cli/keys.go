@@ -28,15 +28,17 @@ type keysCreate struct {
 	KeyRate   int           `setting:"-" placeholder:"N" help:"Requests a second that it may make. By default the server's."`
 }
 
-func (c *keysCreate) Run(ctx context.Context, d *door) error {
+func (c *keysCreate) Run(ctx context.Context, to *target) error {
 	if err := positive("--lifetime", c.Lifetime); err != nil {
 		return err
 	}
-	d.create = true
-	return d.open(ctx, func() error {
-		made, err := d.CreateKey(ctx, wire.NewKey{Name: c.Name, Role: c.Role, Requesters: c.Requester, Handlers: c.Handler, LifetimeMs: wire.Ms(c.Lifetime), Rate: c.KeyRate}, d.raw())
-		return d.showSecret(made, err)
-	})
+	to.create = true
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	made, err := d.CreateKey(ctx, wire.NewKey{Name: c.Name, Role: c.Role, Requesters: c.Requester, Handlers: c.Handler, LifetimeMs: wire.Ms(c.Lifetime), Rate: c.KeyRate}, d.raw())
+	return d.showSecret(made, err)
 }
 
 // showSecret prints a key alone, for $(…); what it is goes to stderr.
@@ -59,14 +61,12 @@ type keysList struct {
 }
 
 func (c *keysList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListKeysPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "CREATED", "EXPIRES", "REVOKED"}}
-		for _, x := range l.Items {
-			t.add(x.ID, x.Name, x.Role, strings.Join(x.Requesters, ","), at(x.CreatedAt), at(x.ExpiresAt), at(x.RevokedAt))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListKeysPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "CREATED", "EXPIRES", "REVOKED"}}
+	for _, x := range l.Items {
+		t.add(x.ID, x.Name, x.Role, strings.Join(x.Requesters, ","), at(x.CreatedAt), at(x.ExpiresAt), at(x.RevokedAt))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type keysShow struct {
@@ -75,10 +75,8 @@ type keysShow struct {
 }
 
 func (c *keysShow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.GetKey(ctx, c.ID, d.raw())
-		return d.show(keyFacts(x), err)
-	})
+	x, err := d.GetKey(ctx, c.ID, d.raw())
+	return d.show(keyFacts(x), err)
 }
 
 func keyFacts(x wire.Key) *table {
@@ -96,14 +94,16 @@ type keysRotate struct {
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long the old one still works. By default not at all."`
 }
 
-func (c *keysRotate) Run(ctx context.Context, d *door) error {
+func (c *keysRotate) Run(ctx context.Context, to *target) error {
 	if err := positive("--overlap", c.Overlap); err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		made, err := d.RotateKey(ctx, c.ID, wire.RotateKey{OverlapMs: wire.Ms(c.Overlap)}, d.raw())
-		return d.showSecret(made, err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	made, err := d.RotateKey(ctx, c.ID, wire.RotateKey{OverlapMs: wire.Ms(c.Overlap)}, d.raw())
+	return d.showSecret(made, err)
 }
 
 type keysRevoke struct {
@@ -112,8 +112,6 @@ type keysRevoke struct {
 }
 
 func (c *keysRevoke) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.RevokeKey(ctx, c.ID, d.raw())
-		return d.show(keyFacts(x), err)
-	})
+	x, err := d.RevokeKey(ctx, c.ID, d.raw())
+	return d.show(keyFacts(x), err)
 }

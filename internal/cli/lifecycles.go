@@ -23,14 +23,12 @@ type lifecyclesList struct {
 }
 
 func (c *lifecyclesList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListLifecyclesPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"NAME", "STATUSES"}}
-		for _, x := range l.Items {
-			t.add(x.Name, strings.Join(x.Statuses, ","))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListLifecyclesPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"NAME", "STATUSES"}}
+	for _, x := range l.Items {
+		t.add(x.Name, strings.Join(x.Statuses, ","))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type lifecyclesPut struct {
@@ -39,7 +37,7 @@ type lifecyclesPut struct {
 	DryRun bool   `setting:"-" help:"Judge it, and put nothing into force."`
 }
 
-func (c *lifecyclesPut) Run(ctx context.Context, d *door) error {
+func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
 	data, err := readConfig(c.File)
 	if err != nil {
 		return err
@@ -53,19 +51,21 @@ func (c *lifecyclesPut) Run(ctx context.Context, d *door) error {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}
 	}
-	return d.open(ctx, func() error {
-		x, err := d.PutLifecycle(ctx, config.Workflow, data, c.DryRun, c.options(d)...)
-		if err != nil {
-			return err
-		}
-		for _, w := range x.Warnings {
-			fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
-		}
-		if c.DryRun {
-			return d.show(facts("name", x.Name, "in force", "no"), nil)
-		}
-		return d.show(facts("name", x.Name, "revision", number64(x.Revision)), nil)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.PutLifecycle(ctx, config.Workflow, data, c.DryRun, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	for _, w := range x.Warnings {
+		fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
+	}
+	if c.DryRun {
+		return d.show(facts("name", x.Name, "in force", "no"), nil)
+	}
+	return d.show(facts("name", x.Name, "revision", number64(x.Revision)), nil)
 }
 
 type lifecyclesDiagram struct {
@@ -75,12 +75,10 @@ type lifecyclesDiagram struct {
 }
 
 func (c *lifecyclesDiagram) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.DrawLifecycle(ctx, c.Name, c.Format, d.raw())
-		if err != nil || d.Output == "json" {
-			return d.show(nil, err)
-		}
-		_, err = io.WriteString(d.stdout, x.Diagram)
-		return err
-	})
+	x, err := d.DrawLifecycle(ctx, c.Name, c.Format, d.raw())
+	if err != nil || d.Output == "json" {
+		return d.show(nil, err)
+	}
+	_, err = io.WriteString(d.stdout, x.Diagram)
+	return err
 }

@@ -26,14 +26,12 @@ type reactionsList struct {
 }
 
 func (c *reactionsList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListReactionsPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"NAME", "EVENTS", "STREAMS", "HANDLER", "UPDATED"}}
-		for _, x := range l.Items {
-			t.add(x.Name, strings.Join(x.Events, ","), x.Streams, x.Handler, at(x.UpdatedAt))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListReactionsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"NAME", "EVENTS", "STREAMS", "HANDLER", "UPDATED"}}
+	for _, x := range l.Items {
+		t.add(x.Name, strings.Join(x.Events, ","), x.Streams, x.Handler, at(x.UpdatedAt))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type reactionArg struct {
@@ -46,10 +44,8 @@ type reactionsShow struct {
 }
 
 func (c *reactionsShow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.GetReaction(ctx, c.Name, d.raw())
-		return d.show(reactionFacts(x), err)
-	})
+	x, err := d.GetReaction(ctx, c.Name, d.raw())
+	return d.show(reactionFacts(x), err)
 }
 
 func reactionFacts(x wire.Reaction) *table {
@@ -78,7 +74,7 @@ type reactionsPut struct {
 	Handler      string        `setting:"-" placeholder:"NAME" help:"The handler that serves it. Without one it is claimed by hand."`
 }
 
-func (c *reactionsPut) Run(ctx context.Context, d *door) error {
+func (c *reactionsPut) Run(ctx context.Context, to *target) error {
 	if err := positive("--lease", c.Lease); err != nil {
 		return err
 	}
@@ -87,10 +83,12 @@ func (c *reactionsPut) Run(ctx context.Context, d *door) error {
 	if c.Backoff != "" {
 		in.Backoff = &wire.Backoff{Kind: c.Backoff, BaseMs: wire.Ms(c.BackoffBase), MaxMs: wire.Ms(c.BackoffMax)}
 	}
-	return d.open(ctx, func() error {
-		x, err := d.PutReaction(ctx, c.Name, in, c.options(d)...)
-		return d.show(reactionFacts(x), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.PutReaction(ctx, c.Name, in, c.options(d)...)
+	return d.show(reactionFacts(x), err)
 }
 
 type reactionsDelete struct {
@@ -99,9 +97,7 @@ type reactionsDelete struct {
 }
 
 func (c *reactionsDelete) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		return d.show(facts("removed", c.Name), d.DeleteReaction(ctx, c.Name, c.options(d)...))
-	})
+	return d.show(facts("removed", c.Name), d.DeleteReaction(ctx, c.Name, c.options(d)...))
 }
 
 type reactionsStreams struct {
@@ -112,14 +108,12 @@ type reactionsStreams struct {
 }
 
 func (c *reactionsStreams) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
-		t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "HELD BY", "ERROR"}}
-		for _, x := range l.Items {
-			t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
+	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "HELD BY", "ERROR"}}
+	for _, x := range l.Items {
+		t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 // repairFlags say which streams a repair is for.
@@ -150,41 +144,43 @@ func (f repairFlags) repair() (wire.Repair, error) {
 
 type repairCall func(*client.Client, context.Context, string, wire.Repair, ...client.Option) (wire.Repaired, error)
 
-func (f repairFlags) run(ctx context.Context, d *door, call repairCall) error {
+func (f repairFlags) run(ctx context.Context, to *target, call repairCall) error {
 	in, err := f.repair()
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		done, err := call(d.Client, ctx, f.Name, in, f.options(d)...)
-		t := &table{heads: []string{"STREAM", "DONE"}}
-		for _, s := range done.Streams {
-			t.add(s, "yes")
-		}
-		for _, s := range done.Pending {
-			t.add(s, "when the lease of who works on it ends")
-		}
-		for _, s := range done.Held {
-			t.add(s, "no: somebody works on it")
-		}
-		return d.show(t, err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := call(d.Client, ctx, f.Name, in, f.options(d)...)
+	t := &table{heads: []string{"STREAM", "DONE"}}
+	for _, s := range done.Streams {
+		t.add(s, "yes")
+	}
+	for _, s := range done.Pending {
+		t.add(s, "when the lease of who works on it ends")
+	}
+	for _, s := range done.Held {
+		t.add(s, "no: somebody works on it")
+	}
+	return d.show(t, err)
 }
 
 type reactionsUnblock struct{ repairFlags }
 
-func (c *reactionsUnblock) Run(ctx context.Context, d *door) error {
-	return c.run(ctx, d, (*client.Client).UnblockReactions)
+func (c *reactionsUnblock) Run(ctx context.Context, to *target) error {
+	return c.run(ctx, to, (*client.Client).UnblockReactions)
 }
 
 type reactionsSkip struct{ repairFlags }
 
-func (c *reactionsSkip) Run(ctx context.Context, d *door) error {
-	return c.run(ctx, d, (*client.Client).SkipReactions)
+func (c *reactionsSkip) Run(ctx context.Context, to *target) error {
+	return c.run(ctx, to, (*client.Client).SkipReactions)
 }
 
 type reactionsReset struct{ repairFlags }
 
-func (c *reactionsReset) Run(ctx context.Context, d *door) error {
-	return c.run(ctx, d, (*client.Client).ResetReactions)
+func (c *reactionsReset) Run(ctx context.Context, to *target) error {
+	return c.run(ctx, to, (*client.Client).ResetReactions)
 }

@@ -57,7 +57,7 @@ type runsDefine struct {
 	DryRun bool   `setting:"-" help:"Judge it, and keep nothing."`
 }
 
-func (c *runsDefine) Run(ctx context.Context, d *door) error {
+func (c *runsDefine) Run(ctx context.Context, to *target) error {
 	data, err := readConfig(c.File)
 	if err != nil {
 		return err
@@ -66,16 +66,18 @@ func (c *runsDefine) Run(ctx context.Context, d *door) error {
 	if err := firstOf(c.File, violations); err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		x, err := d.DefineWorkflow(ctx, def.JSON(), c.DryRun, c.options(d)...)
-		if err != nil {
-			return err
-		}
-		for _, w := range x.Warnings {
-			fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
-		}
-		return d.show(facts("definition", x.ID, "steps", number64(int64(len(x.Steps))), "kept", yes(!c.DryRun), "created", at(x.CreatedAt)), nil)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.DefineWorkflow(ctx, def.JSON(), c.DryRun, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	for _, w := range x.Warnings {
+		fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
+	}
+	return d.show(facts("definition", x.ID, "steps", number64(int64(len(x.Steps))), "kept", yes(!c.DryRun), "created", at(x.CreatedAt)), nil)
 }
 
 type runsDefinitions struct {
@@ -83,14 +85,12 @@ type runsDefinitions struct {
 }
 
 func (c *runsDefinitions) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListDefinitionsPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"DEFINITION", "STEPS", "CREATED"}}
-		for _, x := range l.Items {
-			t.add(x.ID, number64(int64(len(x.Steps))), at(x.CreatedAt))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListDefinitionsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"DEFINITION", "STEPS", "CREATED"}}
+	for _, x := range l.Items {
+		t.add(x.ID, number64(int64(len(x.Steps))), at(x.CreatedAt))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type runsStart struct {
@@ -101,25 +101,27 @@ type runsStart struct {
 	Follow         bool   `setting:"-" help:"Show what happens to it, until its end."`
 }
 
-func (c *runsStart) Run(ctx context.Context, d *door) error {
+func (c *runsStart) Run(ctx context.Context, to *target) error {
 	input, err := document("--input", c.Input)
 	if err != nil {
 		return err
 	}
 	in := wire.StartRun{DefinitionID: c.Definition, Input: input}
-	if d.given("idempotency-key") {
+	if to.given("idempotency-key") {
 		in.IdempotencyKey = &c.IdempotencyKey
 	}
-	return d.open(ctx, func() error {
-		x, err := d.StartRun(ctx, in, c.options(d)...)
-		if err != nil {
-			return err
-		}
-		if c.Follow {
-			return d.followRun(ctx, x.Run.ID)
-		}
-		return d.show(runFacts(x.Run, "made now", yes(x.Created)), nil)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.StartRun(ctx, in, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	if c.Follow {
+		return d.followRun(ctx, x.Run.ID)
+	}
+	return d.show(runFacts(x.Run, "made now", yes(x.Created)), nil)
 }
 
 type runsList struct {
@@ -129,14 +131,12 @@ type runsList struct {
 }
 
 func (c *runsList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
-		t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "KEY", "CREATED", "ERROR"}}
-		for _, r := range l.Items {
-			t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
+	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "KEY", "CREATED", "ERROR"}}
+	for _, r := range l.Items {
+		t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type runsShow struct {
@@ -145,7 +145,7 @@ type runsShow struct {
 }
 
 func (c *runsShow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error { return d.showRun(ctx, c.ID) })
+	return d.showRun(ctx, c.ID)
 }
 
 // showRun shows a run as it is now.
@@ -160,18 +160,16 @@ type runsSteps struct {
 }
 
 func (c *runsSteps) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListStepsPage(ctx, c.ID, c.page(), d.raw())
-		t := &table{heads: []string{"STEP", "VISIT", "TYPE", "STATUS", "ATTEMPTS", "HOLDER", "OUTPUT", "ERROR"}}
-		for _, s := range l.Items {
-			status := s.Status
-			if s.Uncertain {
-				status += " (uncertain)"
-			}
-			t.add(s.Name, number64(s.Visit), s.Type, status, number64(s.Attempts), text(s.Holder), string(s.Output), text(s.Error))
+	l, err := d.ListStepsPage(ctx, c.ID, c.page(), d.raw())
+	t := &table{heads: []string{"STEP", "VISIT", "TYPE", "STATUS", "ATTEMPTS", "HOLDER", "OUTPUT", "ERROR"}}
+	for _, s := range l.Items {
+		status := s.Status
+		if s.Uncertain {
+			status += " (uncertain)"
 		}
-		return d.showList(t, l.Next, err)
-	})
+		t.add(s.Name, number64(s.Visit), s.Type, status, number64(s.Attempts), text(s.Holder), string(s.Output), text(s.Error))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type runsFollow struct {
@@ -180,7 +178,7 @@ type runsFollow struct {
 }
 
 func (c *runsFollow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error { return d.followRun(ctx, c.ID) })
+	return d.followRun(ctx, c.ID)
 }
 
 // followRun shows what happens to a run, and how it ended.
@@ -223,10 +221,8 @@ type moveCall func(*client.Client, context.Context, string, wire.Command, ...cli
 
 // move moves a run, and shows it.
 func (f moveFlags) move(ctx context.Context, d *door, call moveCall) error {
-	return d.open(ctx, func() error {
-		r, err := call(d.Client, ctx, f.ID, wire.Command{ExpectedVersion: f.ExpectedVersion}, f.options(d)...)
-		return d.show(runFacts(r), err)
-	})
+	r, err := call(d.Client, ctx, f.ID, wire.Command{ExpectedVersion: f.ExpectedVersion}, f.options(d)...)
+	return d.show(runFacts(r), err)
 }
 
 type runsCancel struct{ moveFlags }
@@ -261,19 +257,21 @@ type runsSignal struct {
 	Once    string `setting:"-" name:"id" placeholder:"ID" help:"The signal's id: the same again is the same signal. By default a new one."`
 }
 
-func (c *runsSignal) Run(ctx context.Context, d *door) error {
+func (c *runsSignal) Run(ctx context.Context, to *target) error {
 	payload, err := document("--payload", c.Payload)
 	if err != nil {
 		return err
 	}
 	in := wire.Signal{Type: c.Type, Payload: payload}
-	if d.given("id") {
+	if to.given("id") {
 		in.ID = &c.Once
 	}
-	return d.open(ctx, func() error {
-		x, err := d.SignalRun(ctx, c.ID, in, c.options(d)...)
-		return d.show(facts("signal", x.ID, "new", yes(x.Fresh)), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.SignalRun(ctx, c.ID, in, c.options(d)...)
+	return d.show(facts("signal", x.ID, "new", yes(x.Fresh)), err)
 }
 
 type runsApprovals struct {
@@ -282,19 +280,21 @@ type runsApprovals struct {
 	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"Only those of this run."`
 }
 
-func (c *runsApprovals) Run(ctx context.Context, d *door) error {
+func (c *runsApprovals) Run(ctx context.Context, to *target) error {
 	f := client.ApprovalFilter{Status: c.Status, Run: c.OfRun}
 	if f.Status == "all" {
 		f.Status = ""
 	}
-	return d.open(ctx, func() error {
-		l, err := d.ListApprovalsPage(ctx, f, c.page(), d.raw())
-		t := &table{heads: []string{"APPROVAL", "RUN", "STEP", "STATUS", "BY", "EXPIRES", "PROMPT"}}
-		for _, a := range l.Items {
-			t.add(a.ID, a.RunID, a.Step, a.Status, text(a.By), at(a.ExpiresAt), a.Prompt)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := d.ListApprovalsPage(ctx, f, c.page(), d.raw())
+	t := &table{heads: []string{"APPROVAL", "RUN", "STEP", "STATUS", "BY", "EXPIRES", "PROMPT"}}
+	for _, a := range l.Items {
+		t.add(a.ID, a.RunID, a.Step, a.Status, text(a.By), at(a.ExpiresAt), a.Prompt)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 // decideFlags are for a decision.
@@ -306,14 +306,12 @@ type decideFlags struct {
 }
 
 func (f decideFlags) decide(ctx context.Context, d *door, decision string) error {
-	return d.open(ctx, func() error {
-		content, err := document("--content", f.Content)
-		if err != nil {
-			return err
-		}
-		a, err := d.DecideApproval(ctx, f.ID, wire.Decide{Decision: decision, Content: content, By: f.By}, f.options(d)...)
-		return d.show(facts("approval", a.ID, "run", a.RunID, "step", a.Step, "status", a.Status, "by", text(a.By), "label", text(a.Label), "decided", at(a.DecidedAt)), err)
-	})
+	content, err := document("--content", f.Content)
+	if err != nil {
+		return err
+	}
+	a, err := d.DecideApproval(ctx, f.ID, wire.Decide{Decision: decision, Content: content, By: f.By}, f.options(d)...)
+	return d.show(facts("approval", a.ID, "run", a.RunID, "step", a.Step, "status", a.Status, "by", text(a.By), "label", text(a.Label), "decided", at(a.DecidedAt)), err)
 }
 
 type runsApprove struct {

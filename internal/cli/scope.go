@@ -37,8 +37,8 @@ type changeFlags struct {
 }
 
 // options are those of the call.
-func (f changeFlags) options(d *door) ([]client.Option, error) {
-	all := d.options(f.KeyOnce)
+func (f changeFlags) options(to *target) ([]client.Option, error) {
+	all := to.options(f.KeyOnce)
 	switch {
 	case f.IfVersion == nil:
 		return all, nil
@@ -51,19 +51,21 @@ func (f changeFlags) options(d *door) ([]client.Option, error) {
 }
 
 // change runs a verb that changes a scope, and shows what has become of it.
-func (f changeFlags) change(ctx context.Context, d *door, verb func(...client.Option) (wire.ChangedScope, error)) error {
-	options, err := f.options(d)
+func (f changeFlags) change(ctx context.Context, to *target, verb func(*door, ...client.Option) (wire.ChangedScope, error)) error {
+	options, err := f.options(to)
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		x, err := verb(options...)
-		state := string(x.State)
-		if state == "null" {
-			state = ""
-		}
-		return d.show(facts("version", number64(x.Version), "changed", yes(x.Changed), "state", state), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := verb(d, options...)
+	state := string(x.State)
+	if state == "null" {
+		state = ""
+	}
+	return d.show(facts("version", number64(x.Version), "changed", yes(x.Changed), "state", state), err)
 }
 
 // value reads an argument that is JSON: the text itself, @FILE, or - for stdin.
@@ -93,10 +95,8 @@ type scopeGet struct {
 }
 
 func (c *scopeGet) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.GetScope(ctx, c.Kind, c.ID, d.raw())
-		return d.show(facts("kind", x.Kind, "id", x.ID, "version", number64(x.Version), "state", string(x.State)), err)
-	})
+	x, err := d.GetScope(ctx, c.Kind, c.ID, d.raw())
+	return d.show(facts("kind", x.Kind, "id", x.ID, "version", number64(x.Version), "state", string(x.State)), err)
 }
 
 type scopePatch struct {
@@ -105,12 +105,12 @@ type scopePatch struct {
 	JSON string `arg:"" help:"An object, @FILE, or - for stdin. Its members replace those of the state, object in object; null takes one out."`
 }
 
-func (c *scopePatch) Run(ctx context.Context, d *door) error {
+func (c *scopePatch) Run(ctx context.Context, to *target) error {
 	merge, err := value("JSON", c.JSON)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, d, func(o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.PatchScope(ctx, c.Kind, c.ID, merge, o...)
 	})
 }
@@ -122,8 +122,8 @@ type scopeInc struct {
 	By    int64  `arg:"" default:"1" help:"How much; by default 1. What is negative comes last, after --."`
 }
 
-func (c *scopeInc) Run(ctx context.Context, d *door) error {
-	return c.change(ctx, d, func(o ...client.Option) (wire.ChangedScope, error) {
+func (c *scopeInc) Run(ctx context.Context, to *target) error {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.IncScope(ctx, c.Kind, c.ID, wire.IncScope{Field: c.Field, By: &c.By}, o...)
 	})
 }
@@ -135,12 +135,12 @@ type scopePush struct {
 	JSON  string `arg:"" help:"The item, @FILE, or - for stdin."`
 }
 
-func (c *scopePush) Run(ctx context.Context, d *door) error {
+func (c *scopePush) Run(ctx context.Context, to *target) error {
 	item, err := value("JSON", c.JSON)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, d, func(o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.PushScope(ctx, c.Kind, c.ID, wire.PushScope{Field: c.Field, Value: item}, o...)
 	})
 }
@@ -153,12 +153,12 @@ type scopeSet struct {
 	JSON  string `arg:"" help:"The record, @FILE, or - for stdin."`
 }
 
-func (c *scopeSet) Run(ctx context.Context, d *door) error {
+func (c *scopeSet) Run(ctx context.Context, to *target) error {
 	record, err := value("JSON", c.JSON)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, d, func(o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.SetScopeRecord(ctx, c.Kind, c.ID, c.Field, c.Key, record, o...)
 	})
 }
@@ -171,7 +171,7 @@ type scopeDelete struct {
 	Key   *string `arg:"" optional:"" help:"The key of the record. Without field and key all of the scope is deleted."`
 }
 
-func (c *scopeDelete) Run(ctx context.Context, d *door) error {
+func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 	switch {
 	case c.Field != nil && *c.Field == "":
 		return misuse("the field is empty: name the record by its field and its key, or leave both away to delete the whole scope")
@@ -180,7 +180,7 @@ func (c *scopeDelete) Run(ctx context.Context, d *door) error {
 	case c.Field != nil && c.Key == nil:
 		return misuse("a field is given, and no key: name the record, or neither to delete the whole scope")
 	}
-	return c.change(ctx, d, func(o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		if c.Field == nil {
 			return d.DeleteScope(ctx, c.Kind, c.ID, o...)
 		}
@@ -195,20 +195,18 @@ type scopeWatch struct {
 
 // Run watches a scope. To be stopped is its end, and no failure.
 func (c *scopeWatch) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
-			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return nil
-			}
-			if err == nil {
-				err = d.showChange(x)
-			}
-			if err != nil {
-				return err
-			}
+	for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
 		}
-		return nil
-	})
+		if err == nil {
+			err = d.showChange(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showChange shows a scope in a line.

@@ -26,16 +26,18 @@ type streamsAppend struct {
 	Causation     string `setting:"-" placeholder:"TEXT" help:"What it comes from."`
 }
 
-func (c *streamsAppend) Run(ctx context.Context, d *door) error {
+func (c *streamsAppend) Run(ctx context.Context, to *target) error {
 	data, err := document("--data", c.Data)
 	if err != nil {
 		return err
 	}
 	in := wire.Append{ExpectedVersion: c.ExpectVersion, Events: []wire.NewEvent{{Name: c.Event, Data: data, Correlation: c.Correlation, Causation: c.Causation}}}
-	return d.open(ctx, func() error {
-		done, err := d.AppendEvents(ctx, c.Stream, in, c.options(d)...)
-		return d.show(facts("stream", done.Stream, "last version", number64(done.LastVersion)), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := d.AppendEvents(ctx, c.Stream, in, c.options(d)...)
+	return d.show(facts("stream", done.Stream, "last version", number64(done.LastVersion)), err)
 }
 
 type streamsRead struct {
@@ -46,10 +48,8 @@ type streamsRead struct {
 }
 
 func (c *streamsRead) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ReadStreamPage(ctx, c.Stream, client.StreamRange{From: c.From, Backward: c.Backward}, c.page(), d.raw())
-		return d.showList(eventTable(l.Items), l.Next, err)
-	})
+	l, err := d.ReadStreamPage(ctx, c.Stream, client.StreamRange{From: c.From, Backward: c.Backward}, c.page(), d.raw())
+	return d.showList(eventTable(l.Items), l.Next, err)
 }
 
 type streamsClose struct {
@@ -60,15 +60,17 @@ type streamsClose struct {
 	Snapshot      string `setting:"-" placeholder:"JSON" help:"What it comes to, for restart: JSON, or @FILE."`
 }
 
-func (c *streamsClose) Run(ctx context.Context, d *door) error {
+func (c *streamsClose) Run(ctx context.Context, to *target) error {
 	snapshot, err := document("--snapshot", c.Snapshot)
 	if err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		done, err := d.CloseStream(ctx, c.Stream, wire.CloseStream{Mode: c.Mode, ExpectedVersion: c.ExpectVersion, Snapshot: snapshot}, c.options(d)...)
-		return d.show(facts("stream", done.Stream, "mode", done.Mode, "last version", number64(done.LastVersion)), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := d.CloseStream(ctx, c.Stream, wire.CloseStream{Mode: c.Mode, ExpectedVersion: c.ExpectVersion, Snapshot: snapshot}, c.options(d)...)
+	return d.show(facts("stream", done.Stream, "mode", done.Mode, "last version", number64(done.LastVersion)), err)
 }
 
 type eventsCommand struct {
@@ -76,19 +78,21 @@ type eventsCommand struct {
 	Follow bool `setting:"-" help:"Go on as events come, until Ctrl-C."`
 }
 
-func (c *eventsCommand) Run(ctx context.Context, d *door) error {
-	d.feed = true
-	return d.open(ctx, func() error {
-		if c.Follow {
-			return d.follow(ctx, c.Cursor)
-		}
-		l, err := d.ReadEventsPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"STREAM", "VERSION", "NAME", "AT", "DATA"}}
-		for _, e := range l.Items {
-			t.add(e.Stream, number64(e.Version), e.Name, at(e.At), string(e.Data))
-		}
-		return d.showList(t, l.Next, err)
-	})
+func (c *eventsCommand) Run(ctx context.Context, to *target) error {
+	to.feed = true
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Follow {
+		return d.follow(ctx, c.Cursor)
+	}
+	l, err := d.ReadEventsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"STREAM", "VERSION", "NAME", "AT", "DATA"}}
+	for _, e := range l.Items {
+		t.add(e.Stream, number64(e.Version), e.Name, at(e.At), string(e.Data))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 // follow prints events as they come. To be stopped is its end, and no failure.

@@ -26,14 +26,12 @@ type walletList struct {
 }
 
 func (c *walletList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListWalletsPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"WALLET", "BALANCE", "MAY BE NEGATIVE"}}
-		for _, x := range l.Items {
-			t.add(x.ID, number64(x.Balance), yes(x.AllowNegative))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListWalletsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"WALLET", "BALANCE", "MAY BE NEGATIVE"}}
+	for _, x := range l.Items {
+		t.add(x.ID, number64(x.Balance), yes(x.AllowNegative))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 func walletFacts(x wire.Wallet) *table {
@@ -47,10 +45,8 @@ type walletPut struct {
 }
 
 func (c *walletPut) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.PutWallet(ctx, c.ID, wire.PutWallet{AllowNegative: c.AllowNegative}, c.options(d)...)
-		return d.show(walletFacts(x), err)
-	})
+	x, err := d.PutWallet(ctx, c.ID, wire.PutWallet{AllowNegative: c.AllowNegative}, c.options(d)...)
+	return d.show(walletFacts(x), err)
 }
 
 type walletShow struct {
@@ -59,10 +55,8 @@ type walletShow struct {
 }
 
 func (c *walletShow) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.GetWallet(ctx, c.ID, d.raw())
-		return d.show(walletFacts(x), err)
-	})
+	x, err := d.GetWallet(ctx, c.ID, d.raw())
+	return d.show(walletFacts(x), err)
 }
 
 type walletCredit struct {
@@ -73,10 +67,8 @@ type walletCredit struct {
 }
 
 func (c *walletCredit) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.CreditWallet(ctx, c.ID, wire.Credit{Points: c.Points, Reference: c.Reference}, c.options(d)...)
-		return d.show(walletFacts(x), err)
-	})
+	x, err := d.CreditWallet(ctx, c.ID, wire.Credit{Points: c.Points, Reference: c.Reference}, c.options(d)...)
+	return d.show(walletFacts(x), err)
 }
 
 type walletLedger struct {
@@ -85,14 +77,12 @@ type walletLedger struct {
 }
 
 func (c *walletLedger) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ReadLedgerPage(ctx, c.ID, c.page(), d.raw())
-		t := &table{heads: []string{"ROW", "DELTA", "BALANCE", "REASON", "REFERENCE", "AT"}}
-		for _, x := range l.Items {
-			t.add(number64(x.ID), number64(x.Delta), number64(x.Balance), x.Reason, x.Reference, at(x.At))
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ReadLedgerPage(ctx, c.ID, c.page(), d.raw())
+	t := &table{heads: []string{"ROW", "DELTA", "BALANCE", "REASON", "REFERENCE", "AT"}}
+	for _, x := range l.Items {
+		t.add(number64(x.ID), number64(x.Delta), number64(x.Balance), x.Reason, x.Reference, at(x.At))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type walletAudit struct {
@@ -101,21 +91,19 @@ type walletAudit struct {
 }
 
 func (c *walletAudit) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.AuditWallet(ctx, c.ID, d.raw())
-		if err != nil {
-			return err
-		}
-		t := facts("wallets", number64(x.Wallets), "rows", number64(x.Entries))
-		for _, w := range x.Wrong {
-			t.add("wrong", fmt.Sprintf("%s: %s", w.Wallet, w.Message))
-		}
-		if err := d.show(t, nil); err != nil {
-			return err
-		}
-		if n := len(x.Wrong); n > 0 {
-			return fault.New(fault.Conflict, "%s not add up", map[bool]string{true: "a wallet does", false: plural(n, "wallet") + " do"}[n == 1])
-		}
-		return nil
-	})
+	x, err := d.AuditWallet(ctx, c.ID, d.raw())
+	if err != nil {
+		return err
+	}
+	t := facts("wallets", number64(x.Wallets), "rows", number64(x.Entries))
+	for _, w := range x.Wrong {
+		t.add("wrong", fmt.Sprintf("%s: %s", w.Wallet, w.Message))
+	}
+	if err := d.show(t, nil); err != nil {
+		return err
+	}
+	if n := len(x.Wrong); n > 0 {
+		return fault.New(fault.Conflict, "%s not add up", map[bool]string{true: "a wallet does", false: plural(n, "wallet") + " do"}[n == 1])
+	}
+	return nil
 }

@@ -20,14 +20,12 @@ type webhooksList struct {
 }
 
 func (c *webhooksList) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		l, err := d.ListWebhooksPage(ctx, c.page(), d.raw())
-		t := &table{heads: []string{"ID", "NAME", "EVENTS", "STREAMS", "URL"}}
-		for _, x := range l.Items {
-			t.add(x.ID, x.Name, strings.Join(x.Events, ","), x.Streams, x.URL)
-		}
-		return d.showList(t, l.Next, err)
-	})
+	l, err := d.ListWebhooksPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "NAME", "EVENTS", "STREAMS", "URL"}}
+	for _, x := range l.Items {
+		t.add(x.ID, x.Name, strings.Join(x.Events, ","), x.Streams, x.URL)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type webhooksCreate struct {
@@ -40,10 +38,8 @@ type webhooksCreate struct {
 }
 
 func (c *webhooksCreate) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(d)...)
-		return d.show(webhookFacts(x), err)
-	})
+	x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(d)...)
+	return d.show(webhookFacts(x), err)
 }
 
 func webhookFacts(x wire.CreatedWebhook) *table {
@@ -56,14 +52,16 @@ type webhooksRotate struct {
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long messages are signed with the old secret, too. By default not at all."`
 }
 
-func (c *webhooksRotate) Run(ctx context.Context, d *door) error {
+func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
 	if err := positive("--overlap", c.Overlap); err != nil {
 		return err
 	}
-	return d.open(ctx, func() error {
-		x, err := d.RotateWebhook(ctx, c.ID, wire.RotateWebhook{OverlapMs: wire.Ms(c.Overlap)}, c.options(d)...)
-		return d.show(webhookFacts(x), err)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.RotateWebhook(ctx, c.ID, wire.RotateWebhook{OverlapMs: wire.Ms(c.Overlap)}, c.options(d)...)
+	return d.show(webhookFacts(x), err)
 }
 
 type webhooksDelete struct {
@@ -72,7 +70,5 @@ type webhooksDelete struct {
 }
 
 func (c *webhooksDelete) Run(ctx context.Context, d *door) error {
-	return d.open(ctx, func() error {
-		return d.show(facts("removed", c.ID), d.DeleteWebhook(ctx, c.ID, c.options(d)...))
-	})
+	return d.show(facts("removed", c.ID), d.DeleteWebhook(ctx, c.ID, c.options(d)...))
 }
