@@ -44,14 +44,8 @@ type claimTake struct {
 }
 
 func (c *claimTake) Run(ctx context.Context, to *target) error {
-	input, err := document("--input", c.Input)
-	if err == nil {
-		err = positive("--lease", c.Lease)
-	}
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	input, bad := document("--input", c.Input)
+	d, err := to.openUnless(ctx, bad, positive("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
@@ -67,10 +61,7 @@ type claimRenew struct {
 }
 
 func (c *claimRenew) Run(ctx context.Context, to *target) error {
-	if err := positive("--lease", c.Lease); err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, positive("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
@@ -87,11 +78,8 @@ type claimSettle struct {
 }
 
 func (c *claimSettle) Run(ctx context.Context, to *target) error {
-	data, err := document("--data", c.Data)
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	data, bad := document("--data", c.Data)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}

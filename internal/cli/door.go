@@ -103,6 +103,16 @@ func (t *target) open(ctx context.Context) (*door, error) {
 	return t.local(ctx)
 }
 
+// openUnless opens the target, unless something is wrong with what was asked for.
+func (t *target) openUnless(ctx context.Context, wrong ...error) (*door, error) {
+	for _, err := range wrong {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t.open(ctx)
+}
+
 // given says whether a flag stands on the command line.
 func (t *target) given(name string) bool {
 	return slices.ContainsFunc(t.kong.Path, func(at *kong.Path) bool {

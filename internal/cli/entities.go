@@ -24,11 +24,8 @@ type entitiesCreate struct {
 }
 
 func (c *entitiesCreate) Run(ctx context.Context, to *target) error {
-	data, err := document("--data", c.Data)
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	data, bad := document("--data", c.Data)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
@@ -117,11 +114,8 @@ type fireCommand struct {
 }
 
 func (c *fireCommand) Run(ctx context.Context, to *target) error {
-	input, err := document("--input", c.Input)
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	input, bad := document("--input", c.Input)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}

@@ -43,14 +43,11 @@ type handlersPut struct {
 }
 
 func (c *handlersPut) Run(ctx context.Context, to *target) error {
-	if err := positive("--timeout", c.Timeout); err != nil {
-		return err
-	}
 	in := wire.PutHandler{Kind: "worker", URL: c.HandlerAt, Safety: c.Safety, OnUnknown: c.OnUnknown, TimeoutMs: wire.Ms(c.Timeout)}
 	if in.URL != "" {
 		in.Kind = "http"
 	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, positive("--timeout", c.Timeout))
 	if err != nil {
 		return err
 	}

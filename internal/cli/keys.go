@@ -29,11 +29,8 @@ type keysCreate struct {
 }
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {
-	if err := positive("--lifetime", c.Lifetime); err != nil {
-		return err
-	}
 	to.create = true
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, positive("--lifetime", c.Lifetime))
 	if err != nil {
 		return err
 	}
@@ -95,10 +92,7 @@ type keysRotate struct {
 }
 
 func (c *keysRotate) Run(ctx context.Context, to *target) error {
-	if err := positive("--overlap", c.Overlap); err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, positive("--overlap", c.Overlap))
 	if err != nil {
 		return err
 	}

@@ -75,15 +75,12 @@ type reactionsPut struct {
 }
 
 func (c *reactionsPut) Run(ctx context.Context, to *target) error {
-	if err := positive("--lease", c.Lease); err != nil {
-		return err
-	}
 	in := wire.PutReaction{Events: c.Events, Streams: c.Streams, Source: c.Source, MaxRetries: c.MaxRetries, MaxDeaths: c.MaxDeaths, BlockOnError: c.BlockOnError,
 		LeaseMs: wire.Ms(c.Lease), Start: c.Start, Priority: c.Priority, Handler: c.Handler}
 	if c.Backoff != "" {
 		in.Backoff = &wire.Backoff{Kind: c.Backoff, BaseMs: wire.Ms(c.BackoffBase), MaxMs: wire.Ms(c.BackoffMax)}
 	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, positive("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
@@ -145,11 +142,8 @@ func (f repairFlags) repair() (wire.Repair, error) {
 type repairCall func(*client.Client, context.Context, string, wire.Repair, ...client.Option) (wire.Repaired, error)
 
 func (f repairFlags) run(ctx context.Context, to *target, call repairCall) error {
-	in, err := f.repair()
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	in, bad := f.repair()
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}

@@ -102,15 +102,12 @@ type runsStart struct {
 }
 
 func (c *runsStart) Run(ctx context.Context, to *target) error {
-	input, err := document("--input", c.Input)
-	if err != nil {
-		return err
-	}
+	input, bad := document("--input", c.Input)
 	in := wire.StartRun{DefinitionID: c.Definition, Input: input}
 	if to.given("idempotency-key") {
 		in.IdempotencyKey = &c.IdempotencyKey
 	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
@@ -258,15 +255,12 @@ type runsSignal struct {
 }
 
 func (c *runsSignal) Run(ctx context.Context, to *target) error {
-	payload, err := document("--payload", c.Payload)
-	if err != nil {
-		return err
-	}
+	payload, bad := document("--payload", c.Payload)
 	in := wire.Signal{Type: c.Type, Payload: payload}
 	if to.given("id") {
 		in.ID = &c.Once
 	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
@@ -280,14 +274,10 @@ type runsApprovals struct {
 	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"Only those of this run."`
 }
 
-func (c *runsApprovals) Run(ctx context.Context, to *target) error {
+func (c *runsApprovals) Run(ctx context.Context, d *door) error {
 	f := client.ApprovalFilter{Status: c.Status, Run: c.OfRun}
 	if f.Status == "all" {
 		f.Status = ""
-	}
-	d, err := to.open(ctx)
-	if err != nil {
-		return err
 	}
 	l, err := d.ListApprovalsPage(ctx, f, c.page(), d.raw())
 	t := &table{heads: []string{"APPROVAL", "RUN", "STEP", "STATUS", "BY", "EXPIRES", "PROMPT"}}

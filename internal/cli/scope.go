@@ -52,11 +52,8 @@ func (f changeFlags) options(to *target) ([]client.Option, error) {
 
 // change runs a verb that changes a scope, and shows what has become of it.
 func (f changeFlags) change(ctx context.Context, to *target, verb func(*door, ...client.Option) (wire.ChangedScope, error)) error {
-	options, err := f.options(to)
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	options, bad := f.options(to)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}

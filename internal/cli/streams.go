@@ -27,12 +27,9 @@ type streamsAppend struct {
 }
 
 func (c *streamsAppend) Run(ctx context.Context, to *target) error {
-	data, err := document("--data", c.Data)
-	if err != nil {
-		return err
-	}
+	data, bad := document("--data", c.Data)
 	in := wire.Append{ExpectedVersion: c.ExpectVersion, Events: []wire.NewEvent{{Name: c.Event, Data: data, Correlation: c.Correlation, Causation: c.Causation}}}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
@@ -61,11 +58,8 @@ type streamsClose struct {
 }
 
 func (c *streamsClose) Run(ctx context.Context, to *target) error {
-	snapshot, err := document("--snapshot", c.Snapshot)
-	if err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	snapshot, bad := document("--snapshot", c.Snapshot)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}

@@ -53,10 +53,7 @@ type webhooksRotate struct {
 }
 
 func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
-	if err := positive("--overlap", c.Overlap); err != nil {
-		return err
-	}
-	d, err := to.open(ctx)
+	d, err := to.openUnless(ctx, positive("--overlap", c.Overlap))
 	if err != nil {
 		return err
 	}
