@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -64,25 +65,9 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 
 // Ledger gives the rows of a wallet's ledger in their order, behind one of them.
 func Ledger(ctx context.Context, d holdfast.Doer, wallet string, after int64) iter.Seq2[Entry, error] {
-	const page = 1000
-	return func(yield func(Entry, error) bool) {
-		for {
-			all, err := wallets.Ledger(ctx, store.DoerOf(d), wallet, after, page)
-			if err != nil {
-				yield(Entry{}, err)
-				return
-			}
-			for _, e := range all {
-				if !yield(Entry(e), nil) {
-					return
-				}
-				after = e.N
-			}
-			if len(all) < page {
-				return
-			}
-		}
-	}
+	return pages(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
+		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, after), limit)
+	}, func(e wallets.Entry) Entry { return Entry(e) })
 }
 
 // Audit is what was added up, and what does not.

@@ -177,14 +177,6 @@ func (p *drainPlace) untilOver(ctx context.Context, hf *holdfast.Engine, id stri
 	return err
 }
 
-// settled is called between the making and the doing.
-func (p *drainPlace) settled(ctx context.Context) error {
-	if p.settle == nil {
-		return nil
-	}
-	return p.settle(ctx)
-}
-
 // batchByHand makes a batch, and lets so many clients do its items until none is left.
 func (p *drainPlace) batchByHand(ctx context.Context, id string, n int, h hand, clients int, some func(context.Context) (int, error)) (t wholeTime, err error) {
 	t.n = n
@@ -213,7 +205,7 @@ func (p *drainPlace) batchByHand(ctx context.Context, id string, n int, h hand, 
 		return t, err
 	}
 	total := int64(n)
-	c, err := h.batcher().CountBatch(ctx, id)
+	c, err := h.CountBatch(ctx, id)
 	c.Version = 0 // it counts the takes too
 	want := baseline.BatchCounts{Items: total, Next: total, Succeeded: total, Charged: cost * total, Balance: 1<<50 - cost*total,
 		Settled: total, Entries: total, Sum: -cost * total, Events: total}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -30,13 +29,10 @@ const drainClients = 4
 
 // drainPlace is one database for both.
 type drainPlace struct {
-	store string
-	open  func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
-	hand  best
-	one   hand // one at a time, in tables of its own
-	// settle is called when the rows are made, if it is there.
-	settle func(context.Context) error
-	close  func()
+	place
+	open func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
+	hand best
+	one  hand // one at a time, in tables of its own
 }
 
 // drain works off so many events on so many streams, in rounds, and as many
@@ -66,7 +62,7 @@ func (p *drainPlace) measure(ctx context.Context, c config) ([]result, error) {
 	var oursRates, handRates []float64
 	for round := range c.rounds {
 		if c.systems.MatchString(sqlBest) {
-			rate, err := p.byHand(ctx, min(c.drainEvents, handMost), round)
+			rate, err := p.drainByHand(ctx, min(c.drainEvents, handMost), round)
 			if err != nil {
 				return nil, err
 			}
@@ -91,8 +87,8 @@ func (p *drainPlace) measure(ctx context.Context, c config) ([]result, error) {
 // on it.
 const handMost = 20000
 
-// byHand leases a hundred at a time and acknowledges them, until none is left.
-func (p *drainPlace) byHand(ctx context.Context, tasks, round int) (float64, error) {
+// drainByHand leases a hundred at a time and acknowledges them, until none is left.
+func (p *drainPlace) drainByHand(ctx context.Context, tasks, round int) (float64, error) {
 	seed, seedCtx := errgroup.WithContext(ctx)
 	seed.SetLimit(128)
 	for i := range tasks {
@@ -186,35 +182,30 @@ func drainPostgres(ctx context.Context, c config) (*drainPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	byHand, err := baseline.OpenPostgres(ctx, url, "baseline", c.conns)
+	p := &drainPlace{place: place{store: "postgres", close: drop}}
+	_, all, err := p.byHand(ctx, c, url, "baseline")
 	if err != nil {
-		drop()
+		p.close()
 		return nil, err
 	}
-	one, err := baseline.OpenPostgres(ctx, url, "baseline_one", c.conns)
+	one, _, err := p.byHand(ctx, c, url, "baseline_one")
 	if err != nil {
-		byHand.Close()
-		drop()
+		p.close()
 		return nil, err
 	}
-	all := byHand.Coalesced(c.writers)
-	return &drainPlace{
-		store: "postgres",
-		open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
-			return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
-		},
-		hand: best{hand: hand{all}, AckAller: all},
-		one:  hand{one},
-		settle: func(ctx context.Context) error {
-			conn, err := pgx.Connect(ctx, url)
-			if err != nil {
-				return err
-			}
-			_, err = conn.Exec(ctx, "VACUUM ANALYZE")
-			return errors.Join(err, conn.Close(ctx))
-		},
-		close: func() { all.Close(); byHand.Close(); one.Close(); drop() },
-	}, nil
+	p.hand, p.one = best{hand{all}, all}, hand{one}
+	p.open = func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+		return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
+	}
+	p.settle = func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "VACUUM ANALYZE")
+		return errors.Join(err, conn.Close(ctx))
+	}
+	return p, nil
 }
 
 func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
@@ -222,28 +213,20 @@ func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	byHand, err := baseline.OpenSQLite(ctx, filepath.Join(dir, "hand.db"))
+	p := &drainPlace{place: place{store: "sqlite", close: func() { _ = os.RemoveAll(dir) }}}
+	all, err := p.inFileBest(ctx, filepath.Join(dir, "hand.db"))
 	if err != nil {
+		p.close()
 		return nil, err
 	}
-	one, err := baseline.OpenSQLite(ctx, filepath.Join(dir, "one.db"))
+	one, err := p.inFile(ctx, filepath.Join(dir, "one.db"))
 	if err != nil {
-		byHand.Close()
+		p.close()
 		return nil, err
 	}
-	all, err := byHand.Coalesced(ctx)
-	if err != nil {
-		byHand.Close()
-		one.Close()
-		return nil, err
+	p.hand, p.one = best{hand{all}, all}, hand{one}
+	p.open = func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+		return holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "ours.db")), holdfast.Config{}, parts...)
 	}
-	return &drainPlace{
-		store: "sqlite",
-		open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
-			return holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "ours.db")), holdfast.Config{}, parts...)
-		},
-		hand:  best{hand: hand{all}, AckAller: all},
-		one:   hand{one},
-		close: func() { all.Close(); byHand.Close(); one.Close(); _ = os.RemoveAll(dir) },
-	}, nil
+	return p, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
-// batcher is a system with batches of items that are paid for from a wallet.
+// batcher does batches of items that are paid for from a wallet.
 type batcher interface {
 	// batch makes a batch and its wallet, unless they are there, and returns how many
 	// items it has and how many of them were ever taken.
@@ -42,11 +42,7 @@ func itemKey(i int) string { return fmt.Sprintf("i-%08d", i) }
 
 // fillItems adds items to the one batch until so many are left to be taken.
 func fillItems(ctx context.Context, s system, left int) error {
-	b, ok := s.(batcher)
-	if !ok {
-		return nil
-	}
-	return fillBatch(ctx, b, itemBatch, left)
+	return fillBatch(ctx, s, itemBatch, left)
 }
 
 func fillBatch(ctx context.Context, b batcher, id string, left int) error {
@@ -71,14 +67,10 @@ func startBatchItems(s system) unit {
 			return n, err
 		}
 	}
-	b, ok := s.(batcher)
-	if !ok {
-		return nil
-	}
 	var held [maxClients][]ack
 	return single(func(ctx context.Context, client, _ int) (err error) {
 		if len(held[client]) == 0 {
-			if held[client], err = b.takeItems(ctx, itemBatch); err != nil {
+			if held[client], err = s.takeItems(ctx, itemBatch); err != nil {
 				return err
 			}
 		}
@@ -121,17 +113,15 @@ func (e kernel) takeItems(ctx context.Context, id string) ([]ack, error) {
 	}), err
 }
 
-func (h hand) batcher() baseline.Batcher { return h.System.(baseline.Batcher) }
-
 func (h hand) batch(ctx context.Context, id string) (items, taken int, err error) {
-	err = h.batcher().CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batches.MaxParallel})
+	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batches.MaxParallel})
 	if err == nil {
 		return 0, 0, h.PutWallet(ctx, id, 1<<50)
 	}
 	if !errors.Is(err, baseline.ErrRefused) {
 		return 0, 0, err
 	}
-	c, err := h.batcher().CountBatch(ctx, id)
+	c, err := h.CountBatch(ctx, id)
 	return int(c.Items), int(c.Next), err
 }
 
@@ -140,16 +130,16 @@ func (h hand) addItems(ctx context.Context, id string, from, n int) error {
 	for i := range page {
 		page[i] = baseline.Item{Key: itemKey(from + i), Cost: cost, Input: payload}
 	}
-	return h.batcher().AddItems(ctx, id, page)
+	return h.AddItems(ctx, id, page)
 }
 
 // takeItems takes one: a statement a round trip.
 func (h hand) takeItems(ctx context.Context, id string) ([]ack, error) {
-	x, err := h.batcher().TakeItem(ctx, id, holder, itemLease)
+	x, err := h.TakeItem(ctx, id, holder, itemLease)
 	if errors.Is(err, baseline.ErrRefused) {
 		return nil, nil
 	}
-	return []ack{func(ctx context.Context) error { return h.batcher().SettleItem(ctx, x, output) }}, err
+	return []ack{func(ctx context.Context) error { return h.SettleItem(ctx, x, output) }}, err
 }
 
 func (b best) doItems(ctx context.Context, id string, limit int) (int, error) {

@@ -50,6 +50,14 @@ type place struct {
 	close  func()
 }
 
+// settled is called when rows are made, and before they are used.
+func (p *place) settled(ctx context.Context) error {
+	if p.settle == nil {
+		return nil
+	}
+	return p.settle(ctx)
+}
+
 type named struct {
 	name string
 	system
@@ -128,10 +136,8 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 	if len(systems) == 0 {
 		return nil, nil
 	}
-	if p.settle != nil {
-		if err := p.settle(ctx); err != nil {
-			return nil, err
-		}
+	if err := p.settled(ctx); err != nil {
+		return nil, err
 	}
 	for _, clients := range clientCounts {
 		if !c.run.MatchString(cellName(p.store, w.name, clients)) {

@@ -53,33 +53,36 @@ func (p *place) finally(f func()) {
 	p.close = func() { f(); before() }
 }
 
+// byHand opens the system by hand in a schema, and the one that coalesces there.
+func (p *place) byHand(ctx context.Context, c config, url, schema string) (*baseline.Postgres, *baseline.PostgresCoalesced, error) {
+	one, err := baseline.OpenPostgres(ctx, url, schema, c.conns)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.finally(one.Close)
+	all := one.Coalesced(c.writers)
+	p.finally(all.Close)
+	return one, all, nil
+}
+
 func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 	hf, err := holdfast.Open(ctx, postgres.URL(url), holdfast.Config{})
 	if err != nil {
 		return err
 	}
 	p.finally(func() { _ = hf.Close() })
-	one, err := baseline.OpenPostgres(ctx, url, "baseline", c.conns)
+	one, seeder, err := p.byHand(ctx, c, url, "baseline")
 	if err != nil {
 		return err
 	}
-	p.finally(one.Close)
-	seeder := one.Coalesced(c.writers)
-	p.finally(seeder.Close)
-	two, err := baseline.OpenPostgres(ctx, url, "baseline_best", c.conns)
+	_, all, err := p.byHand(ctx, c, url, "baseline_best")
 	if err != nil {
 		return err
 	}
-	p.finally(two.Close)
-	all := two.Coalesced(c.writers)
-	p.finally(all.Close)
-	three, err := baseline.OpenPostgres(ctx, url, "baseline_locked", c.conns)
+	three, lockedSeeder, err := p.byHand(ctx, c, url, "baseline_locked")
 	if err != nil {
 		return err
 	}
-	p.finally(three.Close)
-	lockedSeeder := three.Coalesced(c.writers)
-	p.finally(lockedSeeder.Close)
 	p.systems = []named{
 		{name: ours, system: kernel{hf}, seeder: kernel{hf}},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},

@@ -12,22 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 )
 
-// runner is a system with runs of five plain steps.
-type runner interface {
-	// takeRun starts a run under a key, and takes it to its end.
-	takeRun(ctx context.Context, key string) error
-}
-
 var runSteps = []string{"s1", "s2", "s3", "s4", "s5"}
 
 func startRuns(s system) unit {
-	r, ok := s.(runner)
-	if !ok {
-		return nil
-	}
 	var made atomic.Int64
 	return single(func(ctx context.Context, client, _ int) error {
-		return r.takeRun(ctx, fmt.Sprintf("k-%d-%d", client, made.Add(1)))
+		return s.takeRun(ctx, fmt.Sprintf("k-%d-%d", client, made.Add(1)))
 	})
 }
 
@@ -60,18 +50,14 @@ func (e kernel) takeRun(ctx context.Context, key string) error {
 }
 
 func (h hand) takeRun(ctx context.Context, key string) error {
-	r, ok := h.System.(baseline.Runner)
-	if !ok {
-		return errNoMore
-	}
 	id := "run_" + key
-	err := r.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: runSteps[0], Holder: holder, Lease: itemLease})
+	err := h.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: runSteps[0], Holder: holder, Lease: itemLease})
 	for i := 0; err == nil && i < len(runSteps); i++ {
 		next := ""
 		if i+1 < len(runSteps) {
 			next = runSteps[i+1]
 		}
-		err = r.FinishStep(ctx, baseline.FinishStep{Run: id, Step: runSteps[i], Output: output, Next: next, Holder: holder, Lease: itemLease})
+		err = h.FinishStep(ctx, baseline.FinishStep{Run: id, Step: runSteps[i], Output: output, Next: next, Holder: holder, Lease: itemLease})
 	}
 	return err
 }

@@ -33,6 +33,28 @@ func openSQLite(ctx context.Context, c config) (*place, error) {
 	return p, nil
 }
 
+// inFile opens the system by hand in a file.
+func (p *place) inFile(ctx context.Context, file string) (*baseline.SQLite, error) {
+	s, err := baseline.OpenSQLite(ctx, file)
+	if err == nil {
+		p.finally(s.Close)
+	}
+	return s, err
+}
+
+// inFileBest opens the one that coalesces.
+func (p *place) inFileBest(ctx context.Context, file string) (*baseline.SQLiteCoalesced, error) {
+	s, err := p.inFile(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.Coalesced(ctx)
+	if err == nil {
+		p.finally(all.Close)
+	}
+	return all, err
+}
+
 func (p *place) openSQLite(ctx context.Context, dir string) error {
 	file := func(name string) string { return filepath.Join(dir, name+".db") }
 	hf, err := holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{})
@@ -40,32 +62,19 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 		return err
 	}
 	p.finally(func() { _ = hf.Close() })
-	one, err := baseline.OpenSQLite(ctx, file(sqlOne))
+	one, err := p.inFile(ctx, file(sqlOne))
 	if err != nil {
 		return err
 	}
-	p.finally(one.Close)
-	two, err := baseline.OpenSQLite(ctx, file(sqlBest))
+	all, err := p.inFileBest(ctx, file(sqlBest))
 	if err != nil {
 		return err
 	}
-	p.finally(two.Close)
-	all, err := two.Coalesced(ctx)
-	if err != nil {
-		return err
-	}
-	p.finally(all.Close)
 	// A second connection that coalesces seeds the file of the first.
-	three, err := baseline.OpenSQLite(ctx, file(sqlOne))
+	seeder, err := p.inFileBest(ctx, file(sqlOne))
 	if err != nil {
 		return err
 	}
-	p.finally(three.Close)
-	seeder, err := three.Coalesced(ctx)
-	if err != nil {
-		return err
-	}
-	p.finally(seeder.Close)
 	p.systems = []named{
 		{name: ours, system: kernel{hf}, seeder: kernel{hf}, file: file(ours)},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},

@@ -4,24 +4,11 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// swapper is a system that changes a state by a function.
-type swapper interface {
-	swap(ctx context.Context, id string) error
-}
-
 func startHotSwap(s system) unit {
-	w, ok := s.(swapper)
-	if h, hand := s.(hand); hand {
-		_, ok = h.System.(baseline.Swapper)
-	}
-	if !ok {
-		return nil
-	}
-	return single(func(ctx context.Context, _, _ int) error { return w.swap(ctx, "swapped") })
+	return single(func(ctx context.Context, _, _ int) error { return s.swap(ctx, "swapped") })
 }
 
 type swapped struct {
@@ -37,7 +24,7 @@ func (e kernel) swap(ctx context.Context, id string) error {
 }
 
 func (h hand) swap(ctx context.Context, id string) error {
-	return h.System.(baseline.Swapper).Swap(ctx, kind, id, func(state string) (string, error) {
+	return h.Swap(ctx, kind, id, func(state string) (string, error) {
 		var s swapped
 		if err := json.Unmarshal([]byte(state), &s); err != nil {
 			return "", err

@@ -36,6 +36,11 @@ type system interface {
 	append(ctx context.Context, stream string, want int64) error
 	inc(ctx context.Context, id string) error
 	put(ctx context.Context, id string) error
+	// swap changes a state by a function.
+	swap(ctx context.Context, id string) error
+	// takeRun starts a run of five plain steps under a key, and takes it to its end.
+	takeRun(ctx context.Context, key string) error
+	batcher
 }
 
 // ack settles one item that was taken.

@@ -29,12 +29,7 @@ import (
 // given. A server that cannot be reached at the beginning is an error after
 // [Options.Attempts]; one that goes away later is waited for.
 func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
-	return func(yield func(wire.Event, error) bool) {
-		f := &following[wire.Event]{c: c, path: []string{"events"}, after: after, yield: yield, b: c.backoff()}
-		if err := f.run(ctx); err != nil {
-			yield(wire.Event{}, err)
-		}
-	}
+	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
 }
 
 // Watch gives what is told of the workspace from now on, or from where a watcher was:
@@ -42,50 +37,31 @@ func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event,
 // error. What was told a moment before a connection broke may be told again; it is for
 // those who look, and a reaction for those who must handle each event once.
 func (c *Client) Watch(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
-	return func(yield func(wire.Event, error) bool) {
-		f := &following[wire.Event]{c: c, path: []string{"feed"}, after: after, yield: yield, b: c.backoff()}
-		if err := f.run(ctx); err != nil {
-			yield(wire.Event{}, err)
-		}
-	}
+	return following[wire.Event]{c: c, path: []string{"feed"}, after: after}.all(ctx)
 }
 
 // FollowBatch gives what happened to a batch, and what happens, until that is its end:
 // "completed" or "cancelled" is the last. A connection that breaks is made anew.
 func (c *Client) FollowBatch(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
-	return func(yield func(wire.Event, error) bool) {
-		f := &following[wire.Event]{c: c, path: []string{"batches", id, "events"}, b: c.backoff()}
-		f.yield = func(e wire.Event, err error) bool {
-			return yield(e, err) && e.Name != "completed" && e.Name != "cancelled"
-		}
-		if err := f.run(ctx); err != nil {
-			yield(wire.Event{}, err)
-		}
-	}
+	return following[wire.Event]{c: c, path: []string{"batches", id, "events"}, last: ended}.all(ctx)
 }
+
+// ended says of an event that nothing comes after it.
+func ended(e wire.Event) bool { return e.Name == "completed" || e.Name == "cancelled" }
 
 // FollowRun gives what happened to a run, and what happens, until it is over: "completed",
 // "cancelled" or "failed" is the last. Of a run that was retried, "failed" comes before
 // that, too. A connection that breaks is made anew.
 func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
-	return func(yield func(wire.Event, error) bool) {
-		last := ""
-		f := &following[wire.Event]{c: c, path: []string{"workflow-runs", id, "events"}, b: c.backoff()}
-		f.yield = func(e wire.Event, err error) bool {
-			last = e.Name
-			return yield(e, err) && e.Name != "completed" && e.Name != "cancelled"
+	f := following[wire.Event]{c: c, path: []string{"workflow-runs", id, "events"}, last: ended}
+	f.over = func(ctx context.Context, last wire.Event) bool {
+		if last.Name != "failed" {
+			return false
 		}
-		f.over = func(ctx context.Context) bool {
-			if last != "failed" {
-				return false
-			}
-			r, err := c.GetRun(ctx, id)
-			return err == nil && r.Status == "FAILED"
-		}
-		if err := f.run(ctx); err != nil {
-			yield(wire.Event{}, err)
-		}
+		r, err := c.GetRun(ctx, id)
+		return err == nil && r.Status == "FAILED"
 	}
+	return f.all(ctx)
 }
 
 // WatchScope gives a scope as it is, and again whenever it has changed, until the loop
@@ -93,25 +69,36 @@ func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event,
 // there is none, its version is -1. Who is slow is told of the last change, not of each. A
 // connection that breaks is made anew, and the same is not told twice.
 func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire.Scope, error] {
-	return func(yield func(wire.Scope, error) bool) {
-		f := &following[wire.Scope]{c: c, path: []string{"scopes", kind, id}, yield: yield, b: c.backoff()}
-		if err := f.run(ctx); err != nil {
-			yield(wire.Scope{}, err)
-		}
-	}
+	return following[wire.Scope]{c: c, path: []string{"scopes", kind, id}}.all(ctx)
 }
 
 // following is one call of Follow, or of another that is told of things as they come.
 type following[T any] struct {
 	c     *Client
 	path  []string
-	yield func(T, error) bool
 	after string // the id of the last event that was given: of the feed, its position
+	// last says of an event that it is the last one; nil is never.
+	last func(T) bool
+	// over says, where a connection has ended behind an event, whether that was the end of
+	// all; nil is never.
+	over func(ctx context.Context, given T) bool
+
+	yield func(T, error) bool
+	given T // the last one
 	b     *backoff
 	met   bool // the server has answered once
-	// over says, where a connection has ended, whether that was the end of all; nil is
-	// never.
-	over func(context.Context) bool
+}
+
+// all gives the events. Each loop over them begins where f does.
+func (f following[T]) all(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		f := f
+		f.yield, f.b = yield, f.c.backoff()
+		if err := f.run(ctx); err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
 }
 
 // errEnough says that the loop was left.
@@ -125,7 +112,7 @@ func (f *following[T]) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return failed.told(ctx)
-		case f.over != nil && f.met && f.over(ctx):
+		case f.over != nil && f.met && f.over(ctx, f.given):
 			return nil
 		case !failed.passing, !f.met && tries >= f.c.o.Attempts:
 			return failed.fault
@@ -211,8 +198,8 @@ func (f *following[T]) give(id, data string) *failure {
 	if err := json.Unmarshal([]byte(data), &e); err != nil || id == "" {
 		return &failure{fault: notOurs("an event that cannot be read", err)}
 	}
-	f.after, f.b = id, f.c.backoff()
-	if !f.yield(e, nil) {
+	f.after, f.given, f.b = id, e, f.c.backoff()
+	if !f.yield(e, nil) || f.last != nil && f.last(e) {
 		return &failure{fault: fault.New(fault.Unavailable, "the loop was left").Wrap(errEnough)}
 	}
 	return nil

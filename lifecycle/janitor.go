@@ -35,11 +35,7 @@ type Stuck struct {
 // recovering is a janitor as the runtime knows it.
 func recovering(j Janitor) lifecycleengine.Janitor {
 	in := lifecycleengine.Janitor{Recover: func(ctx context.Context, tx *store.Tx, all []lifecycleengine.Stuck) error {
-		stuck := make([]Stuck, len(all))
-		for i, s := range all {
-			stuck[i] = Stuck(s)
-		}
-		return j.Recover(ctx, tx, stuck)
+		return j.Recover(ctx, tx, mapped(all, func(s lifecycleengine.Stuck) Stuck { return Stuck(s) }))
 	}}
 	if some, ok := j.(Coverer); ok {
 		in.Covers = some.Covers

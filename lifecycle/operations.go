@@ -28,11 +28,7 @@ type Pending struct {
 }
 
 func pending(p lifecycleengine.Pending) Pending {
-	out := Pending{Operation: Operation(p.OperationFacts), Effects: make([]Effect, len(p.Effects))}
-	for i, x := range p.Effects {
-		out.Effects[i] = Effect(x)
-	}
-	return out
+	return Pending{Operation(p.OperationFacts), mapped(p.Effects, func(x lifecycleengine.Effect) Effect { return Effect(x) })}
 }
 
 // Operations returns the operations of the context's workspace that are not at
@@ -40,11 +36,7 @@ func pending(p lifecycleengine.Pending) Pending {
 // of a phase, "held", "due" or "uncertain", or all.
 func Operations(ctx context.Context, e *holdfast.Engine, phase, behind string, limit int) ([]Pending, error) {
 	found, err := lifecycleengine.Operations(ctx, engine.Of(e), phase, behind, limit)
-	all := make([]Pending, len(found))
-	for i, p := range found {
-		all[i] = pending(p)
-	}
-	return all, err
+	return mapped(found, pending), err
 }
 
 // Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
@@ -68,10 +60,7 @@ type Resolution struct {
 // journals nothing, can only end. It returns the operation, unless that is at its
 // end.
 func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o Outcome, by string) (*Operation, error) {
-	all := make([]lifecycleengine.Resolution, len(known))
-	for i, k := range known {
-		all[i] = lifecycleengine.Resolution(k)
-	}
+	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
 	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(o), by)
 	return operation(p), err
 }

@@ -11,11 +11,16 @@ import (
 type HandlerOption struct{ set lifecycleengine.HandlerOption }
 
 func handlerOptions(all []HandlerOption) []lifecycleengine.HandlerOption {
-	sets := make([]lifecycleengine.HandlerOption, len(all))
-	for i, o := range all {
-		sets[i] = o.set
+	return mapped(all, func(o HandlerOption) lifecycleengine.HandlerOption { return o.set })
+}
+
+// mapped is what f makes of each.
+func mapped[A, B any](all []A, f func(A) B) []B {
+	out := make([]B, len(all))
+	for i, a := range all {
+		out[i] = f(a)
 	}
-	return sets
+	return out
 }
 
 // Idempotent says that a handler may run again.
@@ -59,11 +64,7 @@ func SkipMissing() HandlerOption { return HandlerOption{lifecycleengine.SkipMiss
 type FireOption struct{ set lifecycleengine.FireOption }
 
 func fireOptions(all []FireOption) []lifecycleengine.FireOption {
-	sets := make([]lifecycleengine.FireOption, len(all))
-	for i, o := range all {
-		sets[i] = o.set
-	}
-	return sets
+	return mapped(all, func(o FireOption) lifecycleengine.FireOption { return o.set })
 }
 
 // Input gives the body something, as JSON.

@@ -39,21 +39,23 @@ type Answer struct {
 
 // Calls has an engine do the steps that call a URL. Hand it to [holdfast.Open], beside
 // [Serve].
-func Calls(c Caller) holdfast.Part { return &callPart{c} }
+func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*keeper).replace) }
 
-type callPart struct{ caller Caller }
-
-// Start is called by [holdfast.Open].
-func (p *callPart) Start(_ context.Context, e *holdfast.Engine) error {
-	if p.caller == nil {
-		return fault.New(fault.Validation, "run.Calls needs somebody who calls")
-	}
-	keeperOf(engine.Of(e)).replace(runs.CallHandler, &handler{body: p.call})
-	Keep(e)
-	return nil
+// calling is a part that makes the handler of calls known.
+func calling(c Caller, where string, known func(k *keeper, name string, h *handler)) holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		if c == nil {
+			return fault.New(fault.Validation, "%s needs somebody who calls", where)
+		}
+		known(keeperOf(engine.Of(e)), runs.CallHandler, &handler{body: callBody{c}.call})
+		Keep(e)
+		return nil
+	})
 }
 
-func (p *callPart) call(ctx context.Context, l *runs.Live) (runs.Done, error) {
+type callBody struct{ caller Caller }
+
+func (p callBody) call(ctx context.Context, l *runs.Live) (runs.Done, error) {
 	var c runs.Call
 	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
 		return runs.Done{}, holdfast.NonRetryable(err)

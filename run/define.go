@@ -245,24 +245,21 @@ func Timeout(d time.Duration) StepOption { return func(s *Step) { s.spec.Timeout
 // Input is what a step is given to work with: JSON, in which a text that begins with = is an
 // expression.
 func Input(v any) StepOption {
-	return func(s *Step) {
-		data, err := json.Marshal(v)
-		if err != nil {
-			s.bad = fault.New(fault.Validation, "its input cannot be kept as JSON: %v", err)
-		}
-		s.spec.Input = data
-	}
+	return func(s *Step) { s.spec.Input = s.kept("input", v) }
 }
 
 // Body is what a [Call] sends, as [Input].
 func Body(v any) StepOption {
-	return func(s *Step) {
-		data, err := json.Marshal(v)
-		if err != nil {
-			s.bad = fault.New(fault.Validation, "its body cannot be kept as JSON: %v", err)
-		}
-		s.spec.Body = data
+	return func(s *Step) { s.spec.Body = s.kept("body", v) }
+}
+
+// kept is a value as JSON.
+func (s *Step) kept(what string, v any) definitions.Value {
+	data, err := json.Marshal(v)
+	if err != nil {
+		s.bad = fault.New(fault.Validation, "its %s cannot be kept as JSON: %v", what, err)
 	}
+	return data
 }
 
 // Header is a header that a [Call] sends.

@@ -1,10 +1,7 @@
 package run
 
 import (
-	"context"
-
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 )
@@ -37,17 +34,4 @@ func (k *keeper) replace(name string, h *handler) {
 
 // Door is for the packages of this module, and of no use outside it: it has an engine serve
 // runs that come through the API. What a program has brought before is left as it is.
-func Door(c Caller) holdfast.Part { return &callDoor{c} }
-
-type callDoor struct{ caller Caller }
-
-// Start is called by [holdfast.Open].
-func (p *callDoor) Start(_ context.Context, e *holdfast.Engine) error {
-	if p.caller == nil {
-		return fault.New(fault.Validation, "run.Door needs somebody who calls")
-	}
-	k := keeperOf(engine.Of(e))
-	k.bring(runs.CallHandler, &handler{body: (&callPart{p.caller}).call})
-	Keep(e)
-	return nil
-}
+func Door(c Caller) holdfast.Part { return calling(c, "run.Door", (*keeper).bring) }

@@ -49,19 +49,21 @@ func keeperOf(e *engine.Engine) *keeper {
 
 // Lease sets how long the engine that it is handed to holds a step of a run without a renewal: a
 // crash of the program is noticed after that. It renews three times as often. The default is 30 seconds.
-func Lease(d time.Duration) holdfast.Part { return lease(d) }
+func Lease(d time.Duration) holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		if d < shortestLease || d > 24*time.Hour {
+			return fault.New(fault.Validation, "a lease of run steps must be between %s and 24h, got %s", shortestLease, d)
+		}
+		keeperOf(engine.Of(e)).Worker.Lease = d
+		return nil
+	})
+}
 
-type lease time.Duration
+// part is a part that is a function.
+type part func(*holdfast.Engine) error
 
 // Start is called by [holdfast.Open].
-func (l lease) Start(_ context.Context, e *holdfast.Engine) error {
-	d := time.Duration(l)
-	if d < shortestLease || d > 24*time.Hour {
-		return fault.New(fault.Validation, "a lease of run steps must be between %s and 24h, got %s", shortestLease, d)
-	}
-	keeperOf(engine.Of(e)).Worker.Lease = d
-	return nil
-}
+func (p part) Start(_ context.Context, e *holdfast.Engine) error { return p(e) }
 
 // shortestLease leaves a renewal time to arrive.
 const shortestLease = 100 * time.Millisecond
@@ -169,25 +171,22 @@ func (k *keeper) body(ctx context.Context, l *runs.Live) (runs.Done, error) {
 
 // Serve has an engine do the steps of some definitions, and everything else that runs need:
 // their waits, their signals, their decisions. Hand it to [holdfast.Open].
-func Serve(defs ...*Definition) holdfast.Part { return servePart(defs) }
-
-type servePart []*Definition
-
-// Start is called by [holdfast.Open].
-func (p servePart) Start(_ context.Context, e *holdfast.Engine) error {
-	k := keeperOf(engine.Of(e))
-	for _, d := range p {
-		if d.bad != nil {
-			return fmt.Errorf("the definition %s: %w", d.ID(), d.bad)
-		}
-		for name, h := range d.handlers {
-			if err := k.add(name, h); err != nil {
-				return err
+func Serve(defs ...*Definition) holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		k := keeperOf(engine.Of(e))
+		for _, d := range defs {
+			if d.bad != nil {
+				return fmt.Errorf("the definition %s: %w", d.ID(), d.bad)
+			}
+			for name, h := range d.handlers {
+				if err := k.add(name, h); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	Keep(e)
-	return nil
+		Keep(e)
+		return nil
+	})
 }
 
 // transition fires a step of a lifecycle.
@@ -201,15 +200,12 @@ func (k *keeper) transition(ctx context.Context, l *runs.Live) (runs.Done, error
 
 // Keeping says how long runs are kept beyond their end whose definitions do not say; without
 // it, they are kept for ever. Hand it to [holdfast.Open].
-func Keeping(how time.Duration) holdfast.Part { return keepPart(how) }
-
-type keepPart time.Duration
-
-// Start is called by [holdfast.Open].
-func (p keepPart) Start(_ context.Context, e *holdfast.Engine) error {
-	if p <= 0 {
-		return fault.New(fault.Validation, "runs are kept for longer than nothing: %s", time.Duration(p))
-	}
-	keeperOf(engine.Of(e)).Desk.Keep = time.Duration(p)
-	return nil
+func Keeping(how time.Duration) holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		if how <= 0 {
+			return fault.New(fault.Validation, "runs are kept for longer than nothing: %s", how)
+		}
+		keeperOf(engine.Of(e)).Desk.Keep = how
+		return nil
+	})
 }

@@ -23,8 +23,7 @@ type verbs struct {
 	common *house
 }
 
-func (v verbs) house() *house                        { return v.common }
-func (v verbs) workspace(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+func (v verbs) house() *house { return v.common }
 
 func (v verbs) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
 	return scopes.Get(ctx, v.doer, kind, id)

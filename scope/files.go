@@ -83,10 +83,9 @@ type fileCall struct {
 	done   chan struct{}
 }
 
-func (f *fileHome) house() *house                        { return &f.common }
-func (f *fileHome) traits() traits                       { return traits{queued: true} }
-func (f *fileHome) ready(context.Context) error          { return nil }
-func (f *fileHome) workspace(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+func (f *fileHome) house() *house               { return &f.common }
+func (f *fileHome) traits() traits              { return traits{queued: true} }
+func (f *fileHome) ready(context.Context) error { return nil }
 
 func (f *fileHome) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
 	if err := ctx.Err(); err != nil {

@@ -19,7 +19,6 @@ type home interface {
 	traits() traits
 	// ready refuses a context that may not be used here.
 	ready(context.Context) error
-	workspace(context.Context) string
 
 	get(ctx context.Context, kind, id string) (scopes.Scope, error)
 	edit(context.Context, scopes.EditArgs) (scopes.Edited, error)
@@ -75,7 +74,7 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 var errBudget = errors.New("the budget is spent")
 
 func (h *handle) container(ctx context.Context) container {
-	return container{h.home.house(), h.home.workspace(ctx), h.kind, h.id}
+	return container{h.home.house(), store.WorkspaceOf(ctx), h.kind, h.id}
 }
 
 // enter waits for the turn.

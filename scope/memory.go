@@ -36,10 +36,9 @@ type memoryHome struct {
 	kept   int                 // what was left then
 }
 
-func (m *memoryHome) house() *house                        { return &m.common }
-func (m *memoryHome) traits() traits                       { return traits{queued: true, alone: true} }
-func (m *memoryHome) ready(context.Context) error          { return m.bad }
-func (m *memoryHome) workspace(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+func (m *memoryHome) house() *house               { return &m.common }
+func (m *memoryHome) traits() traits              { return traits{queued: true, alone: true} }
+func (m *memoryHome) ready(context.Context) error { return m.bad }
 
 func (m *memoryHome) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
 	now, at := clock.Now(), container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -118,8 +119,8 @@ func (h *house) settle(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
 	h.mu.Unlock()
-	s.Budget = orElse(s.Budget, k.Budget, DefaultBudget)
-	s.Retries = orElse(s.Retries, k.Retries, DefaultRetries)
+	s.Budget = cmp.Or(s.Budget, k.Budget, DefaultBudget)
+	s.Retries = cmp.Or(s.Retries, k.Retries, DefaultRetries)
 	ttl := time.Duration(-1)
 	switch kind {
 	case Request:
@@ -127,17 +128,8 @@ func (h *house) settle(kind string, s settings) settings {
 	case Session:
 		ttl = DefaultSessionTTL
 	}
-	s.TTL = max(orElse(s.TTL, k.TTL, ttl), 0)
+	s.TTL = max(cmp.Or(s.TTL, k.TTL, ttl), 0)
 	return s
-}
-
-func orElse[N int | time.Duration](choices ...N) N {
-	for _, n := range choices {
-		if n != 0 {
-			return n
-		}
-	}
-	return 0
 }
 
 // checkWant refuses a version that there cannot be.

@@ -85,52 +85,52 @@ func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, err
 // members replace those of the state, object in object; null takes a member out. All of it
 // is seen, or nothing.
 func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
-	doc, err := marshal(merge)
-	if err != nil {
-		return Snapshot[T]{}, err
-	}
-	op, err := scopes.Patch(doc)
-	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+	return s.editWith(ctx, merge, scopes.Patch)
 }
 
 // Inc adds to the whole number in a field. A field that is missing is 0; one that is no
 // whole number of 64 bits, or would not be one afterwards, is [holdfast.ErrValidation].
 func (s Scope[T]) Inc(ctx context.Context, field string, by int64) (Snapshot[T], error) {
 	op, err := scopes.Inc(field, by)
-	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+	return s.edit(ctx, op, err)
 }
 
 // Push adds an item to the list in a field. A field that is missing is an empty list.
 func (s Scope[T]) Push(ctx context.Context, field string, item any) (Snapshot[T], error) {
-	doc, err := marshal(item)
-	if err != nil {
-		return Snapshot[T]{}, err
-	}
-	op, err := scopes.Push(field, doc)
-	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+	return s.editWith(ctx, item, func(doc []byte) (scopes.Op, error) { return scopes.Push(field, doc) })
 }
 
 // SetRecord puts a record into the object in a field, under a key. A field that is missing
 // is an empty object.
 func (s Scope[T]) SetRecord(ctx context.Context, field, key string, record any) (Snapshot[T], error) {
-	doc, err := marshal(record)
-	if err != nil {
-		return Snapshot[T]{}, err
-	}
-	op, err := scopes.Set(field, key, doc)
-	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+	return s.editWith(ctx, record, func(doc []byte) (scopes.Op, error) { return scopes.Set(field, key, doc) })
 }
 
 // DeleteRecord takes a record out of the object in a field. One that is not there changes
 // nothing.
 func (s Scope[T]) DeleteRecord(ctx context.Context, field, key string) (Snapshot[T], error) {
 	op, err := scopes.Unset(field, key)
-	return typed[T](s.handle.edit(ctx, op, s.fits(op, err)))
+	return s.edit(ctx, op, err)
 }
 
 // Delete deletes the scope. One that is not there changes nothing.
 func (s Scope[T]) Delete(ctx context.Context) (Snapshot[T], error) {
 	return typed[T](s.handle.remove(ctx))
+}
+
+// edit makes an edit, unless it is invalid.
+func (s Scope[T]) edit(ctx context.Context, op scopes.Op, invalid error) (Snapshot[T], error) {
+	return typed[T](s.handle.edit(ctx, op, s.fits(op, invalid)))
+}
+
+// editWith makes an edit of a value as JSON.
+func (s Scope[T]) editWith(ctx context.Context, v any, of func(doc []byte) (scopes.Op, error)) (Snapshot[T], error) {
+	doc, err := marshal(v)
+	if err != nil {
+		return Snapshot[T]{}, err
+	}
+	op, err := of(doc)
+	return s.edit(ctx, op, err)
 }
 
 // fits says of an edit that was to be made that a T could not read what comes of it: it is

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -146,32 +147,18 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 // definition is the reaction as it is kept, with its defaults filled in.
 func (r *reaction) definition() reactions.Definition {
 	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Streams, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
-	switch {
-	case r.o.Retries == Never:
+	d.MaxRetries = cmp.Or(r.o.Retries, d.MaxRetries)
+	if r.o.Retries == Never {
 		d.MaxRetries = 0
-	case r.o.Retries != 0:
-		d.MaxRetries = r.o.Retries
 	}
-	if r.o.MaxDeaths != 0 {
-		d.MaxDeaths = r.o.MaxDeaths
-	}
+	d.MaxDeaths = cmp.Or(r.o.MaxDeaths, d.MaxDeaths)
 	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, r.o.Priority, true
-	if r.o.Lease != 0 {
-		d.Lease = r.o.Lease
-	}
-	d.Backoff.Steady = r.o.Backoff.Steady
-	if b := r.o.Backoff; b.Kind != "" || b.Base != 0 || b.Max != 0 {
-		if b.Kind != "" {
-			d.Backoff.Kind = string(b.Kind)
-		}
-		if b.Base != 0 {
-			d.Backoff.Base = b.Base
-		}
-		d.Backoff.Max = max(b.Max, d.Backoff.Base)
-		if b.Max == 0 {
-			d.Backoff.Max = max(5*time.Minute, d.Backoff.Base)
-		}
-	}
+	d.Lease = cmp.Or(r.o.Lease, d.Lease)
+	b := r.o.Backoff
+	d.Backoff.Kind = cmp.Or(string(b.Kind), d.Backoff.Kind)
+	d.Backoff.Base = cmp.Or(b.Base, d.Backoff.Base)
+	d.Backoff.Max = max(cmp.Or(b.Max, d.Backoff.Max), d.Backoff.Base)
+	d.Backoff.Steady = b.Steady
 	return d
 }
 

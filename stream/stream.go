@@ -90,8 +90,7 @@ func read(ctx context.Context, d holdfast.Doer, a events.ReadArgs) ([]Event, err
 	}
 	all := make([]Event, len(found))
 	for i, e := range found {
-		all[i] = Event{Stream: e.Stream, Version: Version(e.Version), Name: e.Name, Data: e.Data, Subject: e.Subject,
-			Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
+		all[i] = public(e)
 	}
 	return all, nil
 }

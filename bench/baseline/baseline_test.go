@@ -41,9 +41,7 @@ func TestSystems(t *testing.T) {
 			t.Run("stream", func(t *testing.T) { testStream(t, s) })
 			t.Run("race", func(t *testing.T) { testRace(t, s) })
 			t.Run("sum", func(t *testing.T) { testSum(t, s) })
-			if w, ok := s.(baseline.Swapper); ok {
-				t.Run("swap", func(t *testing.T) { testSwap(t, s, w) })
-			}
+			t.Run("swap", func(t *testing.T) { testSwap(t, s) })
 			t.Run("run", func(t *testing.T) { testRun(t, s) })
 			t.Run("tasks", func(t *testing.T) { testTasks(t, s) })
 			t.Run("task race", func(t *testing.T) { testTaskRace(t, s) })
@@ -149,7 +147,7 @@ func testSum(t *testing.T, s baseline.System) {
 }
 
 // Nothing is lost that was decided in the program.
-func testSwap(t *testing.T, s baseline.System, w baseline.Swapper) {
+func testSwap(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	if err := s.PutScope(ctx, "org", "swap", `{"n": 0}`); err != nil {
 		t.Fatal(err)
@@ -159,7 +157,7 @@ func testSwap(t *testing.T, s baseline.System, w baseline.Swapper) {
 		err := json.Unmarshal([]byte(state), &now)
 		return fmt.Sprintf(`{"n": %d}`, now.N+1), err
 	}
-	won := race(t, 8, func(int) error { return w.Swap(ctx, "org", "swap", add) })
+	won := race(t, 8, func(int) error { return s.Swap(ctx, "org", "swap", add) })
 	n, err := s.Inc(ctx, baseline.Inc{Kind: "org", ID: "swap", Field: "n", By: 1})
 	if won != 8 || n != 9 || err != nil {
 		t.Errorf("%d of 8 swapped, and one more makes %d, %v", won, n, err)
@@ -347,7 +345,7 @@ func testWallet(t *testing.T, s baseline.System) {
 func addBatch(t *testing.T, s baseline.System, id string, items int, balance int64) baseline.Batcher {
 	t.Helper()
 	ctx := context.Background()
-	b := s.(baseline.Batcher)
+	var b baseline.Batcher = s
 	if err := s.PutWallet(ctx, "w-"+id, balance); err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +408,7 @@ type taker func(batch string) ([]baseline.Held, error)
 
 func takeOne(s baseline.System) taker {
 	return func(batch string) ([]baseline.Held, error) {
-		h, err := s.(baseline.Batcher).TakeItem(context.Background(), batch, "me", time.Minute)
+		h, err := s.TakeItem(context.Background(), batch, "me", time.Minute)
 		if errors.Is(err, baseline.ErrRefused) {
 			return nil, nil
 		}

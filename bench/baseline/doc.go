@@ -102,6 +102,9 @@ type System interface {
 	PutWallet(ctx context.Context, id string, balance int64) error
 	// Buy moves an item and its cost, both or neither, and returns the balance.
 	Buy(context.Context, Purchase) (int64, error)
+	Swapper
+	Batcher
+	Runner
 	// Close ends what this way has started. The database under it stays open.
 	Close()
 }

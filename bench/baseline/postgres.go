@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,24 @@ import (
 
 //go:embed sql/*.sql
 var files embed.FS
+
+// statements are those of a database, by their names.
+func statements(database string) (map[string]string, error) {
+	paths, err := fs.Glob(files, "sql/"+database+".*.sql")
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]string)
+	for _, path := range paths {
+		text, err := files.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimPrefix(strings.TrimSuffix(path, ".sql"), "sql/"+database+".")
+		texts[name] = string(text)
+	}
+	return texts, nil
+}
 
 // Postgres writes with one statement a call, which is its own transaction. It
 // is safe for concurrent use.
@@ -47,20 +66,15 @@ func OpenPostgres(ctx context.Context, url, schema string, conns int) (*Postgres
 }
 
 func (p *Postgres) start(ctx context.Context, schema string) error {
-	for _, name := range []string{
-		"schema", "create", "create.all", "transition", "transition.all",
-		"append", "append.first", "append.all", "inc", "inc.all", "put", "scope", "swap",
-		"task.add", "task.lease", "task.ack", "task.ack.all", "wallet.put", "wallet.move",
-		"batch.create", "batch.add", "batch.count", "item.take", "item.take.all", "item.settle", "item.settle.all", "run.start", "run.step",
-	} {
-		text, err := files.ReadFile("sql/postgres." + name + ".sql")
-		if err != nil {
-			return err
-		}
-		p.texts[name] = strings.ReplaceAll(string(text), "{schema}", pgx.Identifier{schema}.Sanitize())
+	texts, err := statements("postgres")
+	if err != nil {
+		return err
+	}
+	for name, text := range texts {
+		p.texts[name] = strings.ReplaceAll(text, "{schema}", pgx.Identifier{schema}.Sanitize())
 	}
 	var there bool
-	err := p.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", schema).Scan(&there)
+	err = p.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", schema).Scan(&there)
 	if err == nil && !there {
 		_, err = p.pool.Exec(ctx, p.texts["schema"])
 	}
@@ -88,11 +102,14 @@ func (p *Postgres) entity(ctx context.Context, name string, args ...any) (e Enti
 
 // Append adds an event to a stream at its expected version.
 func (p *Postgres) Append(ctx context.Context, a Append) (int64, error) {
-	name := "append"
+	return p.number(ctx, a.statement(), newID(), a.Stream, a.Want, a.Name, a.Data)
+}
+
+func (a Append) statement() string {
 	if a.Want < 0 {
-		name = "append.first"
+		return "append.first"
 	}
-	return p.number(ctx, name, newID(), a.Stream, a.Want, a.Name, a.Data)
+	return "append"
 }
 
 // Inc adds to a number of a scope, with its event.

@@ -7,10 +7,7 @@ import (
 	"time"
 )
 
-var (
-	_ Batcher   = (*Postgres)(nil)
-	_ ManyItems = (*PostgresCoalesced)(nil)
-)
+var _ ManyItems = (*PostgresCoalesced)(nil)
 
 // CreateBatch makes a batch with its event, unless there is one.
 func (p *Postgres) CreateBatch(ctx context.Context, b Batch) error {

@@ -18,11 +18,7 @@ func (p PostgresLocked) Append(ctx context.Context, a Append) (n int64, err erro
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(8101979)"); err != nil {
 		return 0, err
 	}
-	name := "append"
-	if a.Want < 0 {
-		name = "append.first"
-	}
-	row := tx.QueryRow(ctx, p.texts[name], shard, workspace, newID(), a.Stream, a.Want, a.Name, a.Data)
+	row := tx.QueryRow(ctx, p.texts[a.statement()], shard, workspace, newID(), a.Stream, a.Want, a.Name, a.Data)
 	if err := refused(row.Scan(&n)); err != nil {
 		return 0, err
 	}

@@ -41,26 +41,6 @@ func (p *Postgres) FinishStep(ctx context.Context, a FinishStep) error {
 	return err
 }
 
-// StartRun starts a run.
-func (s *SQLite) StartRun(ctx context.Context, a StartRun) error {
-	return s.update(ctx, func(q lite) error { return q.startRun(ctx, a) })
-}
-
-// FinishStep ends a step.
-func (s *SQLite) FinishStep(ctx context.Context, a FinishStep) error {
-	return s.update(ctx, func(q lite) error { return q.finishStep(ctx, a) })
-}
-
-// StartRun starts a run.
-func (c *SQLiteCoalesced) StartRun(ctx context.Context, a StartRun) error {
-	return c.do(ctx, func(q lite) error { return q.startRun(context.Background(), a) })
-}
-
-// FinishStep ends a step.
-func (c *SQLiteCoalesced) FinishStep(ctx context.Context, a FinishStep) error {
-	return c.do(ctx, func(q lite) error { return q.finishStep(context.Background(), a) })
-}
-
 func (q lite) startRun(ctx context.Context, a StartRun) error {
 	at := clock.Now().UnixMilli()
 	var version int64

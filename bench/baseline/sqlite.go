@@ -17,111 +17,13 @@ import (
 // SQLite writes through one connection, with a transaction a call. It is safe
 // for concurrent use: callers wait for the connection.
 type SQLite struct {
+	liteCalls
 	db    *sql.DB
+	texts map[string]string
 	stmts map[string]*sql.Stmt
 }
 
 var _ System = (*SQLite)(nil)
-
-// liteTexts are the statements. The event's text is made here and not in SQL:
-// the update has told all that it says.
-var liteTexts = map[string]string{
-	"create": `INSERT INTO baseline_entity (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?) ON CONFLICT (shard, workspace, lifecycle, id) DO NOTHING`,
-	"transition": `UPDATE baseline_entity SET status = ?, version = version + 1, updated_at = ?
-		WHERE shard = ? AND workspace = ? AND lifecycle = ? AND id = ? AND status = ?
-		RETURNING version, data, created_at`,
-	"history": `INSERT INTO baseline_history (shard, id, n, workspace, stream, version, name, data, at)
-		VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?)`,
-	"append": `UPDATE baseline_stream SET head = head + 1 WHERE shard = ? AND workspace = ? AND name = ? AND head = ?`,
-	"append.first": `INSERT INTO baseline_stream (shard, workspace, name, head) VALUES (?, ?, ?, 0)
-		ON CONFLICT (shard, workspace, name) DO NOTHING`,
-	"event": `INSERT INTO baseline_event (shard, id, n, workspace, stream, version, name, data, at)
-		VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?)`,
-	"inc": `UPDATE baseline_scope SET version = version + 1, updated_at = ?1,
-		state = json_set(state, '$.' || ?6, json_extract(state, '$.' || ?6) + ?7)
-		WHERE shard = ?2 AND workspace = ?3 AND kind = ?4 AND id = ?5 AND json_type(state, '$.' || ?6) = 'integer'
-		RETURNING version, json_extract(state, '$.' || ?6)`,
-	"put": `INSERT INTO baseline_scope (shard, workspace, kind, id, version, state, created_at, updated_at)
-		VALUES (?, ?, ?, ?, 0, ?, ?, ?) ON CONFLICT (shard, workspace, kind, id) DO UPDATE
-		SET version = version + 1, state = excluded.state, updated_at = excluded.updated_at`,
-	"scope": `SELECT version, state FROM baseline_scope WHERE shard = ? AND workspace = ? AND kind = ? AND id = ?`,
-	"swap": `UPDATE baseline_scope SET version = version + 1, state = ?6, updated_at = ?7
-		WHERE shard = ?1 AND workspace = ?2 AND kind = ?3 AND id = ?4 AND version = ?5 RETURNING version`,
-	"wallet.put": `INSERT INTO baseline_wallet (shard, workspace, id, version, balance, reserved, created_at, updated_at)
-		VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?5) ON CONFLICT (shard, workspace, id) DO UPDATE
-		SET version = version + 1, balance = excluded.balance, reserved = 0, updated_at = excluded.updated_at`,
-	"wallet.able": `SELECT 1 FROM baseline_wallet WHERE shard = ? AND workspace = ? AND id = ? AND balance >= ? AND reserved + ? >= 0`,
-	"wallet.move": `UPDATE baseline_wallet SET version = version + 1, balance = balance - ?4, reserved = reserved + ?5, updated_at = ?6
-		WHERE shard = ?1 AND workspace = ?2 AND id = ?3
-		RETURNING version, balance, reserved`,
-	"task.add": `INSERT INTO baseline_task
-		(shard, workspace, queue, id, version, state, due_at, input, failures, epoch, deaths, created_at, updated_at)
-		VALUES (?1, ?2, ?3, ?4, 0, 'due', ?6, ?5, 0, 0, 0, ?6, ?6) ON CONFLICT (shard, workspace, queue, id) DO NOTHING`,
-	"task.lease": `UPDATE baseline_task SET holder = ?4, epoch = epoch + 1, until = ?6
-		WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND id IN (
-			SELECT id FROM baseline_task
-			WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND state = 'due' AND holder IS NULL AND due_at <= ?5
-			ORDER BY due_at LIMIT ?7)
-		RETURNING queue, id, epoch, until, input`,
-	"task.ack": `UPDATE baseline_task SET state = 'done', version = version + 1, output = ?6, error = NULL,
-		due_at = ?7, holder = NULL, until = NULL, updated_at = ?7
-		WHERE shard = ?1 AND workspace = ?2 AND queue = ?3 AND id = ?4 AND epoch = ?5 AND until > ?7
-		RETURNING version, failures`,
-	"run.start": `INSERT INTO baseline_run
-		(shard, workspace, id, definition, key, status, version, input, state, memo, step, visit, cancel_requested, created_at, started_at, updated_at)
-		VALUES (?1, ?2, ?3, 'five@1', ?4, 'RUNNING', 1, ?5, '{}', '{}', ?6, 1, 0, ?7, ?7, ?7)
-		ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING RETURNING version`,
-	"run.add": `INSERT INTO baseline_step
-		(shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, holder, epoch, until, deaths, timeout, taken_at, begun, uncertain, safety, unknown, created_at, started_at)
-		VALUES (?1, ?2, ?3, ?4, 1, ?5, 'task', ?4, 'RUNNING', ?6, 1, 0, ?7, 1, ?8, 0, 900000, ?9, 0, 0, '', '', ?9, ?9)`,
-	"run.done": `UPDATE baseline_step SET status = 'COMPLETED', output = ?5, holder = NULL, until = NULL, finished_at = ?6
-		WHERE shard = ?1 AND workspace = ?2 AND run = ?3 AND name = ?4 AND visit = 1 AND epoch = 1 AND until > ?6 RETURNING n`,
-	"run.move": `UPDATE baseline_run SET status = CASE WHEN ?4 = '' THEN 'COMPLETED' ELSE 'RUNNING' END, step = CASE WHEN ?4 = '' THEN step ELSE ?4 END,
-		version = version + 2, output = ?5, finished_at = CASE WHEN ?4 = '' THEN ?6 END, updated_at = ?6
-		WHERE shard = ?1 AND workspace = ?2 AND id = ?3 RETURNING version`,
-	"batch.create": `INSERT INTO baseline_batch
-		(shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
-		 items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 3, 5, 900000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?7, ?7, ?7)
-		ON CONFLICT (shard, workspace, id) DO NOTHING`,
-	"batch.add": `UPDATE baseline_batch SET items = items + ?4, version = version + 1, updated_at = ?5
-		WHERE shard = ?1 AND workspace = ?2 AND id = ?3 AND NOT sealed AND NOT cancel_requested
-		RETURNING items, version`,
-	"batch.open": `SELECT b.wallet, b.next, min(?4, b.parallel - b.running), w.balance, w.version
-		FROM baseline_batch AS b JOIN baseline_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
-		WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?3
-		AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND b.next < b.items`,
-	"batch.taken": `UPDATE baseline_batch SET status = 'RUNNING', next = next + ?4, running = running + ?4, charged = charged + ?5,
-		version = version + 1, served_at = ?6, updated_at = ?6
-		WHERE shard = ?1 AND workspace = ?2 AND id = ?3
-		RETURNING version`,
-	"batch.settled": `UPDATE baseline_batch SET running = running - ?4, succeeded = succeeded + ?4, version = version + ?4, updated_at = ?5
-		WHERE shard = ?1 AND workspace = ?2 AND id = ?3
-		RETURNING version, items - next + waiting, running, succeeded, failed, cancelled, accepted`,
-	"batch.count": `SELECT b.items, b.next, b.running, b.succeeded, b.charged, b.version, w.balance,
-		(SELECT count(*) FROM baseline_item AS i
-		  WHERE i.shard = ?1 AND i.workspace = ?2 AND i.batch = ?3 AND i.state = 'succeeded' AND i.epoch = 1 AND i.charged = i.cost),
-		(SELECT count(*) FROM baseline_ledger AS l WHERE l.shard = ?1 AND l.workspace = ?2 AND l.wallet = b.wallet),
-		(SELECT coalesce(sum(l.delta), 0) FROM baseline_ledger AS l WHERE l.shard = ?1 AND l.workspace = ?2 AND l.wallet = b.wallet),
-		(SELECT count(*) FROM baseline_history AS h WHERE h.shard = ?1 AND h.workspace = ?2 AND h.stream = '$batch/' || ?3 AND h.name = 'itemSucceeded')
-		FROM baseline_batch AS b JOIN baseline_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
-		WHERE b.shard = ?1 AND b.workspace = ?2 AND b.id = ?3`,
-	"item.add": `INSERT INTO baseline_item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
-		VALUES (?, ?, ?, ?, ?, ?, 0, 'pending', ?, 0, 0, 0, 0, 0, ?)`,
-	"item.due": `SELECT key, cost, epoch + 1, input FROM baseline_item
-		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n > ?4 AND n <= ?4 + ?5
-		ORDER BY n`,
-	"item.take": `UPDATE baseline_item SET state = 'running', charged = cost, holder = ?6, epoch = epoch + 1, until = ?7, taken_at = ?8, updated_at = ?8
-		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND n > ?4 AND n <= ?4 + ?5`,
-	"item.settle": `UPDATE baseline_item SET state = 'succeeded', output = ?6, holder = NULL, until = NULL, updated_at = ?7
-		WHERE shard = ?1 AND workspace = ?2 AND batch = ?3 AND key = ?4 AND state = 'running' AND epoch = ?5 AND until > ?7
-		RETURNING failures, deaths`,
-	"wallet.spend": `UPDATE baseline_wallet SET balance = balance - ?4, version = version + ?5, updated_at = ?6
-		WHERE shard = ?1 AND workspace = ?2 AND id = ?3`,
-	"ledger.charge": `INSERT INTO baseline_ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
-		VALUES (?, ?, ?, ?, ?, ?, 'charge', ?, ?)`,
-}
 
 // OpenSQLite opens or makes the file: WAL, synchronous=FULL, one connection.
 // [SQLite.Close] closes it.
@@ -137,6 +39,7 @@ func OpenSQLite(ctx context.Context, path string) (*SQLite, error) {
 	}
 	db.SetMaxOpenConns(1)
 	s := &SQLite{db: db, stmts: make(map[string]*sql.Stmt)}
+	s.update = s.transact
 	if err := s.start(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("baseline: %w", err)
@@ -145,14 +48,16 @@ func OpenSQLite(ctx context.Context, path string) (*SQLite, error) {
 }
 
 func (s *SQLite) start(ctx context.Context) error {
-	schema, err := files.ReadFile("sql/sqlite.schema.sql")
+	texts, err := statements("sqlite")
 	if err != nil {
 		return err
 	}
-	if _, err := s.db.ExecContext(ctx, string(schema)); err != nil {
+	if _, err := s.db.ExecContext(ctx, texts["schema"]); err != nil {
 		return err
 	}
-	for name, text := range liteTexts {
+	delete(texts, "schema")
+	s.texts = texts
+	for name, text := range texts {
 		if s.stmts[name], err = s.db.PrepareContext(ctx, text); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -163,50 +68,18 @@ func (s *SQLite) start(ctx context.Context) error {
 // Close closes the file.
 func (s *SQLite) Close() { _ = s.db.Close() }
 
-// Create makes an entity with its event, unless there is one.
-func (s *SQLite) Create(ctx context.Context, a New) (e Entity, err error) {
-	err = s.update(ctx, func(q lite) error { e, err = q.create(ctx, a); return err })
-	return e, err
-}
-
-// Transition moves an entity that is in the status From, with its event.
-func (s *SQLite) Transition(ctx context.Context, a Move) (e Entity, err error) {
-	err = s.update(ctx, func(q lite) error { e, err = q.transition(ctx, a); return err })
-	return e, err
-}
-
-// Append adds an event to a stream at its expected version.
-func (s *SQLite) Append(ctx context.Context, a Append) (n int64, err error) {
-	err = s.update(ctx, func(q lite) error { n, err = q.append(ctx, a); return err })
-	return n, err
-}
-
-// Inc adds to a number of a scope, with its event.
-func (s *SQLite) Inc(ctx context.Context, a Inc) (n int64, err error) {
-	err = s.update(ctx, func(q lite) error { n, err = q.inc(ctx, a); return err })
-	return n, err
-}
-
-// PutScope makes a scope or replaces its state.
-func (s *SQLite) PutScope(ctx context.Context, kind, id, state string) error {
-	return s.update(ctx, func(q lite) error { return q.put(ctx, kind, id, state) })
-}
-
-func (s *SQLite) update(ctx context.Context, f func(lite) error) error {
+func (s *SQLite) transact(ctx context.Context, f liteCall) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // after a commit it does nothing
 	stmt := func(name string) *sql.Stmt { return tx.StmtContext(ctx, s.stmts[name]) }
-	if err := f(stmt); err != nil {
+	if err := f(ctx, stmt); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
-
-// lite gives the prepared statements of one transaction.
-type lite func(name string) *sql.Stmt
 
 func (q lite) create(ctx context.Context, a New) (Entity, error) {
 	at := clock.Now().UnixMilli()

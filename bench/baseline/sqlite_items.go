@@ -10,89 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-var (
-	_ Batcher   = (*SQLite)(nil)
-	_ Batcher   = (*SQLiteCoalesced)(nil)
-	_ ManyItems = (*SQLiteCoalesced)(nil)
-)
-
-// CreateBatch makes a batch with its event, unless there is one.
-func (s *SQLite) CreateBatch(ctx context.Context, b Batch) error {
-	return s.update(ctx, func(q lite) error { return q.createBatch(ctx, b) })
-}
-
-// AddItems adds a page of items in one transaction.
-func (s *SQLite) AddItems(ctx context.Context, batch string, items []Item) error {
-	return s.update(ctx, func(q lite) error { return q.addItems(ctx, batch, items) })
-}
-
-// TakeItem takes the next item and what it costs.
-func (s *SQLite) TakeItem(ctx context.Context, batch, holder string, lease time.Duration) (h Held, err error) {
-	err = s.update(ctx, func(q lite) error { h, err = q.takeItem(ctx, batch, holder, lease); return err })
-	return h, err
-}
-
-// SettleItem ends an item with its event.
-func (s *SQLite) SettleItem(ctx context.Context, h Held, output string) error {
-	return s.update(ctx, func(q lite) error { return q.settleItem(ctx, h, output) })
-}
-
-// CountBatch reads a batch.
-func (s *SQLite) CountBatch(ctx context.Context, batch string) (c BatchCounts, err error) {
-	err = s.update(ctx, func(q lite) error { c, err = q.countBatch(ctx, batch); return err })
-	return c, err
-}
-
-// CreateBatch makes a batch with its event, unless there is one.
-func (c *SQLiteCoalesced) CreateBatch(ctx context.Context, b Batch) error {
-	return c.do(ctx, func(q lite) error { return q.createBatch(context.Background(), b) })
-}
-
-// AddItems adds a page of items in one transaction.
-func (c *SQLiteCoalesced) AddItems(ctx context.Context, batch string, items []Item) error {
-	return c.do(ctx, func(q lite) error { return q.addItems(context.Background(), batch, items) })
-}
-
-// TakeItem takes the next item and what it costs.
-func (c *SQLiteCoalesced) TakeItem(ctx context.Context, batch, holder string, lease time.Duration) (Held, error) {
-	h := new(Held)
-	err := c.do(ctx, func(q lite) (err error) { *h, err = q.takeItem(context.Background(), batch, holder, lease); return err })
-	return valueOf(h, err)
-}
-
-// SettleItem ends an item with its event.
-func (c *SQLiteCoalesced) SettleItem(ctx context.Context, h Held, output string) error {
-	return c.do(ctx, func(q lite) error { return q.settleItem(context.Background(), h, output) })
-}
-
-// CountBatch reads a batch.
-func (c *SQLiteCoalesced) CountBatch(ctx context.Context, batch string) (BatchCounts, error) {
-	n := new(BatchCounts)
-	err := c.do(ctx, func(q lite) (err error) { *n, err = q.countBatch(context.Background(), batch); return err })
-	return valueOf(n, err)
-}
+var _ ManyItems = (*SQLiteCoalesced)(nil)
 
 // TakeItems takes items and what they cost in one transaction.
 func (c *SQLiteCoalesced) TakeItems(ctx context.Context, batch, holder string, lease time.Duration, limit int) ([]Held, error) {
-	all := new([]Held)
-	err := c.do(ctx, func(q lite) (err error) {
-		*all, err = q.takeItems(context.Background(), batch, holder, lease, limit)
-		return err
+	all, err := answered(ctx, c.liteCalls, func(ctx context.Context, q lite) ([]Held, error) {
+		return q.takeItems(ctx, batch, holder, lease, limit)
 	})
 	if errors.Is(err, ErrRefused) { // it found none
 		return nil, nil
 	}
-	return valueOf(all, err)
+	return all, err
 }
 
 // SettleItems ends items, each with its event, in one transaction.
 func (c *SQLiteCoalesced) SettleItems(ctx context.Context, batch string, all []Held, output string) (int, error) {
-	n := new(int)
-	err := c.do(ctx, func(q lite) (err error) {
-		*n, err = q.settleItems(context.Background(), batch, all, output)
-		return err
-	})
-	return valueOf(n, err)
+	return answered(ctx, c.liteCalls, func(ctx context.Context, q lite) (int, error) { return q.settleItems(ctx, batch, all, output) })
 }
 
 func (q lite) createBatch(ctx context.Context, b Batch) error {

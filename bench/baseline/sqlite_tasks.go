@@ -11,57 +11,19 @@ import (
 
 var _ AckAller = (*SQLiteCoalesced)(nil)
 
-// AddTask makes a task with its event, unless there is one.
-func (s *SQLite) AddTask(ctx context.Context, a Task) error {
-	return s.update(ctx, func(q lite) error { return q.addTask(ctx, a) })
-}
-
-// Lease takes the longest due tasks of a queue.
-func (s *SQLite) Lease(ctx context.Context, queue, holder string, lease time.Duration) (all []Leased, err error) {
-	err = s.update(ctx, func(q lite) error { all, err = q.lease(ctx, queue, holder, lease); return err })
-	return all, err
-}
-
-// Ack ends a leased task with its event.
-func (s *SQLite) Ack(ctx context.Context, t Leased, output string) (version int64, err error) {
-	err = s.update(ctx, func(q lite) error { version, err = q.ack(ctx, t, output); return err })
-	return version, err
-}
-
-// AddTask makes a task with its event, unless there is one.
-func (c *SQLiteCoalesced) AddTask(ctx context.Context, a Task) error {
-	return c.do(ctx, func(q lite) error { return q.addTask(context.Background(), a) })
-}
-
-// Lease takes the longest due tasks of a queue.
-func (c *SQLiteCoalesced) Lease(ctx context.Context, queue, holder string, lease time.Duration) ([]Leased, error) {
-	all := new([]Leased)
-	err := c.do(ctx, func(q lite) (err error) { *all, err = q.lease(context.Background(), queue, holder, lease); return err })
-	return valueOf(all, err)
-}
-
-// Ack ends a leased task with its event.
-func (c *SQLiteCoalesced) Ack(ctx context.Context, t Leased, output string) (int64, error) {
-	version := new(int64)
-	err := c.do(ctx, func(q lite) (err error) { *version, err = q.ack(context.Background(), t, output); return err })
-	return valueOf(version, err)
-}
-
 // AckAll ends leased tasks, each with its event, in one transaction.
 func (c *SQLiteCoalesced) AckAll(ctx context.Context, all []Leased, output string) (int, error) {
-	acked := new(int)
-	err := c.do(ctx, func(q lite) error {
+	return answered(ctx, c.liteCalls, func(ctx context.Context, q lite) (acked int, err error) {
 		for _, t := range all {
-			_, err := q.ack(context.Background(), t, output)
+			_, err := q.ack(ctx, t, output)
 			if err == nil {
-				*acked++
+				acked++
 			} else if !errors.Is(err, ErrRefused) {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return acked, nil
 	})
-	return valueOf(acked, err)
 }
 
 func (q lite) addTask(ctx context.Context, a Task) error {

@@ -13,12 +13,6 @@ type Swapper interface {
 	Swap(ctx context.Context, kind, id string, decide func(state string) (string, error)) error
 }
 
-var (
-	_ Swapper = (*Postgres)(nil)
-	_ Swapper = (*SQLite)(nil)
-	_ Swapper = (*SQLiteCoalesced)(nil)
-)
-
 // Swap implements [Swapper].
 func (p *Postgres) Swap(ctx context.Context, kind, id string, decide func(string) (string, error)) error {
 	return swap(decide,
@@ -40,7 +34,7 @@ func (s *SQLite) Swap(ctx context.Context, kind, id string, decide func(string) 
 			return version, state, err
 		},
 		func(version int64, state string) error {
-			return s.update(ctx, func(q lite) error { return q.swap(ctx, kind, id, version, state) })
+			return s.update(ctx, func(ctx context.Context, q lite) error { return q.swap(ctx, kind, id, version, state) })
 		})
 }
 
@@ -70,16 +64,16 @@ func swap(decide func(string) (string, error), read func() (int64, string, error
 // Swap implements [Swapper]. The writer alone writes, so it decides in its transaction: the
 // functions of all callers go one after the other, and share a commit.
 func (c *SQLiteCoalesced) Swap(ctx context.Context, kind, id string, decide func(string) (string, error)) error {
-	return c.do(ctx, func(q lite) error {
+	return c.do(ctx, func(ctx context.Context, q lite) error {
 		var version int64
 		var state string
-		err := q("scope").QueryRowContext(context.Background(), shard, workspace, kind, id).Scan(&version, &state)
+		err := q("scope").QueryRowContext(ctx, shard, workspace, kind, id).Scan(&version, &state)
 		if err == nil {
 			state, err = decide(state)
 		}
 		if err != nil {
 			return err
 		}
-		return q.swap(context.Background(), kind, id, version, state)
+		return q.swap(ctx, kind, id, version, state)
 	})
 }

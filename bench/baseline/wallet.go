@@ -58,29 +58,6 @@ func (c *PostgresCoalesced) buyAll(ctx context.Context, calls []*call[Purchase, 
 	return answer(rows, err, calls, numberColumn)
 }
 
-// PutWallet makes a wallet, or replaces its balance, without an event.
-func (s *SQLite) PutWallet(ctx context.Context, id string, balance int64) error {
-	return s.update(ctx, func(q lite) error { return q.putWallet(ctx, id, balance) })
-}
-
-// Buy moves an item and its cost, each with its event, and returns the balance.
-func (s *SQLite) Buy(ctx context.Context, a Purchase) (balance int64, err error) {
-	err = s.update(ctx, func(q lite) error { balance, err = q.buy(ctx, a); return err })
-	return balance, err
-}
-
-// PutWallet makes a wallet, or replaces its balance, without an event.
-func (c *SQLiteCoalesced) PutWallet(ctx context.Context, id string, balance int64) error {
-	return c.do(ctx, func(q lite) error { return q.putWallet(context.Background(), id, balance) })
-}
-
-// Buy moves an item and its cost, each with its event, and returns the balance.
-func (c *SQLiteCoalesced) Buy(ctx context.Context, a Purchase) (int64, error) {
-	balance := new(int64)
-	err := c.do(ctx, func(q lite) (err error) { *balance, err = q.buy(context.Background(), a); return err })
-	return valueOf(balance, err)
-}
-
 func (q lite) putWallet(ctx context.Context, id string, balance int64) error {
 	_, err := q("wallet.put").ExecContext(ctx, shard, workspace, id, balance, clock.Now().UnixMilli())
 	return err

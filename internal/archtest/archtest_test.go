@@ -41,7 +41,7 @@ func TestRulesAreAboutPackagesThatExist(t *testing.T) {
 		all = append(all, c.Only...)
 	}
 	for _, pkg := range absent(readHouse(t), all) {
-		t.Errorf("the tables in rules.go name %s, and there is no such package: remove it", pkg)
+		t.Errorf("the tables in rules_test.go name %s, and there is no such package: remove it", pkg)
 	}
 	m := planted(t, map[string]string{"a/a.go": "", "b/below/b.go": ""})
 	if got := absent(m, []string{"a", "a/...", "b", "b/...", "b/below", "gone", "gone/..."}); !slices.Equal(got, []string{"b", "gone", "gone/..."}) {

@@ -5,44 +5,19 @@
 // what the documents claim about tests and dependencies. Each is a table or a
 // short rule here, and a test that reads the module as it stands.
 //
-// The arrows are in rules.go, to be read as documentation: a package that has
+// The arrows are in rules_test.go, to be read as documentation: a package that has
 // no line there fails the test, so that a new one is placed on purpose. The
-// rules on SQL are in sqlrules.go, with the tables and verbs that are excepted
+// rules on SQL are in sqlrules_checks_test.go, with the tables and verbs that are excepted
 // and the reason of each.
 //
-// The checks return each [Violation] as a value and never import testing, so
-// that the tests also run them on planted mistakes and see them caught:
+// The checks return each violation as a value, so that the tests also run them
+// on planted mistakes and see them caught:
 //
-//	m, err := archtest.ReadModule(os.DirFS(root))
-//	for _, v := range archtest.Arrows(m, archtest.Rules) { … }
+//	m, err := ReadModule(os.DirFS(root))
+//	for _, v := range Arrows(m, Rules) { … }
+//
+// All of it is in test files: no program needs it.
 //
 // Only the syntax is read, by go/parser and by a small reader of SQL: nothing is
 // compiled, so files behind build tags are held to the same rules.
 package archtest
-
-import (
-	"cmp"
-	"fmt"
-	"slices"
-)
-
-// Violation is one place that breaks a rule. What says what is wrong there and
-// what to do about it.
-type Violation struct {
-	File string
-	Line int
-	What string
-}
-
-// String returns the violation as file:line: what.
-func (v Violation) String() string {
-	return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.What)
-}
-
-// sorted orders violations by place, so that a report reads from top to bottom.
-func sorted(vs []Violation) []Violation {
-	slices.SortStableFunc(vs, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
-	})
-	return vs
-}

@@ -85,7 +85,7 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := TestFuncs(os.DirFS(dir), projectFiles(t, dir))
+	have, err := testFuncs(os.DirFS(dir), projectFiles(t, dir))
 	report(t, NamedTests(name, doc, have), err)
 }
 
@@ -131,7 +131,7 @@ func TestPlantedGuarantees(t *testing.T) {
 		"internal/storetest/do.go": {Data: []byte("package storetest\nfunc TestStore(t *testing.T) {}\n")},
 		"a/a.go":                   {Data: []byte("package a\nfunc TestNot() {}\n")},
 	}
-	have, err := TestFuncs(files, keys(files))
+	have, err := testFuncs(files, keys(files))
 	doc := "I1 `TestHere/some_case`, `FuzzHere`, storetest.TestStore\nI2 `TestGone`\nI3 TestNot\nI4 TestMethod"
 	wantPlaces(t, NamedTests("g.md", []byte(doc), have), err, "g.md:2", "g.md:3", "g.md:4")
 }

@@ -10,9 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -128,7 +125,6 @@ func batchFacts(b wire.Batch, before ...string) *table {
 }
 
 type batchesCreate struct {
-	doorFlags
 	onceFlags
 	itemsFile
 	Wallet    string `setting:"-" required:"" placeholder:"ID" help:"What the items are paid from."`
@@ -139,40 +135,24 @@ type batchesCreate struct {
 	LeaveOpen bool   `setting:"-" help:"Leave it open for more items."`
 }
 
-// Help is shown by kong.
-func (batchesCreate) Help() string {
-	return `Many items are sent in pages. What broke off in the middle goes on with "batches add" and
-"batches seal": an item that is there already is not added again.
-
-    holdfast batches create items.jsonl --wallet acme --handler transcribe --parallel 8 --url http://127.0.0.1:7070
-    holdfast batches create --id b1 --wallet acme --handler transcribe --leave-open --url http://127.0.0.1:7070`
-}
-
-// Run makes a batch.
-func (c *batchesCreate) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
-		b, err := d.CreateBatch(ctx, in, c.options(&raw)...)
-		if err != nil {
-			return err
+func (c *batchesCreate) Run(ctx context.Context, d *door) error {
+	in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
+	b, err := d.CreateBatch(ctx, in, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	if c.File != "" {
+		if err := c.add(ctx, d, b.ID); err != nil {
+			return fmt.Errorf("the batch %q is made, and open: %w", b.ID, err)
 		}
-		if c.File != "" {
-			if err := c.add(ctx, d, b.ID); err != nil {
-				return fmt.Errorf("the batch %q is made, and open: %w", b.ID, err)
-			}
-		}
-		switch {
-		case !c.LeaveOpen:
-			b, err = d.SealBatch(ctx, b.ID, client.Raw(&raw))
-		case c.File != "":
-			b, err = d.GetBatch(ctx, b.ID, client.Raw(&raw))
-		}
-		if err != nil {
-			return err
-		}
-		return d.show(raw, batchFacts(b))
-	})
+	}
+	switch {
+	case !c.LeaveOpen:
+		b, err = d.SealBatch(ctx, b.ID, d.raw())
+	case c.File != "":
+		b, err = d.GetBatch(ctx, b.ID, d.raw())
+	}
+	return d.show(batchFacts(b), err)
 }
 
 // add adds the items of a file.
@@ -189,84 +169,50 @@ type batchesAdd struct {
 	itemsFile
 }
 
-// Help is shown by kong.
-func (batchesAdd) Help() string {
-	return `    holdfast batches add b1 more.jsonl --url http://127.0.0.1:7070`
-}
-
-// Run adds items.
-func (c *batchesAdd) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *batchesAdd) Run(ctx context.Context, to *target) error {
 	if c.File == "" {
 		return misuse("name a file of items, or - for stdin")
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		if err := c.add(ctx, d, c.ID); err != nil {
-			return err
-		}
-		return d.showBatch(ctx, c.ID)
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.add(ctx, d, c.ID); err != nil {
+		return err
+	}
+	return d.showBatch(ctx, c.ID)
 }
 
 // showBatch shows a batch as it is now.
 func (d *door) showBatch(ctx context.Context, id string) error {
-	var raw json.RawMessage
-	b, err := d.GetBatch(ctx, id, client.Raw(&raw))
-	if err != nil {
-		return err
-	}
-	return d.show(raw, batchFacts(b))
+	b, err := d.GetBatch(ctx, id, d.raw())
+	return d.show(batchFacts(b), err)
 }
 
 type batchesSeal struct {
-	doorFlags
 	onceFlags
 	batchArg
 }
 
-// Help is shown by kong.
-func (batchesSeal) Help() string {
-	return `    holdfast batches seal b1 --url http://127.0.0.1:7070`
-}
-
-// Run seals a batch.
-func (c *batchesSeal) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		b, err := d.SealBatch(ctx, c.ID, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, batchFacts(b))
-	})
+func (c *batchesSeal) Run(ctx context.Context, d *door) error {
+	b, err := d.SealBatch(ctx, c.ID, c.options(d)...)
+	return d.show(batchFacts(b), err)
 }
 
 type batchesList struct {
-	doorFlags
 	pageFlags
 	Status string `setting:"-" placeholder:"STATUS" help:"Only those of this status, such as RUNNING."`
 }
 
-// Help is shown by kong.
-func (batchesList) Help() string {
-	return `    holdfast batches list --status CANCELLING --db sqlite:holdfast.db`
-}
-
-// Run lists batches.
-func (c *batchesList) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListBatchesPage(ctx, c.Status, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
-		for _, b := range l.Items {
-			n := b.Counts
-			t.add(b.ID, b.Status, b.Wallet, number64(n.Pending), number64(n.Running), number64(n.Succeeded), number64(n.Failed), number64(n.Cancelled),
-				number64(b.Charged), number64(b.Refunded), b.Error)
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *batchesList) Run(ctx context.Context, d *door) error {
+	l, err := d.ListBatchesPage(ctx, c.Status, c.page(), d.raw())
+	t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
+	for _, b := range l.Items {
+		n := b.Counts
+		t.add(b.ID, b.Status, b.Wallet, number64(n.Pending), number64(n.Running), number64(n.Succeeded), number64(n.Failed), number64(n.Cancelled),
+			number64(b.Charged), number64(b.Refunded), b.Error)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type batchesShow struct {
@@ -274,44 +220,23 @@ type batchesShow struct {
 	batchArg
 }
 
-// Help is shown by kong.
-func (batchesShow) Help() string { return `    holdfast batches show b1 --db sqlite:holdfast.db` }
-
-// Run shows a batch.
-func (c *batchesShow) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error { return d.showBatch(ctx, c.ID) })
+func (c *batchesShow) Run(ctx context.Context, d *door) error {
+	return d.showBatch(ctx, c.ID)
 }
 
 type batchesItems struct {
-	doorFlags
 	pageFlags
 	batchArg
 	State string `setting:"-" placeholder:"STATE" help:"Only those in this state, such as failed."`
 }
 
-// Help is shown by kong.
-func (batchesItems) Help() string {
-	return `    holdfast batches items b1 --state failed --db sqlite:holdfast.db`
-}
-
-// Run lists items.
-func (c *batchesItems) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"ITEM", "STATE", "DECISION", "COST", "ATTEMPTS", "OUTPUT", "ERROR"}}
-		for _, x := range l.Items {
-			decision := ""
-			if x.Decision != nil {
-				decision = *x.Decision
-			}
-			t.add(x.Key, x.State, decision, number64(x.Cost), number64(x.Attempts), string(x.Output), x.Error)
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *batchesItems) Run(ctx context.Context, d *door) error {
+	l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), d.raw())
+	t := &table{heads: []string{"ITEM", "STATE", "DECISION", "COST", "ATTEMPTS", "OUTPUT", "ERROR"}}
+	for _, x := range l.Items {
+		t.add(x.Key, x.State, text(x.Decision), number64(x.Cost), number64(x.Attempts), string(x.Output), x.Error)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type batchesFollow struct {
@@ -319,39 +244,8 @@ type batchesFollow struct {
 	batchArg
 }
 
-// Help is shown by kong.
-func (batchesFollow) Help() string {
-	return `It ends with the batch. With -o json it prints each event, one a line:
-
-    holdfast batches follow b1 --url http://127.0.0.1:7070`
-}
-
-// Run follows a batch.
-func (c *batchesFollow) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		for e, err := range d.FollowBatch(ctx, c.ID) {
-			if err != nil {
-				return err
-			}
-			if d.output == "json" {
-				line, err := json.Marshal(e)
-				if err != nil {
-					return err
-				}
-				if err := writeDocument(d.stdout, line); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := d.progress(e); err != nil {
-				return err
-			}
-		}
-		if d.output == "json" {
-			return nil
-		}
-		return d.showBatch(ctx, c.ID)
-	})
+func (c *batchesFollow) Run(ctx context.Context, d *door) error {
+	return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
 }
 
 // progress shows how far a batch is. Only what has counts moves the bar; what else happens
@@ -387,74 +281,42 @@ func progressBar(part, whole int64) string {
 }
 
 type batchesFinalize struct {
-	doorFlags
 	onceFlags
 	batchArg
 	Items []string `arg:"" optional:"" help:"The keys of items; by default all that have succeeded."`
 }
 
-// Help is shown by kong.
-func (batchesFinalize) Help() string {
-	return `What is accepted is not refunded any more:
-
-    holdfast batches finalize b1 --db sqlite:holdfast.db
-    holdfast batches finalize b1 page-1 page-2 --db sqlite:holdfast.db`
-}
-
-// Run accepts items.
-func (c *batchesFinalize) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		var in wire.Finalize
-		if len(c.Items) > 0 {
-			in.Items = &c.Items
-		}
-		x, err := d.FinalizeBatch(ctx, c.ID, in, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, facts("accepted", number64(x.Accepted)))
-	})
+func (c *batchesFinalize) Run(ctx context.Context, d *door) error {
+	var in wire.Finalize
+	if len(c.Items) > 0 {
+		in.Items = &c.Items
+	}
+	x, err := d.FinalizeBatch(ctx, c.ID, in, c.options(d)...)
+	return d.show(facts("accepted", number64(x.Accepted)), err)
 }
 
 type batchesCancel struct {
-	doorFlags
 	onceFlags
 	batchArg
 	Wait bool `setting:"-" help:"Wait until it is torn down."`
 }
 
-// Help is shown by kong.
-func (batchesCancel) Help() string {
-	return `Nothing of it begins any more once this returns. A server, or a program that does its
-items, tears it down:
-
-    holdfast batches cancel b1 --wait --url http://127.0.0.1:7070`
-}
-
-// Run cancels a batch.
-func (c *batchesCancel) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.CancelBatch(ctx, c.ID, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		if c.Wait && x.Result != "CANCELLED" {
-			for _, err := range d.FollowBatch(ctx, c.ID) {
-				if err != nil {
-					return err
-				}
-			}
-			b, err := d.GetBatch(ctx, c.ID, client.Raw(&raw))
-			if err == nil && b.Status != "CANCELLED" {
-				err = fault.New(fault.InvalidTransition, "the batch %q is %s", b.ID, b.Status)
-			}
+func (c *batchesCancel) Run(ctx context.Context, d *door) error {
+	x, err := d.CancelBatch(ctx, c.ID, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	if c.Wait && x.Result != "CANCELLED" {
+		for _, err := range d.FollowBatch(ctx, c.ID) {
 			if err != nil {
 				return err
 			}
-			return d.show(raw, batchFacts(b))
 		}
-		return d.show(raw, batchFacts(x.Batch, "result", x.Result))
-	})
+		b, err := d.GetBatch(ctx, c.ID, d.raw())
+		if err == nil && b.Status != "CANCELLED" {
+			err = fault.New(fault.InvalidTransition, "the batch %q is %s", b.ID, b.Status)
+		}
+		return d.show(batchFacts(b), err)
+	}
+	return d.show(batchFacts(x.Batch, "result", x.Result), nil)
 }

@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"text/tabwriter"
 
@@ -20,15 +17,6 @@ type checkCommand struct {
 	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
 
-// Help is shown by kong.
-func (checkCommand) Help() string {
-	return `It looks at every workspace, changes nothing, and may run beside servers. It ends
-with 0 if all is well, and with 1 if an invariant is broken:
-
-    holdfast check --db sqlite:holdfast.db
-    holdfast check --db postgres://app@127.0.0.1/app -o json`
-}
-
 // Run checks the database and lists what is wrong with it.
 func (c *checkCommand) Run(ctx context.Context, p *program) error {
 	report, err := c.check(ctx, p)
@@ -36,9 +24,7 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if c.Output == "json" {
-		e := json.NewEncoder(p.stdout)
-		e.SetIndent("", "  ")
-		err = e.Encode(report)
+		err = p.showJSON(report)
 	} else {
 		err = p.showReport(report)
 	}
@@ -52,10 +38,8 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 // check opens the database as it is: a check that changed the schema would not
 // be one.
 func (c *checkCommand) check(ctx context.Context, p *program) (r holdfast.Report, err error) {
-	if path, ok := c.sqlitePath(); ok && path != "" {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return r, fault.New(fault.NotFound, "there is no database %s", path)
-		}
+	if path, ok := c.sqlitePath(); ok && isMissing(path) {
+		return r, fault.New(fault.NotFound, "there is no database %s", path)
 	}
 	db, err := c.open()
 	if err != nil {

@@ -11,7 +11,9 @@
 // nothing but what was asked for.
 //
 // A verb goes through one door (see doorFlags): the HTTP API of a server, or the same
-// API in this process.
+// API in this process. It is a struct of its flags. Its Run is given the door, open, or the
+// target if it has something to check before that is opened. What it does stands in the help
+// of the field that names it, and in help.md.
 package cli
 
 import (

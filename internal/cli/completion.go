@@ -13,15 +13,6 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help is shown by kong.
-func (completionCommand) Help() string {
-	return `It prints a script for the shell to read:
-
-    source <(holdfast completion bash)
-    source <(holdfast completion zsh)
-    holdfast completion fish | source`
-}
-
 // Run prints the script of a shell. It is made of the same grammar that reads the
 // command line, and knows what that knows.
 func (c *completionCommand) Run(p *program, k *kong.Context) error {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -12,14 +11,6 @@ type diagramCommand struct {
 	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"What to draw it in: svg or mermaid."`
 }
 
-// Help is shown by kong.
-func (diagramCommand) Help() string {
-	return `It draws a config that can be read, also one that lint finds fault with:
-
-    holdfast diagram billing.yaml > billing.svg
-    holdfast diagram billing.yaml --format mermaid`
-}
-
 // Run draws the config.
 func (c *diagramCommand) Run(p *program) error {
 	data, err := readConfig(c.File)
@@ -27,8 +18,8 @@ func (c *diagramCommand) Run(p *program) error {
 		return err
 	}
 	config, violations := lifecycles.Parse(data)
-	if len(violations) > 0 {
-		return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(c.File, "", violations[0]), plural(len(violations), "violation"))
+	if err := firstOf(c.File, violations); err != nil {
+		return err
 	}
 	picture := config.SVG()
 	if c.Format == "mermaid" {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -35,116 +36,128 @@ type doorFlags struct {
 
 // onceFlags are for what changes something.
 type onceFlags struct {
+	doorFlags
 	KeyOnce string `setting:"-" placeholder:"KEY" help:"The same command under the same key is done once (Idempotency-Key)."`
 }
 
-// options are those of the call. The answer is kept as it comes, for JSON.
-func (f onceFlags) options(raw *json.RawMessage) []client.Option {
-	all := []client.Option{client.Raw(raw)}
-	if f.KeyOnce != "" {
-		all = append(all, client.Key(f.KeyOnce))
-	}
-	return all
-}
+// options are those of the call.
+func (f onceFlags) options(d *door) []client.Option { return d.options(f.KeyOnce) }
 
 // pageFlags are for lists.
 type pageFlags struct {
+	doorFlags
 	Limit  int    `setting:"-" default:"100" placeholder:"N" help:"How many at the most, up to 1000. By default 100."`
 	Cursor string `setting:"-" placeholder:"CURSOR" help:"Where to go on: what the list before ended with."`
 }
 
 func (f pageFlags) page() client.Page { return client.Page{Limit: f.Limit, Cursor: f.Cursor} }
 
-// door is where a verb is sent.
-type door struct {
+// target is where a verb is sent, before that is open.
+type target struct {
 	*program
-	*client.Client
-	output string
+	doorFlags
+	kong   *kong.Context
+	answer json.RawMessage // the last one, as it came
 	close  func() error
-}
 
-// through runs a verb with its door open.
-func (f doorFlags) through(ctx context.Context, p *program, k *kong.Context, verb func(*door) error) error {
-	return f.opened(ctx, p, k, inProcess{}, verb)
-}
-
-// inProcess is what a verb wants of an engine in this process.
-type inProcess struct {
+	// For an engine in this process:
 	create bool // the database may be made, and its schema brought up to date
 	feed   bool // events are to be numbered
 }
 
-func (f doorFlags) opened(ctx context.Context, p *program, k *kong.Context, in inProcess, verb func(*door) error) error {
-	d, err := f.open(ctx, p, k, in)
-	if err != nil {
-		return err
-	}
-	return errors.Join(verb(d), d.close())
+// target is that of the command which was read.
+func (f doorFlags) target(p *program, k *kong.Context) *target {
+	return &target{program: p, doorFlags: f, kong: k, close: func() error { return nil }}
 }
 
-// open opens the door that the command line names. What stands there counts more
-// than what the environment and the file say.
-func (f doorFlags) open(ctx context.Context, p *program, k *kong.Context, in inProcess) (*door, error) {
-	url, db := given(k, "url"), given(k, "db")
+// door is a target that is open.
+type door struct {
+	*target
+	*client.Client
+}
+
+// raw keeps an answer as it comes, for JSON.
+func (t *target) raw() client.Option { return client.Raw(&t.answer) }
+
+// options are those of a call that is done once under its key, if it has one.
+func (t *target) options(key string) []client.Option {
+	all := []client.Option{t.raw()}
+	if key != "" {
+		all = append(all, client.Key(key))
+	}
+	return all
+}
+
+// open opens the target. It is closed when the command has run. What stands on the command
+// line counts more than what the environment and the file say.
+func (t *target) open(ctx context.Context) (*door, error) {
+	url, db := t.given("url"), t.given("db")
 	switch {
 	case url && db:
 		return nil, misuse("--url asks a server, and --db opens a database here: give one of them")
-	case f.URL != "" && !db:
-		return f.remote(p)
-	case given(k, "key"):
+	case t.URL != "" && !db:
+		return t.remote()
+	case t.given("key"):
 		return nil, misuse("--key is for a server: give its address with --url")
 	}
-	return f.local(ctx, p, in)
+	return t.local(ctx)
+}
+
+// openUnless opens the target, unless something is wrong with what was asked for.
+func (t *target) openUnless(ctx context.Context, wrong ...error) (*door, error) {
+	for _, err := range wrong {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t.open(ctx)
 }
 
 // given says whether a flag stands on the command line.
-func given(k *kong.Context, name string) bool {
-	for _, at := range k.Path {
-		if at.Flag != nil && !at.Resolved && at.Flag.Name == name {
-			return true
-		}
-	}
-	return false
+func (t *target) given(name string) bool {
+	return slices.ContainsFunc(t.kong.Path, func(at *kong.Path) bool {
+		return at.Flag != nil && !at.Resolved && at.Flag.Name == name
+	})
 }
 
-func (f doorFlags) remote(p *program) (*door, error) {
-	c, err := client.New(f.URL, client.Options{Key: f.Key, Workspace: f.Workspace, UserAgent: "holdfast/" + build().Version})
+func (t *target) remote() (*door, error) {
+	c, err := client.New(t.URL, client.Options{Key: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
 	if err != nil {
 		return nil, err
 	}
-	return &door{program: p, Client: c, output: f.Output, close: func() error { c.Close(); return nil }}, nil
+	t.close = func() error { c.Close(); return nil }
+	return &door{t, c}, nil
 }
 
 // local serves the API in this process: a verb does the same on either side.
-func (f doorFlags) local(ctx context.Context, p *program, in inProcess) (*door, error) {
-	if path, ok := f.sqlitePath(); ok && !in.create && isMissing(path) {
+func (t *target) local(ctx context.Context) (*door, error) {
+	if path, ok := t.sqlitePath(); ok && !t.create && isMissing(path) {
 		return nil, fault.New(fault.NotFound, "there is no database %s: name one with --db, make one with \"holdfast migrate\", or ask a server with --url", path)
 	}
-	engine, err := f.engine(ctx, p, in)
+	o := httpapi.Options{Log: t.log, NoKeys: true}
+	engine, err := t.engine(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.api(p)
-	if err != nil {
-		return nil, errors.Join(err, engine.Close())
-	}
+	t.close = engine.Close
 	api := httpapi.New(engine, o)
-	c, err := client.New("http://in-process", client.Options{Workspace: f.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
-	if err == nil && in.feed {
+	c, err := client.New("http://in-process", client.Options{Workspace: t.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
+	if err == nil && t.feed {
 		err = number(ctx, engine)
 	}
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, err
 	}
 	stop := func() {}
-	if in.feed {
+	if t.feed {
 		stop = background(ctx, engine)
 	}
-	return &door{program: p, Client: c, output: f.Output, close: func() error {
+	t.close = func() error {
 		api.Stop()
 		stop()
 		return engine.Close()
-	}}, nil
+	}
+	return &door{t, c}, nil
 }
 
 // isMissing says that there is no such file.
@@ -153,42 +166,34 @@ func isMissing(path string) bool {
 	return path != "" && errors.Is(err, fs.ErrNotExist)
 }
 
-func (f doorFlags) engine(ctx context.Context, p *program, in inProcess) (*holdfast.Engine, error) {
-	db, err := f.databaseFlags.open()
+func (t *target) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engine, error) {
+	db, err := t.databaseFlags.open()
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.api(p)
+	if o.SecretKeys, err = secretKeys(t.SecretKey); err != nil {
+		return nil, err
+	}
+	kinds, err := scopeKinds(t.ScopeKind)
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := scopeKinds(f.ScopeKind)
-	if err != nil {
-		return nil, err
-	}
-	parts := []holdfast.Part{httpapi.Handlers(o), kinds}
-	store, err := f.databaseFlags.store("") // as a server has it that is told nothing else
+	parts := []holdfast.Part{httpapi.Handlers(*o), kinds}
+	store, err := t.store("") // as a server has it that is told nothing else
 	if err != nil {
 		return nil, err
 	}
 	if store != nil {
 		parts = append(parts, batch.Artifacts(store))
 	}
-	if in.feed {
+	if t.feed {
 		o := stream.FeedOptions{}
-		if f.Workspace != "" {
-			o.Workspaces = []string{f.Workspace}
+		if t.Workspace != "" {
+			o.Workspaces = []string{t.Workspace}
 		}
 		parts = append(parts, stream.Feed(o))
 	}
-	return holdfast.Open(ctx, db, holdfast.Config{Log: p.log, NoMigrate: !in.create}, parts...)
-}
-
-// api is how the API works in this process.
-func (f doorFlags) api(p *program) (o httpapi.Options, err error) {
-	o = httpapi.Options{Log: p.log, NoKeys: true}
-	o.SecretKeys, err = secretKeys(f.SecretKey)
-	return o, err
+	return holdfast.Open(ctx, db, holdfast.Config{Log: t.log, NoMigrate: !t.create}, parts...)
 }
 
 // number gives all events that are there their place in the feed, so that who reads

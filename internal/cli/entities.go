@@ -2,18 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/wire"
 )
-
-// forServer is told by verbs that need a lifecycle.
-const forServer = `
-A lifecycle lives in a program that has its actions, so this is for a server (--url).`
 
 type entitiesCommand struct {
 	Create  entitiesCreate  `cmd:"" help:"Make an entity."`
@@ -23,7 +16,6 @@ type entitiesCommand struct {
 }
 
 type entitiesCreate struct {
-	doorFlags
 	onceFlags
 	Lifecycle string `arg:"" help:"The lifecycle's name."`
 	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Its id. By default a new one."`
@@ -31,28 +23,14 @@ type entitiesCreate struct {
 	Data      string `setting:"-" placeholder:"JSON" help:"Its data: a JSON object, or @FILE."`
 }
 
-// Help is shown by kong.
-func (entitiesCreate) Help() string {
-	return `An id that is taken is refused:
-
-    holdfast entities create invoice --id i1 --data '{"cents": 100}' --url http://127.0.0.1:7070 --workspace demo-invoices
-` + forServer
-}
-
-// Run makes an entity.
-func (c *entitiesCreate) Run(ctx context.Context, p *program, k *kong.Context) error {
-	data, err := document("--data", c.Data)
+func (c *entitiesCreate) Run(ctx context.Context, to *target) error {
+	data, bad := document("--data", c.Data)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		e, err := d.CreateEntity(ctx, c.Lifecycle, wire.NewEntity{ID: c.ID, Status: c.Status, Data: data}, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, entityFacts(e))
-	})
+	e, err := d.CreateEntity(ctx, c.Lifecycle, wire.NewEntity{ID: c.ID, Status: c.Status, Data: data}, c.options(d)...)
+	return d.show(entityFacts(e), err)
 }
 
 // entityFacts shows an entity, and first what led to it.
@@ -69,37 +47,22 @@ func entityFacts(e wire.Entity, before ...string) *table {
 }
 
 type entitiesList struct {
-	doorFlags
 	pageFlags
 	Lifecycle string `arg:"" help:"The lifecycle's name."`
 	Status    string `setting:"-" placeholder:"STATUS" help:"Only those that are there."`
 }
 
-// Help is shown by kong.
-func (entitiesList) Help() string {
-	return `    holdfast entities list invoice --url http://127.0.0.1:7070 --workspace demo-invoices
-    holdfast entities list invoice --status closing -o json --url http://127.0.0.1:7070 --workspace demo-invoices
-` + forServer
-}
-
-// Run lists entities.
-func (c *entitiesList) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
+func (c *entitiesList) Run(ctx context.Context, d *door) error {
+	l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "STATUS", "VERSION", "UPDATED", "CLAIMED BY"}}
+	for _, e := range l.Items {
+		by := ""
+		if e.Claim != nil {
+			by = e.Claim.Requester + " (" + e.Claim.StepKey + ")"
 		}
-		t := &table{heads: []string{"ID", "STATUS", "VERSION", "UPDATED", "CLAIMED BY"}}
-		for _, e := range l.Items {
-			by := ""
-			if e.Claim != nil {
-				by = e.Claim.Requester + " (" + e.Claim.StepKey + ")"
-			}
-			t.add(e.ID, e.Status, number64(e.Version), at(e.UpdatedAt), by)
-		}
-		return d.showList(raw, t, l.Next)
-	})
+		t.add(e.ID, e.Status, number64(e.Version), at(e.UpdatedAt), by)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type entityArgs struct {
@@ -112,46 +75,19 @@ type entitiesShow struct {
 	entityArgs
 }
 
-// Help is shown by kong.
-func (entitiesShow) Help() string {
-	return `    holdfast entities show invoice i1 --url http://127.0.0.1:7070 --workspace demo-invoices
-` + forServer
-}
-
-// Run shows an entity.
-func (c *entitiesShow) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		return d.show(raw, entityFacts(e))
-	})
+func (c *entitiesShow) Run(ctx context.Context, d *door) error {
+	e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, d.raw())
+	return d.show(entityFacts(e), err)
 }
 
 type entitiesHistory struct {
-	doorFlags
 	pageFlags
 	entityArgs
 }
 
-// Help is shown by kong.
-func (entitiesHistory) Help() string {
-	return `    holdfast entities history invoice i1 --url http://127.0.0.1:7070 --workspace demo-invoices
-` + forServer
-}
-
-// Run tells what happened.
-func (c *entitiesHistory) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		return d.showList(raw, eventTable(l.Items), l.Next)
-	})
+func (c *entitiesHistory) Run(ctx context.Context, d *door) error {
+	l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
+	return d.showList(eventTable(l.Items), l.Next, err)
 }
 
 func eventTable(all []wire.Event) *table {
@@ -170,7 +106,6 @@ type stepFlags struct {
 }
 
 type fireCommand struct {
-	doorFlags
 	onceFlags
 	stepFlags
 	entityArgs
@@ -178,33 +113,16 @@ type fireCommand struct {
 	Wait time.Duration `setting:"-" placeholder:"DURATION" help:"How long to wait for a worker. By default 30s."`
 }
 
-// Help is shown by kong.
-func (fireCommand) Help() string {
-	return `Under --key-once it is done once, however often it is sent. What goes on without the
-caller (pending) or waits for a person (uncertain) is told as its outcome, and is no
-failure:
-
-    holdfast fire invoice i1 close --as admin --url http://127.0.0.1:7070 --workspace demo-invoices
-    holdfast fire invoice i1 pay --as admin --key-once order-7 --url http://127.0.0.1:7070 --workspace demo-invoices
-` + forServer
-}
-
-// Run fires a step.
-func (c *fireCommand) Run(ctx context.Context, p *program, k *kong.Context) error {
-	input, err := document("--input", c.Input)
+func (c *fireCommand) Run(ctx context.Context, to *target) error {
+	input, bad := document("--input", c.Input)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		o := c.options(&raw)
-		if c.Wait != 0 {
-			o = append(o, client.Wait(c.Wait))
-		}
-		fired, err := d.FireStep(ctx, c.Lifecycle, c.ID, c.Step, wire.Fire{Requester: c.As, Input: input, ExpectedVersion: c.ExpectVersion}, o...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, entityFacts(fired.Entity, "outcome", fired.Outcome, "operation", fired.Operation, "output", string(fired.Output)))
-	})
+	o := c.options(d)
+	if c.Wait != 0 {
+		o = append(o, client.Wait(c.Wait))
+	}
+	fired, err := d.FireStep(ctx, c.Lifecycle, c.ID, c.Step, wire.Fire{Requester: c.As, Input: input, ExpectedVersion: c.ExpectVersion}, o...)
+	return d.show(entityFacts(fired.Entity, "outcome", fired.Outcome, "operation", fired.Operation, "output", string(fired.Output)), err)
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	_ "embed" // for help.md
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -80,27 +82,11 @@ type devCommand struct {
 	Demo bool `help:"Show races, kills and what becomes of them, then go on serving."`
 }
 
-func (devCommand) Help() string {
-	return `It prints one line when it is ready, and stops with Ctrl-C:
-
-    holdfast dev --demo
-    holdfast dev --listen 127.0.0.1:0 --db sqlite:try.db`
-}
-
 type serveCommand struct {
 	databaseFlags
 	serverFlags
 	NoMigrate bool `help:"Refuse a database whose schema is behind, rather than bring it up to date."`
 	RateLimit int  `default:"0" placeholder:"N" help:"Requests a second that a key may make which says nothing of its own. By default 0, as many as it likes."`
-}
-
-func (serveCommand) Help() string {
-	return `It asks for API keys, also on loopback; "holdfast keys create" makes the first. It
-prints one line when it is ready. SIGTERM drains it and ends it with 0:
-
-    holdfast serve --db sqlite:holdfast.db
-    holdfast serve --listen 127.0.0.1:8080 --rate-limit 100
-    holdfast serve --db postgres://app@127.0.0.1/app --no-migrate`
 }
 
 type migrateCommand struct {
@@ -109,18 +95,9 @@ type migrateCommand struct {
 	RuntimeRole string `placeholder:"NAME" help:"Grant this role what a node needs, and no more (PostgreSQL)."`
 }
 
-func (migrateCommand) Help() string {
-	return `Doing it twice is harmless:
-
-    holdfast migrate --db sqlite:holdfast.db
-    holdfast migrate --db postgres:// --runtime-role app --print`
-}
-
 type versionCommand struct {
 	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
 }
-
-func (versionCommand) Help() string { return `    holdfast version -o json` }
 
 // errHelped says that help was asked for and given.
 var errHelped = errors.New("help was given")
@@ -152,12 +129,41 @@ func (p *program) command(ctx context.Context, args []string) error {
 	}
 	p.log = newLog(p.stderr, g.LogLevel, g.LogFormat)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return parsed.Run()
+	verb, ok := parsed.Selected().Target.Addr().Interface().(interface {
+		target(*program, *kong.Context) *target
+	})
+	if !ok {
+		return parsed.Run()
+	}
+	t := verb.target(p, parsed)
+	parsed.Bind(t)
+	if err := parsed.BindToProvider(t.open); err != nil {
+		return err
+	}
+	return errors.Join(parsed.Run(), t.close())
+}
+
+// helpTexts has what the help of each command says beside its flags, under the command's name.
+//
+//go:embed help.md
+var helpTexts string
+
+// describe gives each command its text.
+func describe(k *kong.Kong) error {
+	details := make(map[string]string)
+	for section := range strings.SplitSeq("\n"+helpTexts, "\n# ") {
+		command, text, _ := strings.Cut(section, "\n")
+		details[command] = strings.Trim(text, "\n")
+	}
+	for _, leaf := range k.Model.Leaves(false) {
+		leaf.Detail = details[strings.TrimPrefix(leaf.FullPath(), "holdfast ")]
+	}
+	return nil
 }
 
 func (p *program) parser(g *grammar) (*kong.Kong, error) {
 	return kong.New(g,
-		kong.Name("holdfast"), kong.Description(about),
+		kong.Name("holdfast"), kong.Description(about), kong.PostBuild(describe),
 		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr), kong.Bind(p),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(func(v *kong.Value) string {

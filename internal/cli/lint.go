@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,17 +16,6 @@ import (
 type lintCommand struct {
 	Files  []string `arg:"" name:"file" help:"The configs and definitions, in JSON or YAML."`
 	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
-}
-
-// Help is shown by kong.
-func (lintCommand) Help() string {
-	return `It reports all that is wrong, one line each, and touches no database. It ends with 0
-if there is nothing but warnings. Handlers are not looked up: a server knows them. The
-definition of a workflow is told from the config of a lifecycle by its fields.
-
-    holdfast lint lifecycles/*.yaml
-    holdfast lint chase.yaml
-    holdfast lint billing.json -o json`
 }
 
 // linted is what is said of one config.
@@ -108,9 +96,7 @@ func readConfig(path string) ([]byte, error) {
 
 func (p *program) showLinted(all []linted, output string) error {
 	if output == "json" {
-		e := json.NewEncoder(p.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"files": all})
+		return p.showJSON(map[string]any{"files": all})
 	}
 	for _, l := range all {
 		for _, v := range l.Violations {
@@ -130,6 +116,14 @@ func (p *program) showLinted(all []linted, output string) error {
 // lintLine is a line that editors know how to follow.
 func lintLine(file, mark string, v lifecycles.Violation) string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(mark+v.Rule+" "+v.Path), oneLine(v.Message))
+}
+
+// firstOf is the error of a config that has violations, or nil.
+func firstOf(file string, violations []lifecycles.Violation) error {
+	if len(violations) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(file, "", violations[0]), plural(len(violations), "violation"))
 }
 
 // plural is a number of things.

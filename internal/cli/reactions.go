@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/wire"
@@ -25,27 +22,16 @@ type reactionsCommand struct {
 }
 
 type reactionsList struct {
-	doorFlags
 	pageFlags
 }
 
-// Help is shown by kong.
-func (reactionsList) Help() string { return `    holdfast reactions list --db sqlite:holdfast.db` }
-
-// Run lists reactions.
-func (c *reactionsList) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListReactionsPage(ctx, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"NAME", "EVENTS", "STREAMS", "HANDLER", "UPDATED"}}
-		for _, x := range l.Items {
-			t.add(x.Name, strings.Join(x.Events, ","), x.Streams, x.Handler, at(x.UpdatedAt))
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *reactionsList) Run(ctx context.Context, d *door) error {
+	l, err := d.ListReactionsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"NAME", "EVENTS", "STREAMS", "HANDLER", "UPDATED"}}
+	for _, x := range l.Items {
+		t.add(x.Name, strings.Join(x.Events, ","), x.Streams, x.Handler, at(x.UpdatedAt))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type reactionArg struct {
@@ -57,21 +43,9 @@ type reactionsShow struct {
 	reactionArg
 }
 
-// Help is shown by kong.
-func (reactionsShow) Help() string {
-	return `    holdfast reactions show mailer --db sqlite:holdfast.db`
-}
-
-// Run shows a reaction.
-func (c *reactionsShow) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.GetReaction(ctx, c.Name, client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		return d.show(raw, reactionFacts(x))
-	})
+func (c *reactionsShow) Run(ctx context.Context, d *door) error {
+	x, err := d.GetReaction(ctx, c.Name, d.raw())
+	return d.show(reactionFacts(x), err)
 }
 
 func reactionFacts(x wire.Reaction) *table {
@@ -83,7 +57,6 @@ func reactionFacts(x wire.Reaction) *table {
 }
 
 type reactionsPut struct {
-	doorFlags
 	onceFlags
 	reactionArg
 	Events       []string      `setting:"-" required:"" placeholder:"NAME,…" help:"The names of events; * for all."`
@@ -101,87 +74,47 @@ type reactionsPut struct {
 	Handler      string        `setting:"-" placeholder:"NAME" help:"The handler that serves it. Without one it is claimed by hand."`
 }
 
-// Help is shown by kong.
-func (reactionsPut) Help() string {
-	return `    holdfast reactions put mailer --events placed,paid --db sqlite:holdfast.db
-    holdfast reactions put mailer --events '*' --streams '^order-' --max-retries 5 --db sqlite:holdfast.db`
-}
-
-// Run puts a reaction.
-func (c *reactionsPut) Run(ctx context.Context, p *program, k *kong.Context) error {
-	if err := positive("--lease", c.Lease); err != nil {
-		return err
-	}
+func (c *reactionsPut) Run(ctx context.Context, to *target) error {
 	in := wire.PutReaction{Events: c.Events, Streams: c.Streams, Source: c.Source, MaxRetries: c.MaxRetries, MaxDeaths: c.MaxDeaths, BlockOnError: c.BlockOnError,
 		LeaseMs: wire.Ms(c.Lease), Start: c.Start, Priority: c.Priority, Handler: c.Handler}
 	if c.Backoff != "" {
 		in.Backoff = &wire.Backoff{Kind: c.Backoff, BaseMs: wire.Ms(c.BackoffBase), MaxMs: wire.Ms(c.BackoffMax)}
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.PutReaction(ctx, c.Name, in, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, reactionFacts(x))
-	})
+	d, err := to.openUnless(ctx, positive("--lease", c.Lease))
+	if err != nil {
+		return err
+	}
+	x, err := d.PutReaction(ctx, c.Name, in, c.options(d)...)
+	return d.show(reactionFacts(x), err)
 }
 
 type reactionsDelete struct {
-	doorFlags
 	onceFlags
 	reactionArg
 }
 
-// Help is shown by kong.
-func (reactionsDelete) Help() string {
-	return `    holdfast reactions delete mailer --db sqlite:holdfast.db`
-}
-
-// Run removes a reaction.
-func (c *reactionsDelete) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		if err := d.DeleteReaction(ctx, c.Name, c.options(&raw)...); err != nil {
-			return err
-		}
-		return d.show(raw, facts("removed", c.Name))
-	})
+func (c *reactionsDelete) Run(ctx context.Context, d *door) error {
+	return d.show(facts("removed", c.Name), d.DeleteReaction(ctx, c.Name, c.options(d)...))
 }
 
 type reactionsStreams struct {
-	doorFlags
 	pageFlags
 	Name     string `arg:"" help:"The reaction's name; * for all."`
 	Matching string `setting:"-" placeholder:"RE2" help:"Only streams whose names match."`
 	Blocked  *bool  `setting:"-" negatable:"" help:"Only those that are blocked, or are not."`
 }
 
-// Help is shown by kong.
-func (reactionsStreams) Help() string {
-	return `    holdfast reactions streams mailer --db sqlite:holdfast.db
-    holdfast reactions streams '*' --blocked --db sqlite:holdfast.db`
-}
-
-// Run lists positions.
-func (c *reactionsStreams) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "HELD BY", "ERROR"}}
-		for _, x := range l.Items {
-			t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *reactionsStreams) Run(ctx context.Context, d *door) error {
+	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
+	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "HELD BY", "ERROR"}}
+	for _, x := range l.Items {
+		t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 // repairFlags say which streams a repair is for.
 type repairFlags struct {
-	doorFlags
 	onceFlags
 	Name     string   `arg:"" help:"The reaction's name; * for all."`
 	Stream   []string `arg:"" optional:"" help:"The streams, by name."`
@@ -208,76 +141,40 @@ func (f repairFlags) repair() (wire.Repair, error) {
 
 type repairCall func(*client.Client, context.Context, string, wire.Repair, ...client.Option) (wire.Repaired, error)
 
-func (f repairFlags) run(ctx context.Context, p *program, k *kong.Context, call repairCall) error {
-	in, err := f.repair()
+func (f repairFlags) run(ctx context.Context, to *target, call repairCall) error {
+	in, bad := f.repair()
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	return f.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		done, err := call(d.Client, ctx, f.Name, in, f.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"STREAM", "DONE"}}
-		for _, s := range done.Streams {
-			t.add(s, "yes")
-		}
-		for _, s := range done.Pending {
-			t.add(s, "when the lease of who works on it ends")
-		}
-		for _, s := range done.Held {
-			t.add(s, "no: somebody works on it")
-		}
-		return d.show(raw, t)
-	})
+	done, err := call(d.Client, ctx, f.Name, in, f.options(d)...)
+	t := &table{heads: []string{"STREAM", "DONE"}}
+	for _, s := range done.Streams {
+		t.add(s, "yes")
+	}
+	for _, s := range done.Pending {
+		t.add(s, "when the lease of who works on it ends")
+	}
+	for _, s := range done.Held {
+		t.add(s, "no: somebody works on it")
+	}
+	return d.show(t, err)
 }
 
 type reactionsUnblock struct{ repairFlags }
 
-// Help is shown by kong.
-func (reactionsUnblock) Help() string {
-	return `    holdfast reactions unblock mailer order-7 --db sqlite:holdfast.db
-    holdfast reactions unblock '*' --blocked --db sqlite:holdfast.db
-
-An after-effect is named by its lifecycle and its handler:
-
-    holdfast reactions unblock '$after:invoice:MailInvoice' --blocked --db sqlite:holdfast.db`
-}
-
-// Run unblocks streams.
-func (c *reactionsUnblock) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.run(ctx, p, k, (*client.Client).UnblockReactions)
+func (c *reactionsUnblock) Run(ctx context.Context, to *target) error {
+	return c.run(ctx, to, (*client.Client).UnblockReactions)
 }
 
 type reactionsSkip struct{ repairFlags }
 
-// Help is shown by kong.
-func (reactionsSkip) Help() string {
-	return `The event is not handled, now or later:
-
-    holdfast reactions skip mailer order-7 --db sqlite:holdfast.db`
-}
-
-// Run skips events.
-func (c *reactionsSkip) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.run(ctx, p, k, (*client.Client).SkipReactions)
+func (c *reactionsSkip) Run(ctx context.Context, to *target) error {
+	return c.run(ctx, to, (*client.Client).SkipReactions)
 }
 
 type reactionsReset struct{ repairFlags }
 
-// Help is shown by kong.
-func (reactionsReset) Help() string {
-	return `Every event of these streams is handled again:
-
-    holdfast reactions reset mailer order-7 --db sqlite:holdfast.db
-    holdfast reactions reset mailer --all --db sqlite:holdfast.db
-
-A stream that somebody works on is reset when that lease ends; its holder is told to stop.
-With * for all, after-effects and webhooks are left alone: name the one that is meant.`
-}
-
-// Run resets streams.
-func (c *reactionsReset) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.run(ctx, p, k, (*client.Client).ResetReactions)
+func (c *reactionsReset) Run(ctx context.Context, to *target) error {
+	return c.run(ctx, to, (*client.Client).ResetReactions)
 }

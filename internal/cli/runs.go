@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/wire"
@@ -54,72 +52,48 @@ func runFacts(r wire.Run, before ...string) *table {
 }
 
 type runsDefine struct {
-	doorFlags
 	onceFlags
 	File   string `arg:"" help:"The definition, in JSON or YAML."`
 	DryRun bool   `setting:"-" help:"Judge it, and keep nothing."`
 }
 
-// Help is shown by kong.
-func (runsDefine) Help() string {
-	return `Its handlers are declared first, with "holdfast handlers put". Of a name and version
-there is one, and it is not changed:
-
-    holdfast runs define chase.yaml --db sqlite:holdfast.db
-    holdfast runs define chase.yaml --dry-run --url http://127.0.0.1:7070`
-}
-
-// Run keeps a definition.
-func (c *runsDefine) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *runsDefine) Run(ctx context.Context, to *target) error {
 	data, err := readConfig(c.File)
 	if err != nil {
 		return err
 	}
 	def, violations, _ := definitions.Check(data, definitions.Known{})
-	if len(violations) > 0 {
-		return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(c.File, "", violations[0]), plural(len(violations), "violation"))
+	if err := firstOf(c.File, violations); err != nil {
+		return err
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.DefineWorkflow(ctx, def.JSON(), c.DryRun, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		for _, w := range x.Warnings {
-			fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
-		}
-		return d.show(raw, facts("definition", x.ID, "steps", number64(int64(len(x.Steps))), "kept", yes(!c.DryRun), "created", at(x.CreatedAt)))
-	})
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	x, err := d.DefineWorkflow(ctx, def.JSON(), c.DryRun, c.options(d)...)
+	if err != nil {
+		return err
+	}
+	for _, w := range x.Warnings {
+		fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
+	}
+	return d.show(facts("definition", x.ID, "steps", number64(int64(len(x.Steps))), "kept", yes(!c.DryRun), "created", at(x.CreatedAt)), nil)
 }
 
 type runsDefinitions struct {
-	doorFlags
 	pageFlags
 }
 
-// Help is shown by kong.
-func (runsDefinitions) Help() string {
-	return `    holdfast runs definitions --db sqlite:holdfast.db`
-}
-
-// Run lists definitions.
-func (c *runsDefinitions) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListDefinitionsPage(ctx, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"DEFINITION", "STEPS", "CREATED"}}
-		for _, x := range l.Items {
-			t.add(x.ID, number64(int64(len(x.Steps))), at(x.CreatedAt))
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *runsDefinitions) Run(ctx context.Context, d *door) error {
+	l, err := d.ListDefinitionsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"DEFINITION", "STEPS", "CREATED"}}
+	for _, x := range l.Items {
+		t.add(x.ID, number64(int64(len(x.Steps))), at(x.CreatedAt))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type runsStart struct {
-	doorFlags
 	onceFlags
 	Definition     string `arg:"" help:"The definition, as name@version."`
 	Input          string `setting:"-" placeholder:"JSON" help:"What the run is given, an object, or @FILE."`
@@ -127,64 +101,39 @@ type runsStart struct {
 	Follow         bool   `setting:"-" help:"Show what happens to it, until its end."`
 }
 
-// Help is shown by kong.
-func (runsStart) Help() string {
-	return `A server, or a program that does its steps, takes it on:
-
-    holdfast runs start chase@1 --input '{"order": "o1"}' --idempotency-key o1 --url http://127.0.0.1:7070
-    holdfast runs start chase@1 --input @order.json --follow --url http://127.0.0.1:7070`
-}
-
-// Run starts a run.
-func (c *runsStart) Run(ctx context.Context, p *program, k *kong.Context) error {
-	input, err := document("--input", c.Input)
+func (c *runsStart) Run(ctx context.Context, to *target) error {
+	input, bad := document("--input", c.Input)
+	in := wire.StartRun{DefinitionID: c.Definition, Input: input}
+	if to.given("idempotency-key") {
+		in.IdempotencyKey = &c.IdempotencyKey
+	}
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	in := wire.StartRun{DefinitionID: c.Definition, Input: input}
-	if given(k, "idempotency-key") {
-		in.IdempotencyKey = &c.IdempotencyKey
+	x, err := d.StartRun(ctx, in, c.options(d)...)
+	if err != nil {
+		return err
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.StartRun(ctx, in, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		if c.Follow {
-			return d.followRun(ctx, x.Run.ID)
-		}
-		return d.show(raw, runFacts(x.Run, "made now", yes(x.Created)))
-	})
+	if c.Follow {
+		return d.followRun(ctx, x.Run.ID)
+	}
+	return d.show(runFacts(x.Run, "made now", yes(x.Created)), nil)
 }
 
 type runsList struct {
-	doorFlags
 	pageFlags
 	Status     string `setting:"-" placeholder:"STATUS" help:"Only those of this status, such as FAILED."`
 	Definition string `setting:"-" placeholder:"ID" help:"Only those of this definition, as name@version."`
 }
 
-// Help is shown by kong.
-func (runsList) Help() string {
-	return `    holdfast runs list --status FAILED --db sqlite:holdfast.db
-    holdfast runs list --definition chase@1 --url http://127.0.0.1:7070`
-}
-
-// Run lists runs.
-func (c *runsList) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "KEY", "CREATED", "ERROR"}}
-		for _, r := range l.Items {
-			t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *runsList) Run(ctx context.Context, d *door) error {
+	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
+	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "KEY", "CREATED", "ERROR"}}
+	for _, r := range l.Items {
+		t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type runsShow struct {
@@ -192,55 +141,32 @@ type runsShow struct {
 	runArg
 }
 
-// Help is shown by kong.
-func (runsShow) Help() string {
-	return `    holdfast runs show run_019a --db sqlite:holdfast.db`
-}
-
-// Run shows a run.
-func (c *runsShow) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error { return d.showRun(ctx, c.ID) })
+func (c *runsShow) Run(ctx context.Context, d *door) error {
+	return d.showRun(ctx, c.ID)
 }
 
 // showRun shows a run as it is now.
 func (d *door) showRun(ctx context.Context, id string) error {
-	var raw json.RawMessage
-	r, err := d.GetRun(ctx, id, client.Raw(&raw))
-	if err != nil {
-		return err
-	}
-	return d.show(raw, runFacts(r))
+	r, err := d.GetRun(ctx, id, d.raw())
+	return d.show(runFacts(r), err)
 }
 
 type runsSteps struct {
-	doorFlags
 	pageFlags
 	runArg
 }
 
-// Help is shown by kong.
-func (runsSteps) Help() string {
-	return `    holdfast runs steps run_019a --db sqlite:holdfast.db`
-}
-
-// Run lists steps.
-func (c *runsSteps) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListStepsPage(ctx, c.ID, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
+func (c *runsSteps) Run(ctx context.Context, d *door) error {
+	l, err := d.ListStepsPage(ctx, c.ID, c.page(), d.raw())
+	t := &table{heads: []string{"STEP", "VISIT", "TYPE", "STATUS", "ATTEMPTS", "HOLDER", "OUTPUT", "ERROR"}}
+	for _, s := range l.Items {
+		status := s.Status
+		if s.Uncertain {
+			status += " (uncertain)"
 		}
-		t := &table{heads: []string{"STEP", "VISIT", "TYPE", "STATUS", "ATTEMPTS", "HOLDER", "OUTPUT", "ERROR"}}
-		for _, s := range l.Items {
-			status := s.Status
-			if s.Uncertain {
-				status += " (uncertain)"
-			}
-			t.add(s.Name, number64(s.Visit), s.Type, status, number64(s.Attempts), text(s.Holder), string(s.Output), text(s.Error))
-		}
-		return d.showList(raw, t, l.Next)
-	})
+		t.add(s.Name, number64(s.Visit), s.Type, status, number64(s.Attempts), text(s.Holder), string(s.Output), text(s.Error))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type runsFollow struct {
@@ -248,42 +174,16 @@ type runsFollow struct {
 	runArg
 }
 
-// Help is shown by kong.
-func (runsFollow) Help() string {
-	return `It ends with the run. With -o json it prints each event, one a line:
-
-    holdfast runs follow run_019a --url http://127.0.0.1:7070`
-}
-
-// Run follows a run.
-func (c *runsFollow) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error { return d.followRun(ctx, c.ID) })
+func (c *runsFollow) Run(ctx context.Context, d *door) error {
+	return d.followRun(ctx, c.ID)
 }
 
 // followRun shows what happens to a run, and how it ended.
 func (d *door) followRun(ctx context.Context, id string) error {
-	for e, err := range d.FollowRun(ctx, id) {
-		if err != nil {
-			return err
-		}
-		if d.output == "json" {
-			line, err := json.Marshal(e)
-			if err == nil {
-				err = writeDocument(d.stdout, line)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if _, err := fmt.Fprintf(d.stderr, "%s  %s\n", at(e.At), runLine(e)); err != nil {
-			return err
-		}
-	}
-	if d.output == "json" {
-		return nil
-	}
-	return d.showRun(ctx, id)
+	return d.followed(d.FollowRun(ctx, id), func(e wire.Event) error {
+		_, err := fmt.Fprintf(d.stderr, "%s  %s\n", at(e.At), runLine(e))
+		return err
+	}, func() error { return d.showRun(ctx, id) })
 }
 
 // runLine is an event of a run in a line.
@@ -307,105 +207,46 @@ func runLine(e wire.Event) string {
 	return cell(line)
 }
 
-// commandFlags are for what moves a run.
-type commandFlags struct {
+// moveFlags are for what moves a run.
+type moveFlags struct {
+	onceFlags
 	runArg
 	ExpectedVersion *int64 `setting:"-" placeholder:"N" help:"Only if the run has this version."`
 }
 
-func (f commandFlags) in() wire.Command { return wire.Command{ExpectedVersion: f.ExpectedVersion} }
+type moveCall func(*client.Client, context.Context, string, wire.Command, ...client.Option) (wire.Run, error)
 
-// commanded shows the run that a command has moved.
-func (d *door) commanded(o onceFlags, do func(o ...client.Option) (wire.Run, error)) error {
-	var raw json.RawMessage
-	r, err := do(o.options(&raw)...)
-	if err != nil {
-		return err
-	}
-	return d.show(raw, runFacts(r))
+// move moves a run, and shows it.
+func (f moveFlags) move(ctx context.Context, d *door, call moveCall) error {
+	r, err := call(d.Client, ctx, f.ID, wire.Command{ExpectedVersion: f.ExpectedVersion}, f.options(d)...)
+	return d.show(runFacts(r), err)
 }
 
-type runsCancel struct {
-	doorFlags
-	onceFlags
-	commandFlags
+type runsCancel struct{ moveFlags }
+
+func (c *runsCancel) Run(ctx context.Context, d *door) error {
+	return c.move(ctx, d, (*client.Client).CancelRun)
 }
 
-// Help is shown by kong.
-func (runsCancel) Help() string {
-	return `While somebody works on a step of it, that is only noted, and the run is cancelled when
-that has ended:
+type runsPause struct{ moveFlags }
 
-    holdfast runs cancel run_019a --url http://127.0.0.1:7070`
+func (c *runsPause) Run(ctx context.Context, d *door) error {
+	return c.move(ctx, d, (*client.Client).PauseRun)
 }
 
-// Run cancels a run.
-func (c *runsCancel) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		return d.commanded(c.onceFlags, func(o ...client.Option) (wire.Run, error) { return d.CancelRun(ctx, c.ID, c.in(), o...) })
-	})
+type runsResume struct{ moveFlags }
+
+func (c *runsResume) Run(ctx context.Context, d *door) error {
+	return c.move(ctx, d, (*client.Client).ResumeRun)
 }
 
-type runsPause struct {
-	doorFlags
-	onceFlags
-	commandFlags
-}
+type runsRetry struct{ moveFlags }
 
-// Help is shown by kong.
-func (runsPause) Help() string {
-	return `A step that is under way is finished:
-
-    holdfast runs pause run_019a --url http://127.0.0.1:7070`
-}
-
-// Run pauses a run.
-func (c *runsPause) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		return d.commanded(c.onceFlags, func(o ...client.Option) (wire.Run, error) { return d.PauseRun(ctx, c.ID, c.in(), o...) })
-	})
-}
-
-type runsResume struct {
-	doorFlags
-	onceFlags
-	commandFlags
-}
-
-// Help is shown by kong.
-func (runsResume) Help() string {
-	return `    holdfast runs resume run_019a --url http://127.0.0.1:7070`
-}
-
-// Run resumes a run.
-func (c *runsResume) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		return d.commanded(c.onceFlags, func(o ...client.Option) (wire.Run, error) { return d.ResumeRun(ctx, c.ID, c.in(), o...) })
-	})
-}
-
-type runsRetry struct {
-	doorFlags
-	onceFlags
-	commandFlags
-}
-
-// Help is shown by kong.
-func (runsRetry) Help() string {
-	return `It goes on at the step at which it failed; what was done before is not done again:
-
-    holdfast runs retry run_019a --url http://127.0.0.1:7070`
-}
-
-// Run retries a run.
-func (c *runsRetry) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		return d.commanded(c.onceFlags, func(o ...client.Option) (wire.Run, error) { return d.RetryRun(ctx, c.ID, c.in(), o...) })
-	})
+func (c *runsRetry) Run(ctx context.Context, d *door) error {
+	return c.move(ctx, d, (*client.Client).RetryRun)
 }
 
 type runsSignal struct {
-	doorFlags
 	onceFlags
 	runArg
 	Type    string `arg:"" help:"What the run waits for."`
@@ -413,124 +254,68 @@ type runsSignal struct {
 	Once    string `setting:"-" name:"id" placeholder:"ID" help:"The signal's id: the same again is the same signal. By default a new one."`
 }
 
-// Help is shown by kong.
-func (runsSignal) Help() string {
-	return `One that comes before the run waits for it is kept:
-
-    holdfast runs signal run_019a payment --payload '{"cents": 100}' --id p1 --url http://127.0.0.1:7070`
-}
-
-// Run sends a signal.
-func (c *runsSignal) Run(ctx context.Context, p *program, k *kong.Context) error {
-	payload, err := document("--payload", c.Payload)
+func (c *runsSignal) Run(ctx context.Context, to *target) error {
+	payload, bad := document("--payload", c.Payload)
+	in := wire.Signal{Type: c.Type, Payload: payload}
+	if to.given("id") {
+		in.ID = &c.Once
+	}
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	in := wire.Signal{Type: c.Type, Payload: payload}
-	if given(k, "id") {
-		in.ID = &c.Once
-	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.SignalRun(ctx, c.ID, in, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, facts("signal", x.ID, "new", yes(x.Fresh)))
-	})
+	x, err := d.SignalRun(ctx, c.ID, in, c.options(d)...)
+	return d.show(facts("signal", x.ID, "new", yes(x.Fresh)), err)
 }
 
 type runsApprovals struct {
-	doorFlags
 	pageFlags
 	Status string `setting:"-" default:"pending" placeholder:"STATUS" help:"Only those of this status, or all. By default pending."`
 	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"Only those of this run."`
 }
 
-// Help is shown by kong.
-func (runsApprovals) Help() string {
-	return `    holdfast runs approvals --url http://127.0.0.1:7070
-    holdfast runs approvals --run run_019a --status all --url http://127.0.0.1:7070`
-}
-
-// Run lists approvals.
-func (c *runsApprovals) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *runsApprovals) Run(ctx context.Context, d *door) error {
 	f := client.ApprovalFilter{Status: c.Status, Run: c.OfRun}
 	if f.Status == "all" {
 		f.Status = ""
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListApprovalsPage(ctx, f, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"APPROVAL", "RUN", "STEP", "STATUS", "BY", "EXPIRES", "PROMPT"}}
-		for _, a := range l.Items {
-			t.add(a.ID, a.RunID, a.Step, a.Status, text(a.By), at(a.ExpiresAt), a.Prompt)
-		}
-		return d.showList(raw, t, l.Next)
-	})
+	l, err := d.ListApprovalsPage(ctx, f, c.page(), d.raw())
+	t := &table{heads: []string{"APPROVAL", "RUN", "STEP", "STATUS", "BY", "EXPIRES", "PROMPT"}}
+	for _, a := range l.Items {
+		t.add(a.ID, a.RunID, a.Step, a.Status, text(a.By), at(a.ExpiresAt), a.Prompt)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 // decideFlags are for a decision.
 type decideFlags struct {
+	onceFlags
 	ID      string `arg:"" help:"The approval."`
 	Content string `setting:"-" placeholder:"JSON" help:"What goes with the decision, or @FILE."`
 	By      string `setting:"-" placeholder:"NAME" help:"What who decides wants to be called."`
 }
 
-func (f decideFlags) decide(ctx context.Context, d *door, o onceFlags, decision string) error {
+func (f decideFlags) decide(ctx context.Context, d *door, decision string) error {
 	content, err := document("--content", f.Content)
 	if err != nil {
 		return err
 	}
-	var raw json.RawMessage
-	a, err := d.DecideApproval(ctx, f.ID, wire.Decide{Decision: decision, Content: content, By: f.By}, o.options(&raw)...)
-	if err != nil {
-		return err
-	}
-	return d.show(raw, facts("approval", a.ID, "run", a.RunID, "step", a.Step, "status", a.Status, "by", text(a.By), "label", text(a.Label), "decided", at(a.DecidedAt)))
+	a, err := d.DecideApproval(ctx, f.ID, wire.Decide{Decision: decision, Content: content, By: f.By}, f.options(d)...)
+	return d.show(facts("approval", a.ID, "run", a.RunID, "step", a.Step, "status", a.Status, "by", text(a.By), "label", text(a.Label), "decided", at(a.DecidedAt)), err)
 }
 
 type runsApprove struct {
-	doorFlags
-	onceFlags
 	decideFlags
 	Edited bool `setting:"-" help:"It is approved as edited: the content is what was made of it."`
 }
 
-// Help is shown by kong.
-func (runsApprove) Help() string {
-	return `The first decision counts:
-
-    holdfast runs approve apr_WyJ --by ann --url http://127.0.0.1:7070
-    holdfast runs approve apr_WyJ --edited --content '{"cents": 90}' --url http://127.0.0.1:7070`
-}
-
-// Run approves.
-func (c *runsApprove) Run(ctx context.Context, p *program, k *kong.Context) error {
-	decision := "approved"
+func (c *runsApprove) Run(ctx context.Context, d *door) error {
 	if c.Edited {
-		decision = "edited"
+		return c.decide(ctx, d, "edited")
 	}
-	return c.through(ctx, p, k, func(d *door) error { return c.decide(ctx, d, c.onceFlags, decision) })
+	return c.decide(ctx, d, "approved")
 }
 
-type runsReject struct {
-	doorFlags
-	onceFlags
-	decideFlags
-}
+type runsReject struct{ decideFlags }
 
-// Help is shown by kong.
-func (runsReject) Help() string {
-	return `The first decision counts:
-
-    holdfast runs reject apr_WyJ --by ann --url http://127.0.0.1:7070`
-}
-
-// Run rejects.
-func (c *runsReject) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error { return c.decide(ctx, d, c.onceFlags, "rejected") })
-}
+func (c *runsReject) Run(ctx context.Context, d *door) error { return c.decide(ctx, d, "rejected") }

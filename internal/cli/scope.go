@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -33,13 +31,14 @@ type scopeArgs struct {
 
 // changeFlags are for what changes a scope.
 type changeFlags struct {
+	doorFlags
 	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"The same command under the same key is done once (Idempotency-Key); --idempotency-key is the same."`
 	IfVersion *int64 `setting:"-" placeholder:"N" help:"Only if the scope is at this version; =-1 if there is none yet."`
 }
 
 // options are those of the call.
-func (f changeFlags) options(raw *json.RawMessage) ([]client.Option, error) {
-	all := onceFlags{KeyOnce: f.KeyOnce}.options(raw)
+func (f changeFlags) options(to *target) ([]client.Option, error) {
+	all := to.options(f.KeyOnce)
 	switch {
 	case f.IfVersion == nil:
 		return all, nil
@@ -52,23 +51,18 @@ func (f changeFlags) options(raw *json.RawMessage) ([]client.Option, error) {
 }
 
 // change runs a verb that changes a scope, and shows what has become of it.
-func (f changeFlags) change(ctx context.Context, at doorFlags, p *program, k *kong.Context, verb func(*door, ...client.Option) (wire.ChangedScope, error)) error {
-	var raw json.RawMessage
-	options, err := f.options(&raw)
+func (f changeFlags) change(ctx context.Context, to *target, verb func(*door, ...client.Option) (wire.ChangedScope, error)) error {
+	options, bad := f.options(to)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	return at.through(ctx, p, k, func(d *door) error {
-		x, err := verb(d, options...)
-		if err != nil {
-			return err
-		}
-		state := string(x.State)
-		if state == "null" {
-			state = ""
-		}
-		return d.show(raw, facts("version", number64(x.Version), "changed", yes(x.Changed), "state", state))
-	})
+	x, err := verb(d, options...)
+	state := string(x.State)
+	if state == "null" {
+		state = ""
+	}
+	return d.show(facts("version", number64(x.Version), "changed", yes(x.Changed), "state", state), err)
 }
 
 // value reads an argument that is JSON: the text itself, @FILE, or - for stdin.
@@ -97,97 +91,58 @@ type scopeGet struct {
 	scopeArgs
 }
 
-// Help is shown by kong.
-func (scopeGet) Help() string { return `    holdfast scope get session s-17 --db sqlite:holdfast.db` }
-
-// Run shows a scope.
-func (c *scopeGet) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.GetScope(ctx, c.Kind, c.ID, client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		return d.show(raw, facts("kind", x.Kind, "id", x.ID, "version", number64(x.Version), "state", string(x.State)))
-	})
+func (c *scopeGet) Run(ctx context.Context, d *door) error {
+	x, err := d.GetScope(ctx, c.Kind, c.ID, d.raw())
+	return d.show(facts("kind", x.Kind, "id", x.ID, "version", number64(x.Version), "state", string(x.State)), err)
 }
 
 type scopePatch struct {
-	doorFlags
 	changeFlags
 	scopeArgs
 	JSON string `arg:"" help:"An object, @FILE, or - for stdin. Its members replace those of the state, object in object; null takes one out."`
 }
 
-// Help is shown by kong.
-func (scopePatch) Help() string {
-	return `It makes the scope if there is none:
-
-    holdfast scope patch session s-17 '{"user": "ada", "cart": null}' --db sqlite:holdfast.db
-    holdfast scope patch session s-17 @state.json --if-version=-1 --db sqlite:holdfast.db
-    holdfast scope patch session s-17 - --if-version 4 --url http://127.0.0.1:7070`
-}
-
-// Run patches a scope.
-func (c *scopePatch) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *scopePatch) Run(ctx context.Context, to *target) error {
 	merge, err := value("JSON", c.JSON)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, c.doorFlags, p, k, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.PatchScope(ctx, c.Kind, c.ID, merge, o...)
 	})
 }
 
 type scopeInc struct {
-	doorFlags
 	changeFlags
 	scopeArgs
 	Field string `arg:"" help:"The field. One that is missing is 0."`
 	By    int64  `arg:"" default:"1" help:"How much; by default 1. What is negative comes last, after --."`
 }
 
-// Help is shown by kong.
-func (scopeInc) Help() string {
-	return `    holdfast scope inc session s-17 visits --db sqlite:holdfast.db
-    holdfast scope inc session s-17 total 250 --key-once order-7 --db sqlite:holdfast.db
-    holdfast scope inc session s-17 total --db sqlite:holdfast.db -- -250`
-}
-
-// Run adds to a number.
-func (c *scopeInc) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.change(ctx, c.doorFlags, p, k, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+func (c *scopeInc) Run(ctx context.Context, to *target) error {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.IncScope(ctx, c.Kind, c.ID, wire.IncScope{Field: c.Field, By: &c.By}, o...)
 	})
 }
 
 type scopePush struct {
-	doorFlags
 	changeFlags
 	scopeArgs
 	Field string `arg:"" help:"The field. One that is missing is an empty list."`
 	JSON  string `arg:"" help:"The item, @FILE, or - for stdin."`
 }
 
-// Help is shown by kong.
-func (scopePush) Help() string {
-	return `    holdfast scope push session s-17 seen '{"page": 3}' --db sqlite:holdfast.db
-    holdfast scope push session s-17 items '"apples"' --url http://127.0.0.1:7070`
-}
-
-// Run adds to a list.
-func (c *scopePush) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *scopePush) Run(ctx context.Context, to *target) error {
 	item, err := value("JSON", c.JSON)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, c.doorFlags, p, k, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.PushScope(ctx, c.Kind, c.ID, wire.PushScope{Field: c.Field, Value: item}, o...)
 	})
 }
 
 type scopeSet struct {
-	doorFlags
 	changeFlags
 	scopeArgs
 	Field string `arg:"" help:"The field. One that is missing is an empty object."`
@@ -195,24 +150,17 @@ type scopeSet struct {
 	JSON  string `arg:"" help:"The record, @FILE, or - for stdin."`
 }
 
-// Help is shown by kong.
-func (scopeSet) Help() string {
-	return `    holdfast scope set session s-17 devices phone '{"seen": 3}' --db sqlite:holdfast.db`
-}
-
-// Run puts a record.
-func (c *scopeSet) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *scopeSet) Run(ctx context.Context, to *target) error {
 	record, err := value("JSON", c.JSON)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, c.doorFlags, p, k, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		return d.SetScopeRecord(ctx, c.Kind, c.ID, c.Field, c.Key, record, o...)
 	})
 }
 
 type scopeDelete struct {
-	doorFlags
 	changeFlags
 	scopeArgs
 	// nil is not given. What is given and empty is no name, and never the whole scope.
@@ -220,16 +168,7 @@ type scopeDelete struct {
 	Key   *string `arg:"" optional:"" help:"The key of the record. Without field and key all of the scope is deleted."`
 }
 
-// Help is shown by kong.
-func (scopeDelete) Help() string {
-	return `What is not there is deleted already:
-
-    holdfast scope delete session s-17 --db sqlite:holdfast.db
-    holdfast scope delete session s-17 devices phone --if-version 4 --db sqlite:holdfast.db`
-}
-
-// Run deletes a scope, or a record.
-func (c *scopeDelete) Run(ctx context.Context, p *program, k *kong.Context) error {
+func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 	switch {
 	case c.Field != nil && *c.Field == "":
 		return misuse("the field is empty: name the record by its field and its key, or leave both away to delete the whole scope")
@@ -238,7 +177,7 @@ func (c *scopeDelete) Run(ctx context.Context, p *program, k *kong.Context) erro
 	case c.Field != nil && c.Key == nil:
 		return misuse("a field is given, and no key: name the record, or neither to delete the whole scope")
 	}
-	return c.change(ctx, c.doorFlags, p, k, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
 		if c.Field == nil {
 			return d.DeleteScope(ctx, c.Kind, c.ID, o...)
 		}
@@ -251,40 +190,26 @@ type scopeWatch struct {
 	scopeArgs
 }
 
-// Help is shown by kong.
-func (scopeWatch) Help() string {
-	return `It shows the scope as it is, and again when it has changed, until Ctrl-C. With -o json
-each is a line:
-
-    holdfast scope watch session s-17 --url http://127.0.0.1:7070`
-}
-
 // Run watches a scope. To be stopped is its end, and no failure.
-func (c *scopeWatch) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
-			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return nil
-			}
-			if err == nil {
-				err = d.showChange(x)
-			}
-			if err != nil {
-				return err
-			}
+func (c *scopeWatch) Run(ctx context.Context, d *door) error {
+	for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
 		}
-		return nil
-	})
+		if err == nil {
+			err = d.showChange(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showChange shows a scope in a line.
 func (d *door) showChange(x wire.Scope) error {
-	if d.output == "json" {
-		line, err := json.Marshal(x)
-		if err != nil {
-			return err
-		}
-		return writeDocument(d.stdout, line)
+	if d.Output == "json" {
+		return d.showLine(x)
 	}
 	if x.Version < 0 {
 		_, err := fmt.Fprintln(d.stdout, "none")

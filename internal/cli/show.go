@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -33,12 +34,19 @@ func facts(pairs ...string) *table {
 	return t
 }
 
-// show shows an answer: as it came, or as a table.
-func (d *door) show(raw json.RawMessage, t *table) error {
-	if d.output == "json" {
-		return writeDocument(d.stdout, raw)
+// show shows the last answer, as it came or as a table, unless the call has failed.
+func (d *door) show(t *table, err error) error {
+	if err != nil {
+		return err
 	}
-	w := tabwriter.NewWriter(d.stdout, 0, 0, 2, ' ', 0)
+	if d.Output == "json" {
+		return writeDocument(d.stdout, d.answer)
+	}
+	return t.write(d.stdout)
+}
+
+func (t *table) write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(t.heads) > 0 {
 		fmt.Fprintln(w, strings.Join(t.heads, "\t"))
 	}
@@ -52,12 +60,45 @@ func (d *door) show(raw json.RawMessage, t *table) error {
 }
 
 // showList shows a page of a list, and says where it goes on.
-func (d *door) showList(raw json.RawMessage, t *table, next *string) error {
-	if err := d.show(raw, t); err != nil || next == nil || d.output == "json" {
+func (d *door) showList(t *table, next *string, err error) error {
+	if err := d.show(t, err); err != nil || next == nil || d.Output == "json" {
 		return err
 	}
-	_, err := fmt.Fprintf(d.stderr, "there is more: --cursor %s\n", *next)
+	_, err = fmt.Fprintf(d.stderr, "there is more: --cursor %s\n", *next)
 	return err
+}
+
+// showLine writes a value as a line of JSON.
+func (d *door) showLine(x any) error {
+	line, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return writeDocument(d.stdout, line)
+}
+
+// followed shows events as they come, and then how it ended. As JSON each event is a line, and
+// there is no more.
+func (d *door) followed(events iter.Seq2[wire.Event, error], each func(wire.Event) error, end func() error) error {
+	if d.Output == "json" {
+		each, end = func(e wire.Event) error { return d.showLine(e) }, func() error { return nil }
+	}
+	for e, err := range events {
+		if err == nil {
+			err = each(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return end()
+}
+
+// showJSON writes a value as JSON for a person.
+func (p *program) showJSON(x any) error {
+	e := json.NewEncoder(p.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(x)
 }
 
 // writeDocument writes a document and one end of line.

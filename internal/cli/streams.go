@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -19,7 +17,6 @@ type streamsCommand struct {
 }
 
 type streamsAppend struct {
-	doorFlags
 	onceFlags
 	Stream        string `arg:"" help:"The stream's name."`
 	Event         string `arg:"" help:"The event's name."`
@@ -29,57 +26,30 @@ type streamsAppend struct {
 	Causation     string `setting:"-" placeholder:"TEXT" help:"What it comes from."`
 }
 
-// Help is shown by kong.
-func (streamsAppend) Help() string {
-	return `    holdfast streams append order-7 placed --data '{"cents": 100}' --db sqlite:holdfast.db
-    holdfast streams append order-7 paid --expect-version 0 --key-once pay-order-7 --db sqlite:holdfast.db`
-}
-
-// Run appends an event.
-func (c *streamsAppend) Run(ctx context.Context, p *program, k *kong.Context) error {
-	data, err := document("--data", c.Data)
+func (c *streamsAppend) Run(ctx context.Context, to *target) error {
+	data, bad := document("--data", c.Data)
+	in := wire.Append{ExpectedVersion: c.ExpectVersion, Events: []wire.NewEvent{{Name: c.Event, Data: data, Correlation: c.Correlation, Causation: c.Causation}}}
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	in := wire.Append{ExpectedVersion: c.ExpectVersion, Events: []wire.NewEvent{{Name: c.Event, Data: data, Correlation: c.Correlation, Causation: c.Causation}}}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		done, err := d.AppendEvents(ctx, c.Stream, in, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, facts("stream", done.Stream, "last version", number64(done.LastVersion)))
-	})
+	done, err := d.AppendEvents(ctx, c.Stream, in, c.options(d)...)
+	return d.show(facts("stream", done.Stream, "last version", number64(done.LastVersion)), err)
 }
 
 type streamsRead struct {
-	doorFlags
 	pageFlags
 	Stream   string `arg:"" help:"The stream's name."`
 	From     *int64 `setting:"-" placeholder:"N" help:"The version to begin with. By default the first, or the last for --backward."`
 	Backward bool   `setting:"-" help:"The last event first."`
 }
 
-// Help is shown by kong.
-func (streamsRead) Help() string {
-	return `    holdfast streams read order-7 --db sqlite:holdfast.db
-    holdfast streams read order-7 --backward --limit 1 -o json --db sqlite:holdfast.db`
-}
-
-// Run reads a stream.
-func (c *streamsRead) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ReadStreamPage(ctx, c.Stream, client.StreamRange{From: c.From, Backward: c.Backward}, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		return d.showList(raw, eventTable(l.Items), l.Next)
-	})
+func (c *streamsRead) Run(ctx context.Context, d *door) error {
+	l, err := d.ReadStreamPage(ctx, c.Stream, client.StreamRange{From: c.From, Backward: c.Backward}, c.page(), d.raw())
+	return d.showList(eventTable(l.Items), l.Next, err)
 }
 
 type streamsClose struct {
-	doorFlags
 	onceFlags
 	Stream        string `arg:"" help:"The stream's name."`
 	Mode          string `setting:"-" required:"" enum:"archive,tombstone,restart" placeholder:"MODE" help:"What is left: archive, tombstone or restart."`
@@ -87,65 +57,36 @@ type streamsClose struct {
 	Snapshot      string `setting:"-" placeholder:"JSON" help:"What it comes to, for restart: JSON, or @FILE."`
 }
 
-// Help is shown by kong.
-func (streamsClose) Help() string {
-	return `A stream that a reaction has not caught up with is refused:
-
-    holdfast streams close order-7 --mode tombstone --db sqlite:holdfast.db
-
-A restart names the version that its snapshot covers, and is refused if the stream has more:
-
-    holdfast streams close order-7 --mode restart --expect-version 41 --snapshot @state.json --db sqlite:holdfast.db`
-}
-
-// Run closes a stream.
-func (c *streamsClose) Run(ctx context.Context, p *program, k *kong.Context) error {
-	snapshot, err := document("--snapshot", c.Snapshot)
+func (c *streamsClose) Run(ctx context.Context, to *target) error {
+	snapshot, bad := document("--snapshot", c.Snapshot)
+	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		done, err := d.CloseStream(ctx, c.Stream, wire.CloseStream{Mode: c.Mode, ExpectedVersion: c.ExpectVersion, Snapshot: snapshot}, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, facts("stream", done.Stream, "mode", done.Mode, "last version", number64(done.LastVersion)))
-	})
+	done, err := d.CloseStream(ctx, c.Stream, wire.CloseStream{Mode: c.Mode, ExpectedVersion: c.ExpectVersion, Snapshot: snapshot}, c.options(d)...)
+	return d.show(facts("stream", done.Stream, "mode", done.Mode, "last version", number64(done.LastVersion)), err)
 }
 
 type eventsCommand struct {
-	doorFlags
 	pageFlags
 	Follow bool `setting:"-" help:"Go on as events come, until Ctrl-C."`
 }
 
-// Help is shown by kong.
-func (eventsCommand) Help() string {
-	return `The feed has every event of the workspace in one order. Followed as JSON, each event is
-a line:
-
-    holdfast events --db sqlite:holdfast.db
-    holdfast events --follow -o json --url http://127.0.0.1:7070`
-}
-
-// Run reads the feed.
-func (c *eventsCommand) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.opened(ctx, p, k, inProcess{feed: true}, func(d *door) error {
-		if c.Follow {
-			return d.follow(ctx, c.Cursor)
-		}
-		var raw json.RawMessage
-		l, err := d.ReadEventsPage(ctx, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"STREAM", "VERSION", "NAME", "AT", "DATA"}}
-		for _, e := range l.Items {
-			t.add(e.Stream, number64(e.Version), e.Name, at(e.At), string(e.Data))
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *eventsCommand) Run(ctx context.Context, to *target) error {
+	to.feed = true
+	d, err := to.open(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Follow {
+		return d.follow(ctx, c.Cursor)
+	}
+	l, err := d.ReadEventsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"STREAM", "VERSION", "NAME", "AT", "DATA"}}
+	for _, e := range l.Items {
+		t.add(e.Stream, number64(e.Version), e.Name, at(e.At), string(e.Data))
+	}
+	return d.showList(t, l.Next, err)
 }
 
 // follow prints events as they come. To be stopped is its end, and no failure.
@@ -158,7 +99,7 @@ func (d *door) follow(ctx context.Context, after string) error {
 			return nil
 		case err != nil:
 			return err
-		case d.output == "json":
+		case d.Output == "json":
 			err = lines.Encode(e)
 		default:
 			_, err = fmt.Fprintf(d.stdout, "%s  %s  %d  %s  %s\n", at(e.At), cell(e.Stream), e.Version, cell(e.Name), cell(string(e.Data)))

@@ -27,7 +27,11 @@ func TestExamplesAreUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, leaf := range k.Model.Leaves(true) {
+	leaves := k.Model.Leaves(true)
+	if n := strings.Count("\n"+helpTexts, "\n# "); n != len(leaves) {
+		t.Errorf("help.md has %d commands, and there are %d", n, len(leaves))
+	}
+	for _, leaf := range leaves {
 		examples := 0
 		for line := range strings.Lines(leaf.Detail) {
 			line, ok := strings.CutPrefix(line, "    holdfast ")

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"runtime/debug"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -59,21 +57,10 @@ func (c *versionCommand) Run(p *program) (err error) {
 		return err
 	}
 	if c.Output == "json" {
-		e := json.NewEncoder(p.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
+		return p.showJSON(v)
 	}
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "holdfast\t%s\n", v.Version)
-	for _, row := range [][2]string{
-		{"revision", v.Revision}, {"go", v.Go}, {"schema", strconv.Itoa(v.Schema)},
-		{"sqlite driver", v.SQLite}, {"postgres driver", v.Postgres},
-	} {
-		if row[1] != "" {
-			fmt.Fprintf(t, "%s\t%s\n", row[0], row[1])
-		}
-	}
-	return t.Flush()
+	return facts("holdfast", v.Version, "revision", v.Revision, "go", v.Go, "schema", strconv.Itoa(v.Schema),
+		"sqlite driver", v.SQLite, "postgres driver", v.Postgres).write(p.stdout)
 }
 
 var migrationHeading = regexp.MustCompile(`(?m)^-- migration (\d+): `)

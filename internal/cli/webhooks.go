@@ -2,13 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -20,31 +16,19 @@ type webhooksCommand struct {
 }
 
 type webhooksList struct {
-	doorFlags
 	pageFlags
 }
 
-// Help is shown by kong.
-func (webhooksList) Help() string { return `    holdfast webhooks list --url http://127.0.0.1:7070` }
-
-// Run lists webhooks.
-func (c *webhooksList) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		l, err := d.ListWebhooksPage(ctx, c.page(), client.Raw(&raw))
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"ID", "NAME", "EVENTS", "STREAMS", "URL"}}
-		for _, x := range l.Items {
-			t.add(x.ID, x.Name, strings.Join(x.Events, ","), x.Streams, x.URL)
-		}
-		return d.showList(raw, t, l.Next)
-	})
+func (c *webhooksList) Run(ctx context.Context, d *door) error {
+	l, err := d.ListWebhooksPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "NAME", "EVENTS", "STREAMS", "URL"}}
+	for _, x := range l.Items {
+		t.add(x.ID, x.Name, strings.Join(x.Events, ","), x.Streams, x.URL)
+	}
+	return d.showList(t, l.Next, err)
 }
 
 type webhooksCreate struct {
-	doorFlags
 	onceFlags
 	To      string   `arg:"" help:"The URL."`
 	Name    string   `setting:"-" placeholder:"NAME" help:"What to call it."`
@@ -53,23 +37,9 @@ type webhooksCreate struct {
 	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"The streams that are appended to (event), or the histories (history). By default as the pattern says."`
 }
 
-// Help is shown by kong.
-func (webhooksCreate) Help() string {
-	return `The secret that messages are signed with is told this once:
-
-    holdfast webhooks create https://example.com/hook --events paid --url http://127.0.0.1:7070`
-}
-
-// Run makes a webhook.
-func (c *webhooksCreate) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, webhookFacts(x))
-	})
+func (c *webhooksCreate) Run(ctx context.Context, d *door) error {
+	x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(d)...)
+	return d.show(webhookFacts(x), err)
 }
 
 func webhookFacts(x wire.CreatedWebhook) *table {
@@ -77,50 +47,25 @@ func webhookFacts(x wire.CreatedWebhook) *table {
 }
 
 type webhooksRotate struct {
-	doorFlags
 	onceFlags
 	ID      string        `arg:"" help:"The webhook's id."`
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long messages are signed with the old secret, too. By default not at all."`
 }
 
-// Help is shown by kong.
-func (webhooksRotate) Help() string {
-	return `    holdfast webhooks rotate 06gtupmm4toh38tmcgqepcp76g --overlap 24h --url http://127.0.0.1:7070`
-}
-
-// Run gives a webhook another secret.
-func (c *webhooksRotate) Run(ctx context.Context, p *program, k *kong.Context) error {
-	if err := positive("--overlap", c.Overlap); err != nil {
+func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
+	d, err := to.openUnless(ctx, positive("--overlap", c.Overlap))
+	if err != nil {
 		return err
 	}
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		x, err := d.RotateWebhook(ctx, c.ID, wire.RotateWebhook{OverlapMs: wire.Ms(c.Overlap)}, c.options(&raw)...)
-		if err != nil {
-			return err
-		}
-		return d.show(raw, webhookFacts(x))
-	})
+	x, err := d.RotateWebhook(ctx, c.ID, wire.RotateWebhook{OverlapMs: wire.Ms(c.Overlap)}, c.options(d)...)
+	return d.show(webhookFacts(x), err)
 }
 
 type webhooksDelete struct {
-	doorFlags
 	onceFlags
 	ID string `arg:"" help:"The webhook's id."`
 }
 
-// Help is shown by kong.
-func (webhooksDelete) Help() string {
-	return `    holdfast webhooks delete 06gtupmm4toh38tmcgqepcp76g --url http://127.0.0.1:7070`
-}
-
-// Run removes a webhook.
-func (c *webhooksDelete) Run(ctx context.Context, p *program, k *kong.Context) error {
-	return c.through(ctx, p, k, func(d *door) error {
-		var raw json.RawMessage
-		if err := d.DeleteWebhook(ctx, c.ID, c.options(&raw)...); err != nil {
-			return err
-		}
-		return d.show(raw, facts("removed", c.ID))
-	})
+func (c *webhooksDelete) Run(ctx context.Context, d *door) error {
+	return d.show(facts("removed", c.ID), d.DeleteWebhook(ctx, c.ID, c.options(d)...))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -84,16 +83,14 @@ func (d *Demo) chases(ctx context.Context) error {
 
 // startTogether has many start one run, and returns it.
 func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
-	runs, errs := make([]run.Run, starters), make([]error, starters)
-	made := make([]bool, starters)
-	var all sync.WaitGroup
-	for i := range runs {
-		all.Go(func() { runs[i], made[i], errs[i] = d.chase.Start(ctx, d.engine, chased{id}, run.Key("chase-"+id)) })
-	}
-	all.Wait()
-	for i := range runs {
-		if errs[i] != nil {
-			return "", errs[i]
+	runs, made := make([]run.Run, starters), make([]bool, starters)
+	errs := atOnce(starters, func(i int) (err error) {
+		runs[i], made[i], err = d.chase.Start(ctx, d.engine, chased{id}, run.Key("chase-"+id))
+		return err
+	})
+	for i, err := range errs {
+		if err != nil {
+			return "", err
 		}
 		if made[i] {
 			d.total.told.runs++
@@ -107,15 +104,10 @@ func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
 
 // decideTogether has some decide at once.
 func (d *Demo) decideTogether(ctx context.Context, approval string) error {
-	errs := make([]error, deciders)
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() {
-			_, errs[i] = run.Decide(ctx, d.engine, approval, run.Verdict{Decision: "approved", By: fmt.Sprint("manager-", i+1), As: "manager"})
-		})
-	}
-	all.Wait()
-	for _, err := range errs {
+	for _, err := range atOnce(deciders, func(i int) error {
+		_, err := run.Decide(ctx, d.engine, approval, run.Verdict{Decision: "approved", By: fmt.Sprint("manager-", i+1), As: "manager"})
+		return err
+	}) {
 		switch {
 		case err == nil:
 			d.total.told.decisions++

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/scope"
@@ -33,13 +32,11 @@ func (d *Demo) credits(ctx context.Context) error {
 	d.say("\n7. A scope: %d clerks note %d visits each of one customer, and each reserves %d of a credit of %d, at once; one takes too long.\n\n",
 		clerks, visits, reserve, limit)
 	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Retries(-1))
-	errs := make([]error, clerks)
 	won := make([]bool, clerks)
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() { won[i], errs[i] = serve(ctx, state) })
-	}
-	all.Wait()
+	errs := atOnce(clerks, func(i int) (err error) {
+		won[i], err = serve(ctx, state)
+		return err
+	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

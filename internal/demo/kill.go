@@ -43,13 +43,18 @@ func (d *Demo) kills(ctx context.Context) error {
 
 // together does something for all accounts at once.
 func together(all []*account, f func(*account) error) error {
-	failed := make([]error, len(all))
-	var wait sync.WaitGroup
-	for i, a := range all {
-		wait.Go(func() { failed[i] = f(a) })
+	return errors.Join(atOnce(len(all), func(i int) error { return f(all[i]) })...)
+}
+
+// atOnce has some do something at once, and returns what each was told.
+func atOnce(n int, f func(i int) error) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = f(i) })
 	}
-	wait.Wait()
-	return errors.Join(failed...)
+	all.Wait()
+	return errs
 }
 
 // killClosing kills one who closes an invoice, looks at what that left, and has the

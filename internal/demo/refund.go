@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/batch"
@@ -13,7 +12,7 @@ const (
 	scans      = 20 // items of the batch
 	doneBefore = 6  // that are done before it is cancelled
 	accepted   = 2  // of these, that are accepted
-	atOnce     = 3  // that are in the middle then
+	inMiddle   = 3  // that are in the middle then
 	price      = 10 // points that each costs
 	cancels    = 4  // people who cancel it at once
 )
@@ -27,7 +26,7 @@ func scanKind() *batch.Kind[int, string] {
 		}
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, batch.Options{Parallel: atOnce, Lease: time.Second})
+	}, batch.Options{Parallel: inMiddle, Lease: time.Second})
 }
 
 // refunds has a batch cancelled in the middle, by several at once, and adds up what went
@@ -51,7 +50,7 @@ func (d *Demo) refunds(ctx context.Context) error {
 	if err == nil {
 		err = await(ctx, func() (bool, error) {
 			b, err := batch.Get(ctx, d.engine, id)
-			return b.Counts.Succeeded == doneBefore && b.Counts.Running == atOnce, err
+			return b.Counts.Succeeded == doneBefore && b.Counts.Running == inMiddle, err
 		})
 	}
 	if err == nil {
@@ -68,13 +67,10 @@ func (d *Demo) refunds(ctx context.Context) error {
 
 // cancelTogether has several cancel a batch at once.
 func (d *Demo) cancelTogether(ctx context.Context, id string) error {
-	errs := make([]error, cancels)
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() { _, _, errs[i] = batch.Cancel(ctx, d.engine, id) })
-	}
-	all.Wait()
-	for _, err := range errs {
+	for _, err := range atOnce(cancels, func(int) error {
+		_, _, err := batch.Cancel(ctx, d.engine, id)
+		return err
+	}) {
 		if err != nil {
 			return err
 		}
@@ -105,7 +101,7 @@ func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 	}
 	d.total.told.refunds = int(b.Refunded / price)
 	d.say("  batch %s   %d done, %d of them accepted, %d in the middle; %s: charged %d, refunded %d, and the wallet has %d of %d points\n", id,
-		doneBefore, b.Counts.Accepted, atOnce, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
+		doneBefore, b.Counts.Accepted, inMiddle, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
 	if w.Balance != scans*price-b.Counts.Accepted*price || b.Counts.Accepted != accepted {
 		d.total.blame(id, "the wallet is not what it was but for what was accepted")
 	}

@@ -48,7 +48,7 @@ func Arrows(m *Module, rules []Rule) []Violation {
 		if !ok && !homeless[f.Pkg] {
 			homeless[f.Pkg] = true
 			found = append(found, m.at(f, f.Syntax.Name,
-				"package %s has no rule: add it to Rules (or to a group there) in internal/archtest/rules.go", f.Pkg))
+				"package %s has no rule: add it to Rules (or to a group there) in internal/archtest/rules_test.go", f.Pkg))
 		}
 		if ok {
 			found = append(found, m.wrongArrows(f, r)...)

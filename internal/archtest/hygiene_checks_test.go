@@ -105,9 +105,9 @@ func NamedTests(name string, doc []byte, have map[string]bool) []Violation {
 	return found
 }
 
-// TestFuncs returns the names of the tests in files: the Test and Fuzz functions
+// testFuncs returns the names of the tests in files: the Test and Fuzz functions
 // of _test.go files and of internal/storetest.
-func TestFuncs(fsys fs.FS, files []string) (map[string]bool, error) {
+func testFuncs(fsys fs.FS, files []string) (map[string]bool, error) {
 	have := make(map[string]bool)
 	_, err := eachText(fsys, files, func(name string, src []byte) []Violation {
 		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/storetest/") && strings.HasSuffix(name, ".go") {
