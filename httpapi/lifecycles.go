@@ -415,60 +415,56 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (a
 // written in the transaction that begins, and ends, the operation. Where nothing was
 // written, the key is freed in the end.
 func (c *call) holdKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
-	q, mine, err := requests.Take(c.ctx(), c.api.engine, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+	_, mine, err := c.flight.Take(c.ctx(), c.api.engine)
 	if err == nil && !mine {
-		err = errSecond
+		err = requests.UnderWay(0)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	r := c.r
-	k := c.keepKey(q.Epoch)
+	held, free := c.flight.Keep(r.Context())
 	// Why the key was lost is nothing to who works on the step: a hold of its own may
 	// be lost for the same reason, and that is another matter.
 	ctx, stop := context.WithCancel(r.Context())
-	left := context.AfterFunc(k.Start(r.Context()), stop)
+	left := context.AfterFunc(held, stop)
 	c.r = r.WithContext(ctx)
 	return func(ctx context.Context, tx *store.Tx, operation string) error {
-			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subjectOf(name, id))
+			return c.flight.Point(ctx, tx, operation, subjectOf(name, id))
 		}, func() {
 			left()
-			k.Stop()
 			stop()
 			c.r = r
-			c.freeKey(q.Epoch)
+			free(true)
 		}, nil
 }
-
-// errSecond says that another has come first under the key.
-var errSecond = fault.New(fault.KeyInFlight, "the request with this key is being worked on").With("retryAfter", 1)
 
 // begin looks whether a request was made before. It was: the answer is returned. It
 // was not, or its operation was put back without effect: begun is to be written in
 // the transaction that begins the operation.
 func (c *call) begin(l *named, id string, as shown) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
-	if c.idempotency == "" {
+	if c.flight == nil {
 		return nil, nil, nil
 	}
 	subject := subjectOf(l.Name(), id)
-	q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency)
-	abandoned := err == nil && q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.fingerprint()
+	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
+	abandoned := err == nil && q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.flight.Fingerprint
 	if fault.CodeOf(err) == fault.NotFound || abandoned {
 		return func(ctx context.Context, tx *store.Tx, operation string) error {
-			q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: operation, Lease: keyLease})
+			_, mine, err := c.flight.Take(ctx, tx)
 			if err == nil && !mine {
-				err = errSecond
+				err = requests.UnderWay(0)
 			}
 			if err != nil {
 				return err
 			}
-			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subject)
+			return c.flight.Point(ctx, tx, operation, subject)
 		}, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if q.Fingerprint != c.fingerprint() || q.State != requests.Operation {
+	if q.Fingerprint != c.flight.Fingerprint || q.State != requests.Operation {
 		answer, err = c.replay(q)
 		return nil, answer, err
 	}
@@ -479,14 +475,14 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 	case f.Outcome == "released":
 		c.repoints = true
 		return func(ctx context.Context, tx *store.Tx, operation string) error {
-			mine, err := requests.Repoint(ctx, tx, c.idempotency, c.fingerprint(), q.Operation, operation, subject)
+			mine, err := requests.Repoint(ctx, tx, requests.RepointArgs{Key: q.Key, Fingerprint: q.Fingerprint, From: q.Operation, Operation: operation, Subject: subject})
 			if err == nil && !mine {
-				err = errSecond
+				err = requests.UnderWay(0)
 			}
 			return err
 		}, nil, nil
 	case f.Running && !c.manual():
-		return nil, nil, errSecond
+		return nil, nil, requests.UnderWay(0)
 	}
 	answer, err = as(c, l, id, q.Operation, f)
 	return nil, answer, err
@@ -504,7 +500,7 @@ type again struct {
 // second looks, where a step was refused, whether that was because the same request
 // came first.
 func (c *call) second(l *named, id string, err error, as shown) (again, bool) {
-	if c.idempotency == "" {
+	if c.flight == nil {
 		return again{}, false
 	}
 	switch fault.CodeOf(err) {

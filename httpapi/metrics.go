@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/requests"
 )
 
 // metrics are the numbers of one API. They are in a registry of its own, so that two
@@ -81,7 +82,7 @@ func (m *metrics) observe(w *watch, seen *recorder, took time.Duration) {
 	if w.code != "" {
 		m.refusals.WithLabelValues(string(w.code)).Inc()
 	}
-	if h.Get(replayedHeader) == "true" {
+	if h.Get(requests.ReplayedHeader) == "true" {
 		m.replays.Inc()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -63,7 +64,7 @@ func (r *route) operation(schemas huma.Registry, problem *huma.Schema) *huma.Ope
 		}
 	}
 	if r.once != never {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: keyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
+		op.Parameters = append(op.Parameters, &huma.Param{Name: requests.KeyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
 	if r.in.body >= 0 {

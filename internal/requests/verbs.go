@@ -13,13 +13,11 @@ type taken struct {
 }
 
 type endArgs struct {
-	key                string
-	epoch              int64
+	Hold
 	how                string
 	status             int64
 	answer             string
 	operation, subject string
-	ttl                time.Duration // 0 is [TTL]
 }
 
 // ended is a request as an end found it, or made it.
@@ -29,19 +27,13 @@ type ended struct {
 	epoch, status                     int64
 }
 
-type pointArgs struct {
-	key, fingerprint, from, operation, subject string
-	ttl                                        time.Duration // 0 is [TTL]
-}
-
 type pointed struct {
 	applied                                bool
 	state, fingerprint, operation, subject string
 }
 
-type epochArgs struct {
-	key   string
-	epoch int64
+type renewArgs struct {
+	Hold
 	lease time.Duration
 }
 
@@ -60,34 +52,34 @@ var (
 			return scan(&t.Request, r)
 		})
 	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
-		func(a endArgs) []string { return []string{row(a.key)} }, bindEnd,
+		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
 		func(e *ended, r store.Row) error {
 			e.applied = r.Applied()
 			return r.Scan(&e.state, &e.epoch, &e.operation, &e.subject, &e.status, &e.answer)
 		})
 	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
-		func(a pointArgs) []string { return []string{row(a.key)} },
-		func(a pointArgs, args *store.Args) {
-			args.Text("key", a.key)
-			args.Text("fingerprint", a.fingerprint)
-			args.Text("was", a.from)
-			args.Text("operation", a.operation)
-			args.MaybeText("subject", a.subject)
-			args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
+		func(a RepointArgs) []string { return []string{row(a.Key)} },
+		func(a RepointArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Text("fingerprint", a.Fingerprint)
+			args.Text("was", a.From)
+			args.Text("operation", a.Operation)
+			args.MaybeText("subject", a.Subject)
+			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 		},
 		func(p *pointed, r store.Row) error {
 			p.applied = r.Applied()
 			return r.Scan(&p.state, &p.fingerprint, &p.operation, &p.subject)
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
-		func(a epochArgs) []string { return []string{row(a.key)} },
-		func(a epochArgs, args *store.Args) { args.Text("key", a.key); args.Int("epoch", a.epoch) },
+		func(h Hold) []string { return []string{row(h.Key)} },
+		func(h Hold, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
 		func(n *int64, r store.Row) error { return r.Scan(n) })
 	// A renewal goes the short way: behind other work it might come too late.
 	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
-		func(a epochArgs, args *store.Args) {
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
+		func(a renewArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Int("epoch", a.Epoch)
 			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(until *[]time.Time, r store.Row) error {
@@ -116,14 +108,14 @@ var (
 func row(key string) string { return "request/" + key }
 
 func bindEnd(a endArgs, args *store.Args) {
-	args.Text("key", a.key)
-	args.Int("epoch", a.epoch)
+	args.Text("key", a.Key)
+	args.Int("epoch", a.Epoch)
 	args.Text("how", a.how)
 	args.Int("status", a.status)
 	args.MaybeText("answer", a.answer)
 	args.MaybeText("operation", a.operation)
 	args.MaybeText("subject", a.subject)
-	args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
+	args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 }
 
 func scan(q *Request, r store.Row) error {
