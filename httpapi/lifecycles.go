@@ -297,9 +297,9 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		}
 		if acts && !c.repoints { // the key is what tells others that it has begun
 			held, end, err := c.holdKey(in.Name, in.ID)
-			if again, ok := c.second(l, in.ID, err, firedAs); ok {
-				fired, _ := again.answer.(wire.Fired)
-				return fired, again.err
+			if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+				fired, _ := answer.(wire.Fired)
+				return fired, failed
 			}
 			if err != nil {
 				return wire.Fired{}, err
@@ -311,9 +311,9 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	}
 	var output raw
 	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycleengine.OutputTo(&output))...)
-	if again, ok := c.second(l, in.ID, err, firedAs); ok {
-		fired, _ := again.answer.(wire.Fired)
-		return fired, again.err
+	if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+		fired, _ := answer.(wire.Fired)
+		return fired, failed
 	}
 	fired, err := c.fired(in.Name, e, err)
 	fired.Output = output
@@ -446,23 +446,18 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 	if c.flight == nil {
 		return nil, nil, nil
 	}
-	subject := subjectOf(l.Name(), id)
-	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
-	abandoned := err == nil && q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.flight.Fingerprint
-	if fault.CodeOf(err) == fault.NotFound || abandoned {
+	begins := func(was string) func(context.Context, *store.Tx, string) error {
 		return func(ctx context.Context, tx *store.Tx, operation string) error {
-			_, mine, err := c.flight.Take(ctx, tx)
-			if err == nil && !mine {
-				err = requests.UnderWay(0)
-			}
-			if err != nil {
-				return err
-			}
-			return c.flight.Point(ctx, tx, operation, subject)
-		}, nil, nil
+			return c.flight.Begin(ctx, tx, c.flight.Key, was, operation, subjectOf(l.Name(), id))
+		}
 	}
+	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
 	if err != nil {
 		return nil, nil, err
+	}
+	abandoned := q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.flight.Fingerprint
+	if q.State == "" || abandoned {
+		return begins(""), nil, nil
 	}
 	if q.Fingerprint != c.flight.Fingerprint || q.State != requests.Operation {
 		answer, err = c.replay(q)
@@ -474,13 +469,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 		return nil, nil, err
 	case f.Outcome == "released":
 		c.repoints = true
-		return func(ctx context.Context, tx *store.Tx, operation string) error {
-			mine, err := requests.Repoint(ctx, tx, requests.RepointArgs{Key: q.Key, Fingerprint: q.Fingerprint, From: q.Operation, Operation: operation, Subject: subject})
-			if err == nil && !mine {
-				err = requests.UnderWay(0)
-			}
-			return err
-		}, nil, nil
+		return begins(q.Operation), nil, nil
 	case f.Running && !c.manual():
 		return nil, nil, requests.UnderWay(0)
 	}
@@ -492,27 +481,19 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 // answered.
 func (c *call) manual() bool { return strings.HasSuffix(c.route.path, "/claims") }
 
-type again struct {
-	answer any
-	err    error
-}
-
 // second looks, where a step was refused, whether that was because the same request
 // came first.
-func (c *call) second(l *named, id string, err error, as shown) (again, bool) {
+func (c *call) second(l *named, id string, err error, as shown) (answer any, came bool, failed error) {
 	if c.flight == nil {
-		return again{}, false
+		return nil, false, nil
 	}
 	switch fault.CodeOf(err) {
 	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency, fault.KeyInFlight:
 	default:
-		return again{}, false
+		return nil, false, nil
 	}
 	begun, answer, failed := c.begin(l, id, as)
-	if begun != nil { // nobody has
-		return again{}, false
-	}
-	return again{answer, failed}, true
+	return answer, begun == nil, failed
 }
 
 func subjectOf(name, id string) string {

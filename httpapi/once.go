@@ -115,10 +115,7 @@ func (c *call) keptInTx() (answer any, err error) {
 // again answers a request that was made before, if it was.
 func (c *call) again() (answer any, done bool, err error) {
 	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
-	switch {
-	case fault.CodeOf(err) == fault.NotFound, err == nil && q.State != requests.Done:
-		return nil, false, nil
-	case err != nil:
+	if err != nil || q.State != requests.Done {
 		return nil, false, err
 	}
 	answer, err = c.replay(q)
@@ -160,10 +157,12 @@ func (c *call) keptUnderHold() (any, error) {
 // few do that at once, or they would wait for connections that they have themselves.
 func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, until time.Time, err error)) (answer T, found bool, err error) {
 	if c.flight != nil {
-		if q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key); fault.CodeOf(err) != fault.NotFound {
-			if err == nil {
-				answer, err = replayed[T](c, q)
-			}
+		q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
+		if err != nil {
+			return answer, false, err
+		}
+		if q.State != "" {
+			answer, err = replayed[T](c, q)
 			return answer, true, err
 		}
 	}

@@ -181,27 +181,21 @@ func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *requests.Fligh
 	h := w.Header()
 	h.Set(requests.ReplayedHeader, "true")
 	maps.Copy(h, a.Headers)
-	if why := lost(q, a); why != "" {
-		h.Set(answerHeader, why)
-		for _, name := range ofBody {
-			h.Del(name)
-		}
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	w.WriteHeader(q.Status)
-	_, _ = w.Write(a.Body)
-}
-
-// lost says why an answer was not kept, if it was not.
-func lost(q requests.Request, a answer) string {
+	why := "lost"
 	switch {
 	case q.Answerless():
-		return "lost"
 	case a.TooLarge:
-		return "too-large"
+		why = "too-large"
+	default:
+		w.WriteHeader(q.Status)
+		_, _ = w.Write(a.Body)
+		return
 	}
-	return ""
+	h.Set(answerHeader, why)
+	for _, name := range ofBody {
+		h.Del(name)
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // refuse answers with the problem that an error is. Only a [fault.Error]'s message is written for a caller. What is our

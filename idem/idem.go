@@ -59,6 +59,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -108,9 +109,7 @@ type Options struct {
 }
 
 func (o Options) orDefaults() Options {
-	if o.Lease == 0 {
-		o.Lease = hold.Lease
-	}
+	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, hold.Lease), cmp.Or(o.TTL, requests.TTL), cmp.Or(o.Header, requests.KeyHeader)
 	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.Lease is %s: it is a millisecond to a day", o.Lease))
 	}
@@ -120,17 +119,11 @@ func (o Options) orDefaults() Options {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = 1 << 20
 	}
-	if o.Header == "" {
-		o.Header = requests.KeyHeader
-	}
 	if o.Scope == nil && !o.SharedKeys {
 		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's answers")
 	}
 	if o.Scope != nil && o.SharedKeys {
 		panic("idem: Options.Scope and Options.SharedKeys are both set: leave one out")
-	}
-	if o.TTL == 0 {
-		o.TTL = requests.TTL
 	}
 	if o.TTL < time.Second || o.TTL > 366*24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.TTL is %s: it is a second to a year", o.TTL))
@@ -158,15 +151,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(holdfast.InWorkspace(r.Context(), g.Workspace(r)))
 	}
 	f, err := g.begin(w, r)
-	if err == nil && f.Key == "" {
+	if err != nil {
+		g.refuse(w, r, err)
+		return
+	}
+	if f.Key == "" {
 		g.next.ServeHTTP(w, r.WithContext(within(r.Context(), f)))
 		return
 	}
-	var q requests.Request
-	mine := false
-	if err == nil {
-		q, mine, err = f.Take(r.Context(), g.engine)
-	}
+	q, mine, err := f.Take(r.Context(), g.engine)
 	switch {
 	case err != nil:
 		g.refuse(w, r, err)

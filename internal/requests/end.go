@@ -7,10 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Hold is a request that is held, for those who took it: under another epoch they write nothing.
@@ -24,12 +22,12 @@ type Hold struct {
 // Finishing again under the epoch that finished, with the same answer, is well;
 // otherwise a hold that has run out or was ended is [fault.LeaseLost].
 func (h Hold) Finish(ctx context.Context, d store.Doer, status int, answer []byte) error {
-	return answered(ctx, d, endArgs{Hold: h, how: "done", status: int64(status), answer: string(answer)})
+	return answered(ctx, d, endArgs{Hold: h, how: "done", status: status, answer: string(answer)})
 }
 
 // Answer writes the answer of a request that Commit marked under this epoch.
 func (h Hold) Answer(ctx context.Context, d store.Doer, status int, answer []byte) error {
-	return answered(ctx, d, endArgs{Hold: h, how: "answer", status: int64(status), answer: string(answer)})
+	return answered(ctx, d, endArgs{Hold: h, how: "answer", status: status, answer: string(answer)})
 }
 
 func answered(ctx context.Context, d store.Doer, a endArgs) error {
@@ -40,7 +38,7 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 		return fault.New(fault.Validation, "an answer is kept as JSON, and this one is not")
 	}
 	e, err := endVerb.Do(ctx, d, a)
-	if err != nil || e.applied || e.state == string(Done) && e.epoch == a.Epoch && e.status == a.status && e.answer == a.answer {
+	if err != nil || e.applied || e.State == Done && e.Epoch == a.Epoch && e.Status == a.status && string(e.Answer) == a.answer {
 		return err
 	}
 	return hold.Lost("the request", a.Epoch)
@@ -57,7 +55,7 @@ func (h Hold) Commit(ctx context.Context, tx *store.Tx) error {
 	switch {
 	case err != nil || e.applied:
 		return err
-	case e.state == string(Done) && e.epoch == h.Epoch:
+	case e.State == Done && e.Epoch == h.Epoch:
 		return fault.New(fault.Conflict, "the request is done already under this epoch: do all that it asks for in one transaction").With("epoch", h.Epoch)
 	}
 	return hold.Lost("the request", h.Epoch)
@@ -66,11 +64,8 @@ func (h Hold) Commit(ctx context.Context, tx *store.Tx) error {
 // Point ends a hold: the answer will be what became of an operation. Pointing
 // again, to the same, under the same epoch is well.
 func (h Hold) Point(ctx context.Context, d store.Doer, operation, subject string) error {
-	if err := strict.Text("operation", operation, events.MaxName); err != nil {
-		return err
-	}
 	e, err := endVerb.Do(ctx, d, endArgs{Hold: h, how: "operation", operation: operation, subject: subject})
-	if err != nil || e.applied || e.state == string(Operation) && e.epoch == h.Epoch && e.operation == operation && e.subject == subject {
+	if err != nil || e.applied || e.State == Operation && e.Epoch == h.Epoch && e.Operation == operation && e.Subject == subject {
 		return err
 	}
 	return hold.Lost("the request", h.Epoch)
@@ -86,17 +81,11 @@ func (h Hold) Free(ctx context.Context, d store.Doer) error {
 
 // Renew extends a hold, or returns [fault.LeaseLost].
 func (h Hold) Renew(ctx context.Context, d store.Doer, lease time.Duration) (time.Time, error) {
-	if err := checkLease(lease); err != nil {
-		return time.Time{}, err
-	}
 	until, err := renewVerb.Do(ctx, d, renewArgs{h, lease})
-	if err == nil && len(until) == 0 {
+	if err == nil && until.IsZero() {
 		err = hold.Lost("the request", h.Epoch)
 	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	return until[0], nil
+	return until, err
 }
 
 // RepointArgs points a request to another operation than From.
@@ -109,31 +98,19 @@ type RepointArgs struct {
 // was released without effect. It says whether the request points to the new one
 // now; it does not if somebody else was faster, or if its time is over.
 func Repoint(ctx context.Context, d store.Doer, a RepointArgs) (bool, error) {
-	if err := strict.Text("operation", a.Operation, events.MaxName); err != nil {
-		return false, err
-	}
 	p, err := repointVerb.Do(ctx, d, a)
 	if err != nil {
 		return false, err
 	}
-	again := p.state == string(Operation) && p.fingerprint == a.Fingerprint && p.operation == a.Operation && p.subject == a.Subject
+	again := p.State == Operation && p.Fingerprint == a.Fingerprint && p.Operation == a.Operation && p.Subject == a.Subject
 	return p.applied || again, nil
 }
 
-// Get returns a request, or [fault.NotFound], also where its time is over.
+// Get returns a request. One that is not known, also where its time is over, has no state.
 func Get(ctx context.Context, d store.Doer, key string) (Request, error) {
-	if err := CheckKey(key); err != nil {
-		return Request{}, err
-	}
-	all, err := getVerb.Do(ctx, d, key)
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no request under this key")
-	}
-	if err != nil {
-		return Request{}, err
-	}
-	all[0].Key = key
-	return all[0], nil
+	q, err := getVerb.Do(ctx, d, key)
+	q.Key = key
+	return q, err
 }
 
 // Prune forgets requests whose time is over, of all workspaces on a shard, up to a

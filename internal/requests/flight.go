@@ -47,8 +47,8 @@ type Flight struct {
 	committed atomic.Bool
 
 	mu    sync.Mutex
-	ended map[string]int      // how many operations have ended, by what they do
-	stand map[string]struct{} // slots whose operation may have changed something
+	ended map[string]int  // how many operations have ended, by what they do
+	stand map[string]bool // slots whose operation may have changed something
 }
 
 type flightKey struct{}
@@ -69,6 +69,7 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 	q, mine, err = Take(ctx, d, TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: store.NewID().String(), Lease: f.Lease, TTL: f.TTL})
 	if mine {
 		f.Epoch, f.workspace = q.Epoch, store.WorkspaceOf(ctx)
+		f.ended, f.stand = make(map[string]int), make(map[string]bool)
 	}
 	return q, mine, err
 }
@@ -183,6 +184,26 @@ func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
 	return f.renew(store.InWorkspace(ctx, f.workspace), tx)
 }
 
+// Begin has a key, the flight's own or that of a slot, point to an operation, in the transaction that begins it. was is
+// the operation that it pointed to, which was released without effect, or "". Where another
+// was faster it is [fault.KeyInFlight].
+func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, subject string) (err error) {
+	var mine bool
+	if was == "" {
+		var q Request
+		q, mine, err = Take(ctx, tx, TakeArgs{Key: key, Fingerprint: f.Fingerprint, Holder: operation, TTL: f.TTL})
+		if err == nil && mine {
+			err = Hold{key, q.Epoch, f.TTL}.Point(ctx, tx, operation, subject)
+		}
+	} else {
+		mine, err = Repoint(ctx, tx, RepointArgs{key, f.Fingerprint, was, operation, subject, f.TTL})
+	}
+	if err == nil && !mine {
+		err = UnderWay(0)
+	}
+	return err
+}
+
 // Stands says whether an operation of this flight is under way, or has ended with an
 // effect: then the key stays with this request.
 func (f *Flight) Stands() bool {
@@ -210,9 +231,6 @@ type Slot struct {
 // Operation returns the operation that the slot points to, or "".
 func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 	q, err := Get(ctx, d, s.key)
-	if fault.CodeOf(err) == fault.NotFound {
-		return "", nil
-	}
 	return q.Operation, err
 }
 
@@ -222,29 +240,13 @@ func (s *Slot) Keep(ctx context.Context, d store.Doer, operation string) error {
 	return err
 }
 
-// Point has the slot point to an operation, in the transaction that begins it. was is the
-// operation that it pointed to, which was released without effect, or "". Where another
-// was faster it is [fault.KeyInFlight].
-func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) (err error) {
-	f := s.flight
-	if err := f.fence(ctx, tx); err != nil {
+// Point has the slot point to an operation, as [Flight.Begin] does, if the key is not lost.
+func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) error {
+	if err := s.flight.fence(ctx, tx); err != nil {
 		return err
 	}
-	var mine bool
-	if was == "" {
-		var q Request
-		q, mine, err = Take(ctx, tx, TakeArgs{Key: s.key, Fingerprint: f.Fingerprint, Holder: operation, TTL: f.TTL})
-		if err == nil && mine {
-			err = Hold{s.key, q.Epoch, f.TTL}.Point(ctx, tx, operation, s.kind)
-		}
-	} else {
-		mine, err = Repoint(ctx, tx, RepointArgs{s.key, f.Fingerprint, was, operation, s.kind, f.TTL})
-	}
-	if err == nil && !mine {
-		err = UnderWay(0)
-	}
 	s.Stands(true)
-	return err
+	return s.flight.Begin(ctx, tx, s.key, was, operation, s.kind)
 }
 
 // Stands says whether the slot's operation is under way, or has ended with an effect.
@@ -252,14 +254,11 @@ func (s *Slot) Stands(yes bool) {
 	f := s.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !yes {
+	if yes {
+		f.stand[s.key] = true
+	} else {
 		delete(f.stand, s.key)
-		return
 	}
-	if f.stand == nil {
-		f.stand = make(map[string]struct{})
-	}
-	f.stand[s.key] = struct{}{}
 }
 
 // End says that the handler knows how the operation ended: the next that does the same
@@ -269,8 +268,5 @@ func (s *Slot) End() {
 	f := s.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended == nil {
-		f.ended = make(map[string]int)
-	}
 	f.ended[s.kind]++
 }

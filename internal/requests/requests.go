@@ -65,11 +65,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // TTL is how long a request is remembered after its last change, unless its caller says
@@ -133,9 +130,6 @@ type TakeArgs struct {
 // to look at. One that is the caller's already, by its holder, is so again.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, err error) {
 	a.Lease = cmp.Or(a.Lease, hold.Lease)
-	if err := checkTake(a); err != nil {
-		return q, false, err
-	}
 	t, err := takeVerb.Do(ctx, d, a)
 	if err != nil {
 		return q, false, err
@@ -143,24 +137,4 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, 
 	t.Key = a.Key
 	again := t.State == Held && t.Holder == a.Holder && t.RetryAfter > 0
 	return t.Request, t.applied || again, nil
-}
-
-func checkTake(a TakeArgs) error {
-	if err := CheckKey(a.Key); err != nil {
-		return err
-	}
-	if err := strict.Text("fingerprint", a.Fingerprint, events.MaxName); err != nil {
-		return err
-	}
-	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
-		return err
-	}
-	return checkLease(a.Lease)
-}
-
-func checkLease(lease time.Duration) error {
-	if lease < time.Millisecond || lease > 24*time.Hour {
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", lease)
-	}
-	return nil
 }

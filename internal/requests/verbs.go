@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-type taken struct {
+// found is a request as a verb found it, or made it: as much of it as the verb tells.
+type found struct {
 	applied bool
 	Request
 }
@@ -15,21 +16,9 @@ type taken struct {
 type endArgs struct {
 	Hold
 	how                string
-	status             int64
+	status             int
 	answer             string
 	operation, subject string
-}
-
-// ended is a request as an end found it, or made it.
-type ended struct {
-	applied                           bool
-	state, operation, subject, answer string
-	epoch, status                     int64
-}
-
-type pointed struct {
-	applied                                bool
-	state, fingerprint, operation, subject string
 }
 
 type renewArgs struct {
@@ -47,15 +36,18 @@ var (
 			args.Int("lease", a.Lease.Milliseconds())
 			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 		},
-		func(t *taken, r store.Row) error {
+		func(t *found, r store.Row) error {
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
 	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
 		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
-		func(e *ended, r store.Row) error {
+		func(e *found, r store.Row) error {
+			var answer string
 			e.applied = r.Applied()
-			return r.Scan(&e.state, &e.epoch, &e.operation, &e.subject, &e.status, &e.answer)
+			err := r.Scan((*string)(&e.State), &e.Epoch, &e.Operation, &e.Subject, &e.Status, &answer)
+			e.Answer = []byte(answer)
+			return err
 		})
 	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
 		func(a RepointArgs) []string { return []string{row(a.Key)} },
@@ -67,9 +59,9 @@ var (
 			args.MaybeText("subject", a.Subject)
 			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 		},
-		func(p *pointed, r store.Row) error {
+		func(p *found, r store.Row) error {
 			p.applied = r.Applied()
-			return r.Scan(&p.state, &p.fingerprint, &p.operation, &p.subject)
+			return r.Scan((*string)(&p.State), &p.Fingerprint, &p.Operation, &p.Subject)
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
 		func(h Hold) []string { return []string{row(h.Key)} },
@@ -82,20 +74,9 @@ var (
 			args.Int("epoch", a.Epoch)
 			args.Int("lease", a.lease.Milliseconds())
 		},
-		func(until *[]time.Time, r store.Row) error {
-			var t time.Time
-			err := r.Scan(&t)
-			*until = append(*until, t)
-			return err
-		})
+		func(until *time.Time, r store.Row) error { return r.Scan(until) })
 	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
-		func(key string, args *store.Args) { args.Text("key", key) },
-		func(all *[]Request, r store.Row) error {
-			var q Request
-			err := scan(&q, r)
-			*all = append(*all, q)
-			return err
-		})
+		func(key string, args *store.Args) { args.Text("key", key) }, scan)
 	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(n *int, r store.Row) error {
@@ -111,7 +92,7 @@ func bindEnd(a endArgs, args *store.Args) {
 	args.Text("key", a.Key)
 	args.Int("epoch", a.Epoch)
 	args.Text("how", a.how)
-	args.Int("status", a.status)
+	args.Int("status", int64(a.status))
 	args.MaybeText("answer", a.answer)
 	args.MaybeText("operation", a.operation)
 	args.MaybeText("subject", a.subject)
@@ -119,10 +100,9 @@ func bindEnd(a endArgs, args *store.Args) {
 }
 
 func scan(q *Request, r store.Row) error {
-	var state, answer string
+	var answer string
 	var ms int64
-	err := r.Scan(&q.Fingerprint, &state, &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
-	q.State = State(state)
+	err := r.Scan(&q.Fingerprint, (*string)(&q.State), &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
 	if answer != "" {
 		q.Answer = []byte(answer)
 	}
