@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -23,22 +24,22 @@ import (
 
 func (a *API) claimRoutes() {
 	by := workers
-	add(a, route{method: http.MethodPost, path: "lifecycles/{name}/entities/{id}/claims", id: "claimStep", tag: "claims", summary: "Take the claim of a step, for a body elsewhere.",
-		roles: by, status: http.StatusCreated, once: asOperation,
-		more: "The body runs at the caller's, and not on the server."}, claimStep)
-	add(a, route{method: http.MethodGet, path: "claims", id: "listClaims", tag: "claims", summary: "List who works on what.", roles: readers, filter: "OperationFilter"}, listClaims)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/renew", id: "renewClaim", tag: "claims", summary: "Extend a claim.", roles: by, once: underHold}, renewClaim)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/settle", id: "settleClaim", tag: "claims", summary: "End a claim with what came of it.", roles: by, once: underHold,
-		more: "Settled again with the same outcome, it answers the same."}, settleClaim)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/release", id: "releaseClaim", tag: "claims", summary: "Give a claim back.", roles: by, once: underHold}, releaseClaim)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/effects", id: "journalEffect", tag: "claims", summary: "Journal an effect under a claim.", roles: by, once: underHold,
-		more: "It begins the effect, or says what became of it."}, journalEffect)
-	add(a, route{method: http.MethodGet, path: "operations", id: "listOperations", tag: "operations", summary: "List operations that are not at their end, or have contradictions.", roles: readers, filter: "OperationFilter"}, listOperations)
-	add(a, route{method: http.MethodPost, path: "operations/{id}/resolve", id: "resolveOperation", tag: "operations", summary: "Say what happened, where that is not known.", roles: operators, once: underHold}, resolveOperation)
-	add(a, route{method: http.MethodPost, path: "operations/{id}/withdraw", id: "withdrawOperation", tag: "operations", summary: "Withdraw an operation that nobody holds.", roles: operators, once: underHold,
-		more: "If an effect of it may have happened, it is uncertain then, and is to be resolved."}, withdrawOperation)
-	add(a, route{method: http.MethodPost, path: "operations/{id}/acknowledge", id: "acknowledgeContradictions", tag: "operations", summary: "Acknowledge contradictions of an operation.", roles: operators, once: underHold,
-		more: "A person has seen them; those that are left are returned."}, acknowledge)
+	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Take the claim of a step, for a body elsewhere.",
+		Roles: by, Status: http.StatusCreated, Once: table.AsOperation,
+		More: "The body runs at the caller's, and not on the server."}, claimStep)
+	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List who works on what.", Roles: readers, Filter: "OperationFilter"}, listClaims)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Extend a claim.", Roles: by, Once: table.UnderHold}, renewClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "End a claim with what came of it.", Roles: by, Once: table.UnderHold,
+		More: "Settled again with the same outcome, it answers the same."}, settleClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Give a claim back.", Roles: by, Once: table.UnderHold}, releaseClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Once: table.UnderHold,
+		More: "It begins the effect, or says what became of it."}, journalEffect)
+	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that are not at their end, or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Say what happened, where that is not known.", Roles: operators, Once: table.UnderHold}, resolveOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that nobody holds.", Roles: operators, Once: table.UnderHold,
+		More: "If an effect of it may have happened, it is uncertain then, and is to be resolved."}, withdrawOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge contradictions of an operation.", Roles: operators, Once: table.UnderHold,
+		More: "A person has seen them; those that are left are returned."}, acknowledge)
 }
 
 type claimIn struct {
@@ -290,9 +291,8 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State  string `query:"state" doc:"held, due or uncertain"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	State string `query:"state" doc:"held, due or uncertain"`
+	paged
 }
 
 func checkState(state string) error {
@@ -304,11 +304,11 @@ func checkState(state string) error {
 }
 
 // operations reads a page of operations.
-func (c *call) operations(state string, limit *int, cursor string) (found []lifecycleengine.Pending, next string, err error) {
+func (c *call) operations(state string, from paged) (found []lifecycleengine.Pending, next string, err error) {
 	if err := checkState(state); err != nil {
 		return nil, "", err
 	}
-	p, err := c.page(limit, cursor)
+	p, err := c.page(from)
 	if err != nil {
 		return nil, "", err
 	}
@@ -318,7 +318,7 @@ func (c *call) operations(state string, limit *int, cursor string) (found []life
 }
 
 func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
-	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
+	found, next, err := c.operations(in.State, in.paged)
 	all := make([]wire.HeldClaim, len(found))
 	for i, x := range found {
 		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: shapes.Claim(x.Operation)}

@@ -189,7 +189,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		tell := func(e wire.Event) bool {
 			found = true
 			w.from.n++ // so that no two messages have one id
-			if err := give(message{cursorOf(w.route.id, w.from.String()), e.Name, e}); err != nil {
+			if err := give(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
 				stop(err)
 			}
 			return ctx.Err() == nil

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/dispatch"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -27,14 +28,14 @@ func Handlers(o Options) holdfast.Part {
 }
 
 func (a *API) handlerRoutes() {
-	add(a, route{method: http.MethodGet, path: "handlers", id: "listHandlers", tag: "handlers", summary: "List the handlers of the workspace.", roles: readers}, listHandlers)
-	add(a, route{method: http.MethodPut, path: "handlers/{name}", id: "putHandler", tag: "handlers", summary: "Declare a handler.", roles: admins, also: http.StatusCreated, once: inTx,
-		more: "The secret of a new one over HTTP is shown once."}, putHandler)
-	add(a, route{method: http.MethodGet, path: "handlers/{name}", id: "getHandler", tag: "handlers", summary: "Show a handler.", roles: readers,
-		more: "It comes without its secret."}, getHandler)
-	add(a, route{method: http.MethodDelete, path: "handlers/{name}", id: "deleteHandler", tag: "handlers", summary: "Take a handler away.", roles: admins, once: inTx}, deleteHandler)
-	add(a, route{method: http.MethodPut, path: "lifecycles/{name}", id: "putLifecycle", tag: "lifecycles", summary: "Put a config into force, or judge it (dryRun).", roles: admins, also: http.StatusCreated, once: underHold,
-		more: "The config is JSON."}, putLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the handlers of the workspace.", Roles: readers}, listHandlers)
+	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Once: table.InTx,
+		More: "The secret of a new one over HTTP is shown once."}, putHandler)
+	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
+		More: "It comes without its secret."}, getHandler)
+	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Take a handler away.", Roles: admins, Once: table.InTx}, deleteHandler)
+	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Put a config into force, or judge it (dryRun).", Roles: admins, Also: http.StatusCreated, Once: table.UnderHold,
+		More: "The config is JSON."}, putLifecycle)
 }
 
 // badURL is the error of a URL that is not called.
@@ -51,13 +52,8 @@ func handlerOf(h handlers.Handler) wire.Handler {
 		UpdatedAt: wire.At(h.UpdatedAt)}
 }
 
-type listHandlersIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listHandlers(c *call, in *listHandlersIn) (wire.List[wire.Handler], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
+func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
 		return handlers.List(ctx, c.doer(), after, limit)
 	}, handlerOf, func(h handlers.Handler) string { return h.Name })
 }
@@ -195,9 +191,9 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 }
 
 type putLifecycleIn struct {
-	Name   string   `path:"name"`
-	DryRun bool     `query:"dryRun"`
-	Body   document `arg:"config"`
+	Name   string         `path:"name"`
+	DryRun bool           `query:"dryRun"`
+	Body   table.Document `arg:"config"`
 }
 
 // declare has every name be one of a handler. In dev, one that is not known is declared
@@ -240,11 +236,11 @@ func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
 	var declared []string
 	if c.api.declares && !in.DryRun {
 		var err error
-		if declared, _, err = c.declare(lifecycleengine.HandlersOf(in.Body.text)); err != nil {
+		if declared, _, err = c.declare(lifecycleengine.HandlersOf(in.Body.Text)); err != nil {
 			return wire.PutLifecycle{}, err
 		}
 	}
-	put, err := lifecycleengine.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.text, in.DryRun)
+	put, err := lifecycleengine.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.Text, in.DryRun)
 	if err != nil {
 		return wire.PutLifecycle{}, err
 	}

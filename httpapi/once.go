@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -34,7 +35,7 @@ const keyLease = hold.Lease
 // claim of tasks cannot take the key of an order. An answer is for the API key that asked, and for those that
 // it is rotated to.
 func (c *call) keyed() (*requests.Flight, error) {
-	if c.route.once == never {
+	if c.route.Once == table.Never {
 		return nil, nil
 	}
 	key, err := requests.KeyOf(c.r.Header.Values(requests.KeyHeader))
@@ -44,51 +45,51 @@ func (c *call) keyed() (*requests.Flight, error) {
 	query := c.r.URL.Query()
 	query.Del("waitMs") // how long to wait is not what is asked for
 	asked := requests.Asked{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
-	if c.route.conditional {
+	if c.route.Conditional {
 		asked.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}
-	return &requests.Flight{Hold: requests.Hold{Key: requests.Stored(c.route.id, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
+	return &requests.Flight{Hold: requests.Hold{Key: requests.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
 		Lease: keyLease, Timeout: answerWithin, Engine: c.api.engine, Log: c.api.log}, nil
 }
 
 // kept does a request that has a key.
 func (c *call) kept() (any, error) {
-	switch c.route.once {
-	case inTx:
+	switch c.route.Once {
+	case table.InTx:
 		return c.keptInTx()
-	case underHold:
+	case table.UnderHold:
 		return c.keptUnderHold()
 	}
-	return c.route.serve(c)
+	return c.route.Serve(c)
 }
 
 // update runs f in a transaction.
 type update func(c *call, f func(context.Context, *store.Tx) error) error
 
 func (c *call) keptInTx() (answer any, err error) {
-	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.path, "lifecycles/") { // it is looked up outside of the transaction
+	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.Path, "lifecycles/") { // it is looked up outside of the transaction
 		if _, err := c.lifecycle(name); err != nil {
 			return nil, err
 		}
 	}
-	if c.route.before != nil {
-		c.route.before(c)
+	if c.route.Before != nil {
+		c.route.Before(c)
 	}
-	if c.route.update != nil { // what is done already is not waited for
+	if c.route.Update != nil { // what is done already is not waited for
 		if answer, done, err := c.again(); done || err != nil {
 			return answer, err
 		}
 	}
 	r := c.r
 	defer func() { c.r = r }()
-	run := c.route.update
+	run := c.route.Update
 	if run == nil {
 		run = func(c *call, f func(context.Context, *store.Tx) error) error {
 			return c.api.engine.Update(c.ctx(), f)
 		}
 	}
 	err = run(c, func(ctx context.Context, tx *store.Tx) error {
-		answer, c.status, c.keep, c.etag = nil, c.route.status, nil, "" // it may run again
+		answer, c.status, c.keep, c.etag = nil, c.route.Status, nil, "" // it may run again
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := c.flight.Take(ctx, tx)
 		if err != nil {
@@ -98,7 +99,7 @@ func (c *call) keptInTx() (answer any, err error) {
 			answer, err = c.replay(q)
 			return err
 		}
-		if answer, err = c.route.serve(c); err != nil {
+		if answer, err = c.route.Serve(c); err != nil {
 			return err
 		}
 		return c.flight.Finish(ctx, tx, c.status, c.stored(answer))
@@ -134,7 +135,7 @@ func (c *call) keptUnderHold() (any, error) {
 	held, end := c.flight.Keep(r.Context())
 	defer func() { end(refused) }()
 	c.r = r.WithContext(held)
-	answer, err := c.route.serve(c)
+	answer, err := c.route.Serve(c)
 	c.r = r
 	if err != nil {
 		return nil, err

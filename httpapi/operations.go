@@ -18,9 +18,8 @@ import (
 )
 
 type listOperationsIn struct {
-	State  string `query:"state" doc:"held, due, uncertain, contradicted or lost"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	State string `query:"state" doc:"held, due, uncertain, contradicted or lost"`
+	paged
 }
 
 // contradicted is the state by which operations with contradictions are listed, and begins the cursor
@@ -33,7 +32,7 @@ const lost = "lost"
 // listOperations lists the operations of entities, then those of steps, then those at their end that
 // have contradictions.
 func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err == nil && in.State != contradicted && in.State != lost && checkState(in.State) != nil {
 		err = fault.New(fault.Validation, "state must be held, due, uncertain, contradicted or lost, got %q", in.State)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -18,22 +19,22 @@ import (
 
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
-	add(a, route{method: http.MethodPost, path: "workflow-runs", id: "startRun", tag: "runs", summary: "Start a run, or find the one that was started under the key.",
-		roles: operators, status: http.StatusCreated, also: http.StatusOK, once: inTx,
-		more: "The key is its idempotencyKey."}, startRun)
-	add(a, route{method: http.MethodGet, path: "workflow-runs", id: "listRuns", tag: "runs", summary: "List the runs of the workspace, the newest first.", roles: readers, filter: "RunFilter"}, listRuns)
-	add(a, route{method: http.MethodGet, path: one, id: "getRun", tag: "runs", summary: "Show a run.", roles: readers}, getRun)
-	add(a, route{method: http.MethodGet, path: one + "/steps", id: "listSteps", tag: "runs", summary: "List the visits of a run's steps, in their order.", roles: readers}, listSteps)
-	add(a, route{method: http.MethodGet, path: one + "/events", id: "readRunEvents", tag: "runs", summary: "Read what happened to a run, or follow it to its end.", roles: readers, stream: true}, readRunEvents)
-	add(a, route{method: http.MethodPost, path: one + "/cancel", id: "cancelRun", tag: "runs", summary: "Cancel a run: at once, or when who works on a step of it has ended.",
-		roles: operators, also: http.StatusAccepted, once: inTx,
-		more: "Until then its cancelRequested is set."}, cancelRun)
-	add(a, route{method: http.MethodPost, path: one + "/pause", id: "pauseRun", tag: "runs", summary: "Have a run begin no further step.", roles: operators, once: inTx}, commanded(runs.Pause))
-	add(a, route{method: http.MethodPost, path: one + "/resume", id: "resumeRun", tag: "runs", summary: "Have a run go on that was paused.", roles: operators, once: inTx}, commanded(runs.Resume))
-	add(a, route{method: http.MethodPost, path: one + "/retry", id: "retryRun", tag: "runs", summary: "Have a run go on that has failed, at the step at which it did.", roles: operators, once: inTx}, commanded(runs.Retry))
-	add(a, route{method: http.MethodPost, path: one + "/signals", id: "signalRun", tag: "runs", summary: "Tell a run something. It is kept until the run looks.",
-		roles: operators, status: http.StatusAccepted, once: inTx,
-		more: "Under the same id it is told once."}, signalRun)
+	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started under the key.",
+		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Once: table.InTx,
+		More: "The key is its idempotencyKey."}, startRun)
+	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, the newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
+	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
+	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the visits of a run's steps, in their order.", Roles: readers}, listSteps)
+	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read what happened to a run, or follow it to its end.", Roles: readers, Stream: true}, readRunEvents)
+	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: at once, or when who works on a step of it has ended.",
+		Roles: operators, Also: http.StatusAccepted, Once: table.InTx,
+		More: "Until then its cancelRequested is set."}, cancelRun)
+	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Once: table.InTx}, commanded(runs.Pause))
+	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Once: table.InTx}, commanded(runs.Resume))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Once: table.InTx}, commanded(runs.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Tell a run something. It is kept until the run looks.",
+		Roles: operators, Status: http.StatusAccepted, Once: table.InTx,
+		More: "Under the same id it is told once."}, signalRun)
 }
 
 func runOf(r runs.Run) wire.Run {
@@ -93,19 +94,18 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	} else {
 		c.status = http.StatusOK
 	}
-	c.w.Header().Set("Location", base+"workflow-runs/"+url.PathEscape(now.ID))
+	c.w.Header().Set("Location", table.Base+"workflow-runs/"+url.PathEscape(now.ID))
 	return wire.StartedRun{Run: runOf(now), Created: created}, nil
 }
 
 type listRunsIn struct {
-	Limit        *int   `query:"limit"`
-	Cursor       string `query:"cursor"`
+	paged
 	Status       string `query:"status" doc:"Only those of this status."`
 	DefinitionID string `query:"definitionId" doc:"Only those of this definition."`
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
 		return runs.List(ctx, c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
 	}, runOf, func(r runs.Run) string { return r.ID })
 }
@@ -120,13 +120,12 @@ func getRun(c *call, in *runIn) (wire.Run, error) {
 }
 
 type listStepsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	ID string `path:"id"`
+	paged
 }
 
 func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err

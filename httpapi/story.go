@@ -85,7 +85,7 @@ func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from
 		ended := len(found) == 0 // who comes back has been told of its end
 		for _, e := range found {
 			from, ended = e.Version+1, ends[e.Name]
-			if err := give(message{cursorOf(c.route.id, strconv.FormatInt(e.Version, 10)), e.Name, shapes.ToldEvent(e)}); err != nil {
+			if err := give(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.ToldEvent(e)}); err != nil {
 				stop(err)
 				return true, nil
 			}

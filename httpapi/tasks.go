@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -22,15 +23,15 @@ import (
 )
 
 func (a *API) taskRoutes() {
-	add(a, route{method: http.MethodPost, path: "tasks/claim", id: "claimTasks", tag: "tasks", summary: "Take what there is to do for handlers, or wait for something to come.",
-		roles: workers, once: asHandOut,
-		more: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
-	add(a, route{method: http.MethodPost, path: "tasks/{id}/complete", id: "completeTask", tag: "tasks", summary: "End a task that is done.", roles: workers, once: underHold,
-		more: "Completed again under the same epoch, it answers the same."}, completeTask)
-	add(a, route{method: http.MethodPost, path: "tasks/{id}/fail", id: "failTask", tag: "tasks", summary: "End a task that is not done.", roles: workers, once: underHold}, failTask)
-	add(a, route{method: http.MethodPost, path: "tasks/{id}/renew", id: "renewTask", tag: "tasks", summary: "Extend the hold of a task.", roles: workers, once: underHold}, renewTask)
-	add(a, route{method: http.MethodPost, path: "tasks/{id}/effects", id: "journalTaskEffect", tag: "tasks", summary: "Journal an effect of a task.", roles: workers, once: underHold,
-		more: "It begins the effect, or says what became of it."}, journalTaskEffect)
+	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Take what there is to do for handlers, or wait for something to come.",
+		Roles: workers, Once: table.AsHandOut,
+		More: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "End a task that is done.", Roles: workers, Once: table.UnderHold,
+		More: "Completed again under the same epoch, it answers the same."}, completeTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "End a task that is not done.", Roles: workers, Once: table.UnderHold}, failTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Extend the hold of a task.", Roles: workers, Once: table.UnderHold}, renewTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Once: table.UnderHold,
+		More: "It begins the effect, or says what became of it."}, journalTaskEffect)
 }
 
 type claimTasksIn struct{ Body wire.ClaimTasks }
@@ -152,7 +153,7 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 func (c *call) await(wait time.Duration, topics []string, look func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
-	c.share.keep(2 * len(c.body)) // which is as sent and as read
+	c.share.Keep(2 * len(c.body)) // which is as sent and as read
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
 		err := c.still()
@@ -160,7 +161,7 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 		if err == nil {
 			found, err = look()
 		}
-		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.wanted() {
+		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.Wanted() {
 			c.pause(ctx, heard, pause)
 			leave()
 			continue

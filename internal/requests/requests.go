@@ -73,12 +73,11 @@ import (
 // otherwise.
 const TTL = 24 * time.Hour
 
-// KeyHeader is the header in which a caller gives a request its key, and ReplayedHeader marks the answer of an earlier
-// request.
-const (
-	KeyHeader      = "Idempotency-Key"
-	ReplayedHeader = "Idempotency-Replayed"
-)
+// KeyHeader is the header in which a caller gives a request its key.
+const KeyHeader = "Idempotency-Key"
+
+// ReplayedHeader marks an answer that was given before.
+const ReplayedHeader = "Idempotency-Replayed"
 
 // MaxKey is the length of the longest key.
 const MaxKey = 255
