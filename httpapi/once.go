@@ -63,9 +63,6 @@ func (c *call) kept() (any, error) {
 	return c.route.Serve(c)
 }
 
-// update runs f in a transaction.
-type update func(c *call, f func(context.Context, *store.Tx) error) error
-
 func (c *call) keptInTx() (answer any, err error) {
 	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.Path, "lifecycles/") { // it is looked up outside of the transaction
 		if _, err := c.lifecycle(name); err != nil {

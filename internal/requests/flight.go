@@ -117,7 +117,7 @@ func (f *Flight) free(ctx context.Context) {
 		err = f.Free(ctx, f.Engine)
 	}
 	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // it has expired already
-		f.Log.Warn("the key of a refused request was not released: its lease expires", "error", err)
+		f.Log.Warn("the key of a refused request was not released: its lease expires", "key", f.Key, "error", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *
 	if err == nil {
 		return nil, nil
 	}
-	f.Log.Warn("the answer of a request with a key was not recorded", "error", err)
+	f.Log.Warn("the answer of a request with a key was not recorded", "key", f.Key, "error", err)
 	if q, failed := Get(ctx, f.Engine, f.Key); failed == nil && q.State == Done && q.Epoch != f.Epoch && q.Fingerprint == f.Fingerprint {
 		other = &q
 	}
