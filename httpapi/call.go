@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -28,16 +29,16 @@ type call struct {
 	grown  bool          // the page has more than a small one
 	wants  int           // how large the share must be, where it could not be had at once
 
-	// idempotency is the request's key, "" for none; done says that the answer
+	// flight is the request under its key, nil without one; done says that the answer
 	// has been written by the handler itself.
-	idempotency string
-	handlers    map[[4]string]string       // of operations, by what they are of
-	repoints    bool                       // its key points to an operation that was put back
-	found       *named                     // the lifecycle, once it was looked up
-	steps       map[string]map[string]bool // of lifecycles that a definition names
-	keep        any                        // what is kept of the answer, if that is not all of it
-	etag        string                     // of what is answered, "" for none
-	done        bool
+	flight   *requests.Flight
+	handlers map[[4]string]string       // of operations, by what they are of
+	repoints bool                       // its key points to an operation that was put back
+	found    *named                     // the lifecycle, once it was looked up
+	steps    map[string]map[string]bool // of lifecycles that a definition names
+	keep     any                        // what is kept of the answer, if that is not all of it
+	etag     string                     // of what is answered, "" for none
+	done     bool
 }
 
 // ctx is the request's, in the workspace of the key.
@@ -116,11 +117,11 @@ func (c *call) answer() (any, error) {
 	}
 	c.status = c.route.Status
 	var err error
-	if c.idempotency, err = c.idempotencyKey(); err != nil {
+	if c.flight, err = c.keyed(); err != nil {
 		return nil, err
 	}
 	switch {
-	case c.idempotency != "":
+	case c.flight != nil:
 		return c.kept()
 	case c.route.Stream && c.wantsStream():
 		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))

@@ -70,9 +70,9 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 		o = append(o, lifecycleengine.Beginning(begun))
 	}
 	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o...)
-	if again, ok := c.second(l, in.ID, err, claimedAs); ok {
-		claimed, _ := again.answer.(wire.Claimed)
-		return claimed, again.err
+	if answer, came, failed := c.second(l, in.ID, err, claimedAs); came {
+		claimed, _ := answer.(wire.Claimed)
+		return claimed, failed
 	}
 	if err != nil {
 		return wire.Claimed{}, err

@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -92,9 +91,7 @@ func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
 		d.append("s", 3)
-		if _, mine, err := requests.Take(t.Context(), engine.Of(d.engine), requests.TakeArgs{Key: "closeStream k", Fingerprint: fingerprint("POST", "streams/s/close", body), Holder: "dead", Lease: time.Minute}); err != nil || !mine {
-			t.Fatal(mine, err)
-		}
+		d.holdKey("closeStream", "k", "POST", "streams/s/close", body)
 		d.want(d.ask("POST", "streams/s/close", body, nil), 200, "") // what the dead one did
 		d.append("s", 1)
 		d.want(d.ask("POST", "streams/s/close", body, nil, keyHeader, "k"), 409, fault.KeyInFlight)

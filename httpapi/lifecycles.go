@@ -291,9 +291,9 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		}
 		if acts && !c.repoints { // the key is what tells others that it has begun
 			held, end, err := c.holdKey(in.Name, in.ID)
-			if again, ok := c.second(l, in.ID, err, firedAs); ok {
-				fired, _ := again.answer.(wire.Fired)
-				return fired, again.err
+			if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+				fired, _ := answer.(wire.Fired)
+				return fired, failed
 			}
 			if err != nil {
 				return wire.Fired{}, err
@@ -305,9 +305,9 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	}
 	var output raw
 	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycleengine.OutputTo(&output))...)
-	if again, ok := c.second(l, in.ID, err, firedAs); ok {
-		fired, _ := again.answer.(wire.Fired)
-		return fired, again.err
+	if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+		fired, _ := answer.(wire.Fired)
+		return fired, failed
 	}
 	fired, err := c.fired(in.Name, e, err)
 	fired.Output = output
@@ -409,60 +409,51 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (a
 // written in the transaction that begins, and ends, the operation. Where nothing was
 // written, the key is freed in the end.
 func (c *call) holdKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
-	q, mine, err := requests.Take(c.ctx(), c.api.engine, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+	_, mine, err := c.flight.Take(c.ctx(), c.api.engine)
 	if err == nil && !mine {
-		err = errSecond
+		err = requests.UnderWay(0)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	r := c.r
-	k := c.keepKey(q.Epoch)
+	held, free := c.flight.Keep(r.Context())
 	// Why the key was lost is nothing to who works on the step: a hold of its own may
 	// be lost for the same reason, and that is another matter.
 	ctx, stop := context.WithCancel(r.Context())
-	left := context.AfterFunc(k.Start(r.Context()), stop)
+	left := context.AfterFunc(held, stop)
 	c.r = r.WithContext(ctx)
 	return func(ctx context.Context, tx *store.Tx, operation string) error {
-			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subjectOf(name, id))
+			return c.flight.Point(ctx, tx, operation, subjectOf(name, id))
 		}, func() {
 			left()
-			k.Stop()
 			stop()
 			c.r = r
-			c.freeKey(q.Epoch)
+			free(true)
 		}, nil
 }
-
-// errSecond says that another has come first under the key.
-var errSecond = fault.New(fault.KeyInFlight, "the request with this key is being worked on").With("retryAfter", 1)
 
 // begin looks whether a request was made before. It was: the answer is returned. It
 // was not, or its operation was put back without effect: begun is to be written in
 // the transaction that begins the operation.
 func (c *call) begin(l *named, id string, as shown) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
-	if c.idempotency == "" {
+	if c.flight == nil {
 		return nil, nil, nil
 	}
-	subject := subjectOf(l.Name(), id)
-	q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency)
-	abandoned := err == nil && q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.fingerprint()
-	if fault.CodeOf(err) == fault.NotFound || abandoned {
+	begins := func(was string) func(context.Context, *store.Tx, string) error {
 		return func(ctx context.Context, tx *store.Tx, operation string) error {
-			q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: operation, Lease: keyLease})
-			if err == nil && !mine {
-				err = errSecond
-			}
-			if err != nil {
-				return err
-			}
-			return requests.Point(ctx, tx, c.idempotency, q.Epoch, operation, subject)
-		}, nil, nil
+			return c.flight.Begin(ctx, tx, c.flight.Key, was, operation, subjectOf(l.Name(), id))
+		}
 	}
+	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	if q.Fingerprint != c.fingerprint() || q.State != requests.Operation {
+	abandoned := q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.flight.Fingerprint
+	if q.State == "" || abandoned {
+		return begins(""), nil, nil
+	}
+	if q.Fingerprint != c.flight.Fingerprint || q.State != requests.Operation {
 		answer, err = c.replay(q)
 		return nil, answer, err
 	}
@@ -472,15 +463,9 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 		return nil, nil, err
 	case f.Outcome == "released":
 		c.repoints = true
-		return func(ctx context.Context, tx *store.Tx, operation string) error {
-			mine, err := requests.Repoint(ctx, tx, c.idempotency, c.fingerprint(), q.Operation, operation, subject)
-			if err == nil && !mine {
-				err = errSecond
-			}
-			return err
-		}, nil, nil
+		return begins(q.Operation), nil, nil
 	case f.Running && !c.manual():
-		return nil, nil, errSecond
+		return nil, nil, requests.UnderWay(0)
 	}
 	answer, err = as(c, l, id, q.Operation, f)
 	return nil, answer, err
@@ -490,27 +475,19 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 // answered.
 func (c *call) manual() bool { return strings.HasSuffix(c.route.Path, "/claims") }
 
-type again struct {
-	answer any
-	err    error
-}
-
 // second looks, where a step was refused, whether that was because the same request
 // came first.
-func (c *call) second(l *named, id string, err error, as shown) (again, bool) {
-	if c.idempotency == "" {
-		return again{}, false
+func (c *call) second(l *named, id string, err error, as shown) (answer any, came bool, failed error) {
+	if c.flight == nil {
+		return nil, false, nil
 	}
 	switch fault.CodeOf(err) {
 	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency, fault.KeyInFlight:
 	default:
-		return again{}, false
+		return nil, false, nil
 	}
 	begun, answer, failed := c.begin(l, id, as)
-	if begun != nil { // nobody has
-		return again{}, false
-	}
-	return again{answer, failed}, true
+	return answer, begun == nil, failed
 }
 
 func subjectOf(name, id string) string {

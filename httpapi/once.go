@@ -2,14 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -35,68 +28,28 @@ import (
 // has the key point to it, from the transaction on that begins it: the answer is what
 // became of the operation. A refusal is not stored, because it changed nothing.
 
-const (
-	keyHeader      = requests.KeyHeader
-	replayedHeader = requests.ReplayedHeader
-	// keyLease is how long a key is held that nobody renews.
-	keyLease = 30 * time.Second
-)
+// keyLease is how long a key is held that nobody renews.
+const keyLease = hold.Lease
 
-// idempotencyKey reads the key of a request that changes something, and returns what it is kept by: each route has
-// keys of its own, so that a claim of tasks cannot take the key of an order.
-func (c *call) idempotencyKey() (string, error) {
-	all := c.r.Header.Values(keyHeader)
-	switch {
-	case len(all) == 0 || c.route.Once == table.Never:
-		return "", nil
-	case len(all) > 1:
-		return "", fault.New(fault.Validation, "the request has %s twice", keyHeader)
+// keyed returns a request that changes something under its key, or nil. Each route has keys of its own, so that a
+// claim of tasks cannot take the key of an order. An answer is for the API key that asked, and for those that
+// it is rotated to.
+func (c *call) keyed() (*requests.Flight, error) {
+	if c.route.Once == table.Never {
+		return nil, nil
 	}
-	kept := c.route.ID + " " + all[0]
-	if len(kept) > requests.MaxKey {
-		kept = fmt.Sprintf("%s #%x", c.route.ID, sha256.Sum256([]byte(all[0])))
+	key, err := requests.KeyOf(c.r.Header.Values(requests.KeyHeader))
+	if err != nil || key == "" {
+		return nil, err
 	}
-	return kept, requests.CheckKey(all[0])
-}
-
-// fingerprint tells this request from another, and from the same of somebody else: an answer is for who asked, and for
-// the keys that its own is rotated to.
-func (c *call) fingerprint() string {
-	body := c.body
-	if doc, ok := strict.Canonical(body); ok {
-		body = doc
-	}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s?%s\n", c.r.Method, c.r.URL.EscapedPath(), c.asked())
-	sum.Write(body)
+	query := c.r.URL.Query()
+	query.Del("waitMs") // how long to wait is not what is asked for
+	asked := requests.Asked{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
 	if c.route.Conditional {
-		for _, name := range []string{"If-Match", "If-None-Match"} {
-			for _, value := range c.r.Header.Values(name) {
-				fmt.Fprintf(sum, "\n%s: %s", name, value)
-			}
-		}
+		asked.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}
-	owner := sha256.Sum256([]byte(actorOf(c.key.Origin())))
-	return hex.EncodeToString(append(sum.Sum(nil)[:24], owner[:8]...))
-}
-
-// another refuses who comes with the key of another request.
-func (c *call) another(q requests.Request) error {
-	mine, key := c.fingerprint(), c.r.Header.Get(keyHeader)
-	switch at := len(mine) - 16; {
-	case q.Fingerprint == mine:
-		return nil
-	case len(q.Fingerprint) != len(mine) || q.Fingerprint[at:] == mine[at:]:
-		return fault.New(fault.KeyMismatch, "the key %q belongs to another request: use a new one", key)
-	}
-	return fault.New(fault.Conflict, "the key %q belongs to a request of another API key: use a new one", key)
-}
-
-// asked is the query without how long to wait, which is not what is asked for.
-func (c *call) asked() string {
-	q := c.r.URL.Query()
-	q.Del("waitMs")
-	return q.Encode()
+	return &requests.Flight{Hold: requests.Hold{Key: requests.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
+		Lease: keyLease, Timeout: answerWithin, Engine: c.api.engine, Log: c.api.log}, nil
 }
 
 // kept does a request that has a key.
@@ -109,9 +62,6 @@ func (c *call) kept() (any, error) {
 	}
 	return c.route.Serve(c)
 }
-
-// update runs f in a transaction.
-type update func(c *call, f func(context.Context, *store.Tx) error) error
 
 func (c *call) keptInTx() (answer any, err error) {
 	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.Path, "lifecycles/") { // it is looked up outside of the transaction
@@ -138,7 +88,7 @@ func (c *call) keptInTx() (answer any, err error) {
 	err = run(c, func(ctx context.Context, tx *store.Tx) error {
 		answer, c.status, c.keep, c.etag = nil, c.route.Status, nil, "" // it may run again
 		c.r = r.WithContext(inTransaction(ctx, tx))
-		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+		q, mine, err := c.flight.Take(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -149,7 +99,7 @@ func (c *call) keptInTx() (answer any, err error) {
 		if answer, err = c.route.Serve(c); err != nil {
 			return err
 		}
-		return requests.Finish(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer))
+		return c.flight.Finish(ctx, tx, c.status, c.stored(answer))
 	})
 	c.r = r
 	if fault.CodeOf(err) == fault.MutationTimeout { // its twin may have been faster
@@ -162,11 +112,8 @@ func (c *call) keptInTx() (answer any, err error) {
 
 // again answers a request that was made before, if it was.
 func (c *call) again() (answer any, done bool, err error) {
-	q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency)
-	switch {
-	case fault.CodeOf(err) == fault.NotFound, err == nil && q.State != requests.Done:
-		return nil, false, nil
-	case err != nil:
+	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
+	if err != nil || q.State != requests.Done {
 		return nil, false, err
 	}
 	answer, err = c.replay(q)
@@ -174,28 +121,24 @@ func (c *call) again() (answer any, done bool, err error) {
 }
 
 func (c *call) keptUnderHold() (any, error) {
-	q, mine, err := requests.Take(c.ctx(), c.api.engine, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+	q, mine, err := c.flight.Take(c.ctx(), c.api.engine)
 	if err != nil {
 		return nil, err
 	}
 	if !mine {
 		return c.replay(q)
 	}
-	k := c.keepKey(q.Epoch)
-	r := c.r
-	c.r = r.WithContext(k.Start(r.Context()))
+	r, refused := c.r, true
+	held, end := c.flight.Keep(r.Context())
+	defer func() { end(refused) }()
+	c.r = r.WithContext(held)
 	answer, err := c.route.Serve(c)
-	k.Stop()
 	c.r = r
 	if err != nil {
-		c.freeKey(q.Epoch)
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), keyLease)
-	defer cancel()
-	if err := requests.Finish(ctx, c.api.engine, c.idempotency, q.Epoch, c.status, c.stored(answer)); err != nil && fault.CodeOf(err) != fault.LeaseLost {
-		c.api.log.Warn("the answer to a request could not be kept: it is done again when it is sent again", "error", err)
-	}
+	refused = false
+	_, _ = c.flight.Record(c.ctx(), c.status, c.stored(answer)) // else it is done again when it is sent again
 	return answer, nil
 }
 
@@ -211,11 +154,13 @@ func (c *call) keptUnderHold() (any, error) {
 // with the key locked. What is read besides is read by the engine, on another connection:
 // few do that at once, or they would wait for connections that they have themselves.
 func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, until time.Time, err error)) (answer T, found bool, err error) {
-	if c.idempotency != "" {
-		if q, err := requests.Get(c.ctx(), c.api.engine, c.idempotency); fault.CodeOf(err) != fault.NotFound {
-			if err == nil {
-				answer, err = replayed[T](c, q)
-			}
+	if c.flight != nil {
+		q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
+		if err != nil {
+			return answer, false, err
+		}
+		if q.State != "" {
+			answer, err = replayed[T](c, q)
 			return answer, true, err
 		}
 	}
@@ -224,7 +169,7 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 		return answer, false, err
 	}
 	var until time.Time
-	if c.idempotency == "" {
+	if c.flight == nil {
 		answer, until, err = take(c.api.hf, due)
 		return answer, !until.IsZero(), err
 	}
@@ -238,7 +183,7 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 		if answer, until, err = take(tx, due); err != nil || until.IsZero() {
 			return err
 		}
-		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
+		q, mine, err := c.flight.Take(ctx, tx)
 		if err == nil && !mine {
 			before, err = &q, errTwin
 		}
@@ -246,7 +191,8 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 			return err
 		}
 		now := q.Until.Add(-keyLease) // by the database's clock, as until is
-		return requests.FinishFor(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer), max(until.Sub(now), time.Millisecond))
+		held := requests.Hold{Key: q.Key, Epoch: q.Epoch, TTL: max(until.Sub(now), time.Millisecond)}
+		return held.Finish(ctx, tx, c.status, c.stored(answer))
 	})
 	if before != nil {
 		answer, err = replayed[T](c, *before)
@@ -275,30 +221,6 @@ func replayed[T any](c *call, q requests.Request) (answer T, err error) {
 	return answer, err
 }
 
-// keepKey keeps the hold of the request's key.
-func (c *call) keepKey(epoch int64) *hold.Keeper {
-	return &hold.Keeper{Lease: keyLease, Timeout: answerWithin, Renew: func(ctx context.Context) error {
-		_, err := requests.Renew(ctx, c.api.engine, c.idempotency, epoch, keyLease)
-		if fault.CodeOf(err) != fault.LeaseLost {
-			return err
-		}
-		q, failed := requests.Get(ctx, c.api.engine, c.idempotency)
-		if failed == nil && q.Epoch == epoch && q.State != requests.Held { // by this very request, which points to its operation
-			return nil
-		}
-		return err
-	}}
-}
-
-// freeKey forgets a request that changed nothing, if its key is still held.
-func (c *call) freeKey(epoch int64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), keyLease)
-	defer cancel()
-	if err := requests.Free(ctx, c.api.engine, c.idempotency, epoch); err != nil {
-		c.api.log.Warn("the key of a refused request could not be freed: it is free when its hold has run out", "error", err)
-	}
-}
-
 // storedAnswer is an answer as it is kept.
 type storedAnswer struct {
 	Body     json.RawMessage `json:"body,omitempty"`
@@ -321,11 +243,8 @@ func (c *call) stored(answer any) []byte {
 
 // replay answers a request that was made before.
 func (c *call) replay(q requests.Request) (any, error) {
-	if err := c.another(q); err != nil {
+	if err := c.flight.Replay(q); err != nil {
 		return nil, err
-	}
-	if q.State != requests.Done {
-		return nil, inFlight(q)
 	}
 	var kept storedAnswer
 	if err := json.Unmarshal(q.Answer, &kept); err != nil {
@@ -345,19 +264,5 @@ func (c *call) replay(q requests.Request) (any, error) {
 // replayed marks an answer as that of an earlier request.
 func (c *call) replayed(status int) {
 	c.status = status
-	c.w.Header().Set(replayedHeader, "true")
-}
-
-// inFlight is the error of who comes while the first is at work.
-func inFlight(q requests.Request) error {
-	return fault.New(fault.KeyInFlight, "the request with this %s is being worked on", keyHeader).With("retryAfter", seconds(q.RetryAfter))
-}
-
-func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
-
-// retryAfter tells in a header what an error says.
-func retryAfter(h http.Header, f *fault.Error) {
-	if n, ok := f.Fields["retryAfter"].(int); ok {
-		h.Set("Retry-After", strconv.Itoa(n))
-	}
+	c.w.Header().Set(requests.ReplayedHeader, "true")
 }

@@ -2,12 +2,9 @@ package httpapi_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -309,14 +306,15 @@ func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 	}, invoices(nil))
 }
 
-// fingerprint is that of a request, as the door makes it of a document without space
-// and in order.
-func fingerprint(method, path, body string) string {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s /api/v1/%s?\n", method, path)
-	io.WriteString(sum, body)
-	actor := sha256.Sum256([]byte("dev"))
-	return hex.EncodeToString(append(sum.Sum(nil)[:24], actor[:8]...))
+// holdKey takes the key of a request without keys of the API for one that dies.
+func (d *door) holdKey(route, key, method, path, body string) {
+	d.t.Helper()
+	asked := requests.Asked{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
+	_, mine, err := requests.Take(context.Background(), engine.Of(d.engine),
+		requests.TakeArgs{Key: requests.Stored(route, "", key), Fingerprint: asked.Fingerprint(), Holder: "dead " + key, Lease: time.Minute})
+	if err != nil || !mine {
+		d.t.Fatal(mine, err)
+	}
 }
 
 // The key of an owner that died is in flight until its hold has run out, and then
@@ -330,10 +328,7 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		for name, c := range cases {
-			_, mine, err := requests.Take(context.Background(), engine.Of(d.engine), requests.TakeArgs{Key: c[3] + " " + name, Fingerprint: fingerprint(c[0], c[1], c[2]), Holder: "dead " + name, Lease: time.Minute})
-			if err != nil || !mine {
-				t.Fatal(mine, err)
-			}
+			d.holdKey(c[3], name, c[0], c[1], c[2])
 		}
 		for name, c := range cases {
 			resp := d.ask(c[0], c[1], c[2], nil, keyHeader, name)

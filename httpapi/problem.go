@@ -38,7 +38,9 @@ func (a *API) refuseAs(w http.ResponseWriter, r *http.Request, status int, err e
 func writeProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
 	h := w.Header()
 	if f, ok := errors.AsType[*fault.Error](err); ok {
-		retryAfter(h, f)
+		if after, ok := f.Fields["retryAfter"].(int); ok {
+			h.Set("Retry-After", strconv.Itoa(after))
+		}
 		if allow, ok := f.Fields["allow"].(string); ok {
 			h.Set("Allow", allow)
 		}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/wire"
 )
 
 // notKept are the headers that a replay does not have: they are of the moment, of the
 // connection, or the secret of the client that got them first.
 var notKept = []string{
 	"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade", replayedHeader, answerHeader,
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", requests.ReplayedHeader, answerHeader,
 }
 
 // ofBody are the headers that say something of a body, and go with it.
@@ -28,10 +29,9 @@ var ofBody = []string{"Content-Type", "Content-Encoding", "Content-Language", "C
 
 // answer is what is kept of an answer.
 type answer struct {
-	Headers  http.Header       `json:"headers,omitempty"`
-	Header   map[string]string `json:"header,omitempty"` // of an answer that an earlier version kept
-	Body     []byte            `json:"body,omitempty"`
-	TooLarge bool              `json:"tooLarge,omitempty"` // the body was not kept
+	Headers  http.Header `json:"headers,omitempty"`
+	Body     []byte      `json:"body,omitempty"`
+	TooLarge bool        `json:"tooLarge,omitempty"` // the body was not kept
 }
 
 // buffer holds an answer back until it is recorded. One that is over the limit is
@@ -167,48 +167,39 @@ func keptOf(sent, before http.Header) http.Header {
 	return kept
 }
 
-// replay answers what was answered before.
-func (g *guard) replay(w http.ResponseWriter, r *http.Request, q requests.Request) {
+// replay answers what was answered before, or says why not.
+func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *requests.Flight, q requests.Request) {
 	var a answer
-	if q.State != requests.Done || len(q.Answer) > 0 && json.Unmarshal(q.Answer, &a) != nil {
-		g.refuse(w, r, fault.New(fault.Conflict, "the %s was used for something that has no answer here: use a new one", g.Header))
+	err := f.Replay(q)
+	if err == nil && !q.Answerless() {
+		err = json.Unmarshal(q.Answer, &a)
+	}
+	if err != nil {
+		g.refuse(w, r, err)
 		return
 	}
 	h := w.Header()
-	h.Set(replayedHeader, "true")
+	h.Set(requests.ReplayedHeader, "true")
 	maps.Copy(h, a.Headers)
-	for name, v := range a.Header {
-		h.Set(name, v)
-	}
-	if why := lost(q, a); why != "" {
-		h.Set(answerHeader, why)
-		for _, name := range ofBody {
-			h.Del(name)
-		}
-		w.WriteHeader(http.StatusNoContent)
+	why := "lost"
+	switch {
+	case q.Answerless():
+	case a.TooLarge:
+		why = "too-large"
+	default:
+		w.WriteHeader(q.Status)
+		_, _ = w.Write(a.Body)
 		return
 	}
-	w.WriteHeader(q.Status)
-	_, _ = w.Write(a.Body)
-}
-
-// lost says why an answer was not kept, if it was not.
-func lost(q requests.Request, a answer) string {
-	switch {
-	case q.Status == 0:
-		return "lost"
-	case a.TooLarge:
-		return "too-large"
+	h.Set(answerHeader, why)
+	for _, name := range ofBody {
+		h.Del(name)
 	}
-	return ""
+	w.WriteHeader(http.StatusNoContent)
 }
 
-// retryAfter is the fact of a refusal that is told in the header of that name.
-const retryAfter = "retryAfter"
-
-// refuse answers with the problem that an error is (RFC 9457). Only a
-// [fault.Error]'s message is written for a caller. What is our side's goes to the
-// log.
+// refuse answers with the problem that an error is. Only a [fault.Error]'s message is written for a caller. What is our
+// side's goes to the log.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.CodeOf(err).Status()
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil { // a client that went away is no failure
@@ -218,20 +209,15 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok {
 		f = fault.New(fault.Internal, "something went wrong here")
 	}
-	p := maps.Clone(f.Fields)
-	if p == nil {
-		p = make(map[string]any)
-	}
-	p["type"], p["title"], p["status"], p["code"], p["detail"] = "about:blank", http.StatusText(status), status, f.Code, f.Message
-	body, err := json.Marshal(p)
+	body, err := json.Marshal(wire.ProblemOf(f, status, ""))
 	if err != nil { // a document of ours that JSON cannot say
 		panic(err)
 	}
 	h := w.Header()
-	if s, ok := f.Fields[retryAfter].(int); ok {
-		h.Set("Retry-After", strconv.Itoa(s))
+	if after, ok := f.Fields["retryAfter"].(int); ok {
+		h.Set("Retry-After", strconv.Itoa(after))
 	}
-	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Type", wire.ProblemType)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))

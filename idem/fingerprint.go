@@ -2,11 +2,7 @@ package idem
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -14,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/requests"
 )
 
 // fingerprint tells requests apart: by method, path and query as the client sent
@@ -24,14 +20,9 @@ func fingerprint(w http.ResponseWriter, r *http.Request, limit int64) (string, e
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	kind := "bytes"
-	if doc, ok := canonical(r.Header.Get("Content-Type"), body); ok {
-		kind, body = "json", doc
-	}
-	fmt.Fprintf(sum, "%s %s\n%s\n", r.Method, target(r), kind)
-	sum.Write(body)
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	isJSON := err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+	return requests.Asked{Method: r.Method, Target: target(r), Body: body, JSON: isJSON}.Fingerprint(), nil
 }
 
 func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
@@ -57,28 +48,4 @@ func target(r *http.Request) string {
 		u = asked
 	}
 	return u.EscapedPath() + "?" + u.RawQuery
-}
-
-// canonical writes a JSON document with its members in one order and without space.
-// One that two readers could understand differently stays as it is.
-func canonical(contentType string, body []byte) ([]byte, bool) {
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") || strict.Check(body) != nil {
-		return nil, false
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // a number stays as it is written
-	var v any
-	if dec.Decode(&v) != nil {
-		return nil, false
-	}
-	doc, err := json.Marshal(v)
-	return doc, err == nil
-}
-
-// stored is the key under which a client's key is kept. It has the scope in it, and
-// is none that a client of the HTTP API would choose.
-func stored(scope, key string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(scope), scope, key))
-	return "idem/" + hex.EncodeToString(sum[:])
 }

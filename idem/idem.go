@@ -59,6 +59,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -72,11 +73,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Headers of an answer.
-const (
-	replayedHeader = "Idempotency-Replayed"
-	answerHeader   = "Idempotency-Answer"
-)
+// answerHeader says why an answer was not stored.
+const answerHeader = "Idempotency-Answer"
 
 // Options say how requests are told apart and how much is kept of them. Either Scope or
 // SharedKeys is required.
@@ -111,9 +109,7 @@ type Options struct {
 }
 
 func (o Options) orDefaults() Options {
-	if o.Lease == 0 {
-		o.Lease = hold.Lease
-	}
+	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, hold.Lease), cmp.Or(o.TTL, requests.TTL), cmp.Or(o.Header, requests.KeyHeader)
 	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.Lease is %s: it is a millisecond to a day", o.Lease))
 	}
@@ -123,17 +119,11 @@ func (o Options) orDefaults() Options {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = 1 << 20
 	}
-	if o.Header == "" {
-		o.Header = requests.KeyHeader
-	}
 	if o.Scope == nil && !o.SharedKeys {
 		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's answers")
 	}
 	if o.Scope != nil && o.SharedKeys {
 		panic("idem: Options.Scope and Options.SharedKeys are both set: leave one out")
-	}
-	if o.TTL == 0 {
-		o.TTL = requests.TTL
 	}
 	if o.TTL < time.Second || o.TTL > 366*24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.TTL is %s: it is a second to a year", o.TTL))
@@ -160,26 +150,23 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.Workspace != nil {
 		r = r.WithContext(holdfast.InWorkspace(r.Context(), g.Workspace(r)))
 	}
-	keys := r.Header.Values(g.Header)
-	if len(keys) == 0 || harmless(r.Method) {
-		g.next.ServeHTTP(w, r.WithContext(within(r.Context(), &flight{engine: g.engine})))
-		return
-	}
-	f, err := g.begin(w, r, keys)
+	f, err := g.begin(w, r)
 	if err != nil {
 		g.refuse(w, r, err)
 		return
 	}
-	a := requests.TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: f.holder, Lease: g.Lease, TTL: g.TTL}
-	q, mine, err := requests.Take(r.Context(), g.engine, a)
+	if f.Key == "" {
+		g.next.ServeHTTP(w, r.WithContext(within(r.Context(), f)))
+		return
+	}
+	q, mine, err := f.Take(r.Context(), g.engine)
 	switch {
 	case err != nil:
 		g.refuse(w, r, err)
 	case mine:
-		f.epoch = q.Epoch
 		g.run(w, r, f)
 	default:
-		g.known(w, r, q, f.Fingerprint)
+		g.replay(w, r, f, q)
 	}
 }
 
@@ -192,13 +179,15 @@ func harmless(method string) bool {
 	return false
 }
 
-// begin reads what a request asks for.
-func (g *guard) begin(w http.ResponseWriter, r *http.Request, keys []string) (*flight, error) {
-	if len(keys) > 1 {
-		return nil, fault.New(fault.Validation, "a request has one %s, not %d", g.Header, len(keys))
+// begin reads what a request asks for. One that passes untouched has no key.
+func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*requests.Flight, error) {
+	f := &requests.Flight{Lease: g.Lease, Engine: g.engine, Log: g.engine.Log()}
+	if harmless(r.Method) {
+		return f, nil
 	}
-	if err := requests.CheckKey(keys[0]); err != nil {
-		return nil, err
+	key, err := requests.KeyOf(r.Header.Values(g.Header))
+	if err != nil || key == "" {
+		return f, err
 	}
 	scope := ""
 	if !g.SharedKeys {
@@ -206,96 +195,67 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request, keys []string) (*f
 			return nil, fault.New(fault.Auth, "nobody is known whose %s this is: sign in, or send the request without it", g.Header)
 		}
 	}
-	print, err := fingerprint(w, r, g.MaxBody)
-	f := &flight{engine: g.engine, lease: g.Lease, workspace: store.WorkspaceOf(r.Context()), holder: g.engine.Node() + "/" + store.NewID().String()}
-	f.Flight = &requests.Flight{Key: stored(scope, keys[0]), Fingerprint: print, TTL: g.TTL, Fence: f.fence}
+	f.Name, f.Key, f.TTL = key, requests.Stored("idem", scope, key), g.TTL
+	f.Fingerprint, err = fingerprint(w, r, g.MaxBody)
 	return f, err
-}
-
-// known answers a request that somebody has sent before.
-func (g *guard) known(w http.ResponseWriter, r *http.Request, q requests.Request, fingerprint string) {
-	switch {
-	case q.Fingerprint != fingerprint:
-		g.refuse(w, r, fault.New(fault.KeyMismatch, "the %s was used for another request: use a new one for this", g.Header))
-	case q.State == requests.Held || q.Answerless() && q.RetryAfter > 0:
-		after := max(1, int((q.RetryAfter+time.Second-1)/time.Second))
-		g.refuse(w, r, fault.New(fault.KeyInFlight, "a request with this %s is under way: send it again a little later", g.Header).
-			With(retryAfter, after))
-	default:
-		g.replay(w, r, q)
-	}
 }
 
 // run has the handler carry out a request that is held. Its answer goes to the
 // client when it is recorded.
-func (g *guard) run(w http.ResponseWriter, r *http.Request, f *flight) {
-	k := &hold.Keeper{Lease: g.Lease, Renew: f.renew}
-	ctx := k.Start(r.Context())
-	defer k.Stop()
+func (g *guard) run(w http.ResponseWriter, r *http.Request, f *requests.Flight) {
 	out := newBuffer(w, g.MaxAnswer)
-	returned := false
-	defer func() {
-		if !returned { // a panic, which goes on
-			k.Stop()
-			if !f.end() {
-				g.free(r, f)
-			}
-		}
-	}()
-	g.next.ServeHTTP(out, r.WithContext(within(ctx, f)))
-	returned = true
-	k.Stop()
-	g.settle(w, r, f, out)
-}
-
-// settle records the answer of a handler and passes it on.
-func (g *guard) settle(w http.ResponseWriter, r *http.Request, f *flight, out *buffer) {
-	out.finish()
-	if !f.end() && out.status >= http.StatusBadRequest {
-		g.free(r, f)
+	if g.refused(out, r, f) && !f.Committed() {
 		out.send()
 		return
 	}
-	err := g.record(r, f, out)
-	if err == nil || out.passed {
-		out.send()
+	another, err := f.Record(r.Context(), out.status, out.kept())
+	switch {
+	case err == nil || out.passed:
+	case another != nil: // it was faster, and a key has one answer
+		g.replay(w, r, f, *another)
 		return
-	}
-	ctx, cancel := ending(r.Context())
-	defer cancel()
-	if q, lost := requests.Get(ctx, g.engine, f.Key); lost == nil && q.State == requests.Done && q.Epoch != f.epoch && q.Fingerprint == f.Fingerprint {
-		g.replay(w, r, q) // another was faster, and a key has one answer
-		return
-	}
-	if !f.committed() {
+	case !f.Committed():
 		out.header.Set(answerHeader, "unrecorded")
 	}
 	out.send()
 }
 
-// record keeps the answer: as the request's end or, where it was committed, over
-// the mark.
-func (g *guard) record(r *http.Request, f *flight, out *buffer) error {
-	ctx, cancel := ending(r.Context())
-	defer cancel()
-	err := f.Finish(ctx, g.engine, f.epoch, f.committed(), out.status, out.kept())
-	if err != nil {
-		g.engine.Log().Warn("the answer of a request with a key was not recorded", "path", r.URL.Path, "error", err)
-	}
-	return err
+// refused runs the handler, and says whether it refused the request. A panic does, and goes on.
+func (g *guard) refused(out *buffer, r *http.Request, f *requests.Flight) (refused bool) {
+	ctx, end := f.Keep(r.Context())
+	refused = true
+	defer func() { end(refused) }()
+	g.next.ServeHTTP(out, r.WithContext(within(ctx, f)))
+	out.finish()
+	refused = out.status >= http.StatusBadRequest
+	return refused
 }
 
-// free releases the key. If that fails, its lease expires.
-func (g *guard) free(r *http.Request, f *flight) {
-	ctx, cancel := ending(r.Context())
-	defer cancel()
-	if err := f.release(ctx); err != nil {
-		g.engine.Log().Warn("the key of a request was not released: its lease expires", "path", r.URL.Path, "error", err)
+type flightKey struct{}
+
+// within returns the context of a handler: for its operations, and for [Commit].
+func within(ctx context.Context, f *requests.Flight) context.Context {
+	ctx = context.WithValue(ctx, flightKey{}, f)
+	if f.Key == "" {
+		f = nil
 	}
+	return requests.InFlight(ctx, f)
 }
 
-// ending is the context of what is written when a handler has returned, whether
-// its client still waits or not.
-func ending(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+// Commit runs f in a transaction that also marks the request of the context as
+// done: what f writes through the transaction is written once, however often the
+// request is sent and wherever a process dies. The handler's answer is recorded when
+// it returns, whatever its status is by then.
+//
+// A request has one Commit. Where f or the transaction fails, nothing is written and
+// the handler may try again, or refuse the request. Where the key's hold has run out
+// the error is [fault.LeaseLost]: another may have the request now. f may be run
+// again, as in [holdfast.Engine.Update]. In a request without a key Commit is
+// no more than that.
+func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
+	q, ok := ctx.Value(flightKey{}).(*requests.Flight)
+	if !ok {
+		return fault.New(fault.Internal, "idem.Commit is used outside of a handler of idem.Middleware")
+	}
+	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

@@ -63,34 +63,6 @@ func TestAnotherUser(t *testing.T) {
 	})
 }
 
-// TestStoredBefore verifies that keys and answers which an earlier version stored are
-// found: those of a scope, and those of nobody in particular, which are shared keys.
-func TestStoredBefore(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		ctx := context.Background()
-		const print = "9e517eba65660fd6d0dbbb128217b8a45b0372267073e7b787f4f0506b7be2e5" // of POST /orders, {}
-		for key, o := range map[string]idem.Options{
-			"idem/d324e9442c80819d1c85c51c5c90a5623d3cb5fd576dd2e8f46b9241584f5c0d": {SharedKeys: true},
-			"idem/6448a8c621642ec1980d746a03161452691ab99e33df42ea3743cfe4783ec8f7": {Scope: user},
-		} {
-			q, mine, err := requests.Take(ctx, engine.Of(hf), requests.TakeArgs{Key: key, Fingerprint: print, Holder: "h", Lease: time.Minute})
-			if err != nil || !mine {
-				t.Fatal(err)
-			}
-			kept := `{"header":{"Content-Type":"text/plain","Location":"/orders/7","ETag":"\"1\""},"body":"c2V2ZW4="}`
-			if err := requests.Finish(ctx, engine.Of(hf), key, q.Epoch, 201, []byte(kept)); err != nil {
-				t.Fatal(err)
-			}
-			c := &counted{}
-			w := call{key: "k", body: "{}", header: http.Header{"User": {"u"}}}.to(wrapped(hf, c, o))
-			if w.Code != 201 || w.Body.String() != "seven" || w.Header().Get("Location") != "/orders/7" || w.Header().Get("ETag") != `"1"` || w.Header().Get("Content-Type") != "text/plain" {
-				t.Errorf("the answer is %d %q, %v", w.Code, w.Body, w.Header())
-			}
-			wantRuns(t, c, 0)
-		}
-	})
-}
-
 // TestTTL verifies that a request is known for as long as the options say, whether its
 // answer was stored with a commit or without, and that it then goes from the database.
 func TestTTL(t *testing.T) {

@@ -240,26 +240,26 @@ func requestScene(taken bool) scene {
 		s.must(all["take"])
 		const epoch = 1
 		all["finish"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Finish(ctx, engine.Of(e), "k", epoch, 200, []byte(`1`))
+			return nil, requests.Hold{Key: "k", Epoch: epoch}.Finish(ctx, engine.Of(e), 200, []byte(`1`))
 		}
 		all["answer"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Answer(ctx, engine.Of(e), "k", epoch, 200, []byte(`1`))
+			return nil, requests.Hold{Key: "k", Epoch: epoch}.Answer(ctx, engine.Of(e), 200, []byte(`1`))
 		}
 		all["point"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Point(ctx, engine.Of(e), "k", epoch, "op", "sub")
+			return nil, requests.Hold{Key: "k", Epoch: epoch}.Point(ctx, engine.Of(e), "op", "sub")
 		}
 		all["repoint"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return requests.Repoint(ctx, engine.Of(e), "k", "f", "op", "op2", "sub")
+			return requests.Repoint(ctx, engine.Of(e), requests.RepointArgs{Key: "k", Fingerprint: "f", From: "op", Operation: "op2", Subject: "sub"})
 		}
 		all["free"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Free(ctx, engine.Of(e), "k", epoch)
+			return nil, requests.Hold{Key: "k", Epoch: epoch}.Free(ctx, engine.Of(e))
 		}
 		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return requests.Renew(ctx, engine.Of(e), "k", epoch, 3*lease)
+			return requests.Hold{Key: "k", Epoch: epoch}.Renew(ctx, engine.Of(e), 3*lease)
 		}
 		all["commit"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				return requests.Commit(ctx, store.TxOf(tx), "k", epoch)
+				return requests.Hold{Key: "k", Epoch: epoch}.Commit(ctx, store.TxOf(tx))
 			})
 		}
 		return all

@@ -51,10 +51,10 @@ const entityStatus = "entityStatus"
 // plain has no methods, so that it is written field by field.
 type plain Problem
 
-// MarshalJSON writes the facts beside the rest, which they never replace.
+// MarshalJSON writes the facts beside the rest, which they never replace. Only the API's requests have ids.
 func (p Problem) MarshalJSON() ([]byte, error) {
 	raw, err := json.Marshal(plain(p))
-	if err != nil || len(p.Fields) == 0 {
+	if err != nil || len(p.Fields) == 0 && p.RequestID != "" {
 		return raw, err
 	}
 	all := make(map[string]any, len(p.Fields)+8)
@@ -65,6 +65,9 @@ func (p Problem) MarshalJSON() ([]byte, error) {
 	}
 	for name, value := range own {
 		all[name] = value
+	}
+	if p.RequestID == "" {
+		delete(all, "requestId")
 	}
 	return json.Marshal(all)
 }

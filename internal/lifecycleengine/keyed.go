@@ -100,8 +100,7 @@ func (s *site) again(ctx context.Context, slot *requests.Slot, id, operation str
 		return entities.Entity{}, err
 	}
 	if f.Running {
-		return entities.Entity{}, fault.New(fault.KeyInFlight, "the operation %s of this request is being worked on: send it again a little later", operation).
-			With("operation", operation).With("retryAfter", 1)
+		return entities.Entity{}, requests.UnderWay(0).With("operation", operation)
 	}
 	e, err := s.ground.get(ctx, id)
 	if err != nil {

@@ -67,7 +67,7 @@ func TestCrashOfAHold(t *testing.T) {
 				return err
 			}
 			err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				if err := requests.Commit(ctx, store.TxOf(tx), "k", q.Epoch); err != nil {
+				if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
 					return err
 				}
 				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -76,7 +76,7 @@ func TestCrashOfAHold(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1"))
+			return hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1"))
 		},
 		Check: doneOnce,
 		Pairs: true,
@@ -96,9 +96,9 @@ func TestCrashOfAFinish(t *testing.T) {
 					return err
 				}
 				if refused {
-					err = requests.Free(ctx, engine.Of(hf), "k", q.Epoch)
+					err = hold(q.Epoch).Free(ctx, engine.Of(hf))
 				} else {
-					err = requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1"))
+					err = hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("1"))
 				}
 				if err != nil {
 					return err

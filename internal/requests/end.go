@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
+
+// Hold is a request that is held, for those who took it: under another epoch they write nothing.
+type Hold struct {
+	Key   string
+	Epoch int64
+	TTL   time.Duration // how long the request is remembered; 0 is [TTL]
+}
 
 // Finish ends a hold with the answer of the request. The answer is JSON, or empty.
 // Finishing again under the epoch that finished, with the same answer, is well;
 // otherwise a hold that has run out or was ended is [fault.LeaseLost].
-func Finish(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte) error {
-	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "done", status: int64(status), answer: string(answer)})
+func (h Hold) Finish(ctx context.Context, d store.Doer, status int, answer []byte) error {
+	return answered(ctx, d, endArgs{Hold: h, how: "done", status: status, answer: string(answer)})
 }
 
-// FinishFor is [Finish] of a request that is remembered for so long.
-func FinishFor(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte, ttl time.Duration) error {
-	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "done", status: int64(status), answer: string(answer), ttl: ttl})
-}
-
-// Answer writes the answer of a request that [Commit] marked under this epoch.
-func Answer(ctx context.Context, d store.Doer, key string, epoch int64, status int, answer []byte) error {
-	return answered(ctx, d, endArgs{key: key, epoch: epoch, how: "answer", status: int64(status), answer: string(answer)})
+// Answer writes the answer of a request that Commit marked under this epoch.
+func (h Hold) Answer(ctx context.Context, d store.Doer, status int, answer []byte) error {
+	return answered(ctx, d, endArgs{Hold: h, how: "answer", status: status, answer: string(answer)})
 }
 
 func answered(ctx context.Context, d store.Doer, a endArgs) error {
@@ -38,108 +38,79 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 		return fault.New(fault.Validation, "an answer is kept as JSON, and this one is not")
 	}
 	e, err := endVerb.Do(ctx, d, a)
-	if err != nil || e.applied || e.state == string(Done) && e.epoch == a.epoch && e.status == a.status && e.answer == a.answer {
+	if err != nil || e.applied || e.State == Done && e.Epoch == a.Epoch && e.Status == a.status && string(e.Answer) == a.answer {
 		return err
 	}
-	return hold.Lost("the request", a.epoch)
+	return hold.Lost("the request", a.Epoch)
 }
 
 // Commit marks a held request as done in the transaction that does it, before its
-// answer is known: from then on nobody carries it out again, and [Answer] may tell
+// answer is known: from then on nobody carries it out again, and Answer may tell
 // what was answered. Until the end of its hold the answer may be on its way; after
 // that it is lost. It is for the first statement of the transaction: the row is
 // then locked, and nobody takes the request over while the rest is written. A
 // request that is marked already is [fault.Conflict]: what it asks for is done.
-func Commit(ctx context.Context, tx *store.Tx, key string, epoch int64) error {
-	return commit(ctx, tx, endArgs{key: key, epoch: epoch})
-}
-
-func commit(ctx context.Context, tx *store.Tx, a endArgs) error {
-	a.how = "commit"
-	e, err := endVerb.Do(ctx, tx, a)
+func (h Hold) Commit(ctx context.Context, tx *store.Tx) error {
+	e, err := endVerb.Do(ctx, tx, endArgs{Hold: h, how: "commit"})
 	switch {
 	case err != nil || e.applied:
 		return err
-	case e.state == string(Done) && e.epoch == a.epoch:
-		return fault.New(fault.Conflict, "the request is done already under this epoch: do all that it asks for in one transaction").With("epoch", a.epoch)
+	case e.State == Done && e.Epoch == h.Epoch:
+		return fault.New(fault.Conflict, "the request is done already under this epoch: do all that it asks for in one transaction").With("epoch", h.Epoch)
 	}
-	return hold.Lost("the request", a.epoch)
+	return hold.Lost("the request", h.Epoch)
 }
 
 // Point ends a hold: the answer will be what became of an operation. Pointing
 // again, to the same, under the same epoch is well.
-func Point(ctx context.Context, d store.Doer, key string, epoch int64, operation, subject string) error {
-	return point(ctx, d, endArgs{key: key, epoch: epoch, operation: operation, subject: subject})
-}
-
-func point(ctx context.Context, d store.Doer, a endArgs) error {
-	if err := strict.Text("operation", a.operation, events.MaxName); err != nil {
+func (h Hold) Point(ctx context.Context, d store.Doer, operation, subject string) error {
+	e, err := endVerb.Do(ctx, d, endArgs{Hold: h, how: "operation", operation: operation, subject: subject})
+	if err != nil || e.applied || e.State == Operation && e.Epoch == h.Epoch && e.Operation == operation && e.Subject == subject {
 		return err
 	}
-	a.how = "operation"
-	e, err := endVerb.Do(ctx, d, a)
-	if err != nil || e.applied || e.state == string(Operation) && e.epoch == a.epoch && e.operation == a.operation && e.subject == a.subject {
-		return err
-	}
-	return hold.Lost("the request", a.epoch)
-}
-
-// Repoint points a request to another operation, where the one that it points to
-// was released without effect. It says whether the request points to the new one
-// now; it does not if somebody else was faster, or if its time is over.
-func Repoint(ctx context.Context, d store.Doer, key, fingerprint, from, operation, subject string) (bool, error) {
-	return repoint(ctx, d, pointArgs{key: key, fingerprint: fingerprint, from: from, operation: operation, subject: subject})
-}
-
-func repoint(ctx context.Context, d store.Doer, a pointArgs) (bool, error) {
-	if err := strict.Text("operation", a.operation, events.MaxName); err != nil {
-		return false, err
-	}
-	p, err := repointVerb.Do(ctx, d, a)
-	if err != nil {
-		return false, err
-	}
-	again := p.state == string(Operation) && p.fingerprint == a.fingerprint && p.operation == a.operation && p.subject == a.subject
-	return p.applied || again, nil
+	return hold.Lost("the request", h.Epoch)
 }
 
 // Free forgets a request that was refused and changed nothing, if it is still held
 // under this epoch. Otherwise it does nothing: a holder that lost it changes
 // nothing.
-func Free(ctx context.Context, d store.Doer, key string, epoch int64) error {
-	_, err := freeVerb.Do(ctx, d, epochArgs{key: key, epoch: epoch})
+func (h Hold) Free(ctx context.Context, d store.Doer) error {
+	_, err := freeVerb.Do(ctx, d, h)
 	return err
 }
 
 // Renew extends a hold, or returns [fault.LeaseLost].
-func Renew(ctx context.Context, d store.Doer, key string, epoch int64, lease time.Duration) (time.Time, error) {
-	if err := checkLease(lease); err != nil {
-		return time.Time{}, err
+func (h Hold) Renew(ctx context.Context, d store.Doer, lease time.Duration) (time.Time, error) {
+	until, err := renewVerb.Do(ctx, d, renewArgs{h, lease})
+	if err == nil && until.IsZero() {
+		err = hold.Lost("the request", h.Epoch)
 	}
-	until, err := renewVerb.Do(ctx, d, epochArgs{key, epoch, lease})
-	if err == nil && len(until) == 0 {
-		err = hold.Lost("the request", epoch)
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	return until[0], nil
+	return until, err
 }
 
-// Get returns a request, or [fault.NotFound], also where its time is over.
-func Get(ctx context.Context, d store.Doer, key string) (Request, error) {
-	if err := CheckKey(key); err != nil {
-		return Request{}, err
-	}
-	all, err := getVerb.Do(ctx, d, key)
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no request under this key")
-	}
+// RepointArgs points a request to another operation than From.
+type RepointArgs struct {
+	Key, Fingerprint, From, Operation, Subject string
+	TTL                                        time.Duration // 0 is [TTL]
+}
+
+// Repoint points a request to another operation, where the one that it points to
+// was released without effect. It says whether the request points to the new one
+// now; it does not if somebody else was faster, or if its time is over.
+func Repoint(ctx context.Context, d store.Doer, a RepointArgs) (bool, error) {
+	p, err := repointVerb.Do(ctx, d, a)
 	if err != nil {
-		return Request{}, err
+		return false, err
 	}
-	all[0].Key = key
-	return all[0], nil
+	again := p.State == Operation && p.Fingerprint == a.Fingerprint && p.Operation == a.Operation && p.Subject == a.Subject
+	return p.applied || again, nil
+}
+
+// Get returns a request. One that is not known, also where its time is over, has no state.
+func Get(ctx context.Context, d store.Doer, key string) (Request, error) {
+	q, err := getVerb.Do(ctx, d, key)
+	q.Key = key
+	return q, err
 }
 
 // Prune forgets requests whose time is over, of all workspaces on a shard, up to a

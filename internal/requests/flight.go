@@ -6,28 +6,49 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Flight is a request that a program's own handler carries out under its key. The
-// operations that the handler begins belong to the key: each has a row of its own, a
+// Engine is what the keys of flights are kept by.
+type Engine interface {
+	store.Doer
+	Port() *store.Port
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+}
+
+// Flight is a request that is carried out under its key, over the HTTP API or by a program's
+// own handler (package idem). It is made for one try and taken once.
+//
+// The operations that a program's handler begins belong to the key: each has a row of its own, a
 // [Slot], which points to it from the transaction on that begins it. The key's own row
 // cannot do that: a handler begins any number of operations, and the key is freed by
-// an answer that refuses. Safe for concurrent use.
+// an answer that refuses.
+//
+// Between Keep and its end it is safe for concurrent use.
 type Flight struct {
-	Key, Fingerprint string
-	TTL              time.Duration // of the key and of its slots; 0 is [TTL]
-	// Fence refuses, in the transaction that begins an operation, a holder that has
-	// lost the key.
-	Fence func(context.Context, *store.Tx) error
+	Hold                      // TTL is also that of its slots
+	Name        string        // the key as the caller chose it
+	Fingerprint string        // see [Asked]
+	Lease       time.Duration // of the key
+	Timeout     time.Duration // how long the key is renewed at the most; 0 is [hold.Timeout]
+	Engine      Engine
+	Log         *slog.Logger
+
+	workspace string     // of the key
+	updating  sync.Mutex // held for the whole of an Update
+	over      bool       // nothing is to be updated any more
+	committed atomic.Bool
 
 	mu    sync.Mutex
-	ended map[string]int      // how many operations have ended, by what they do
-	stand map[string]struct{} // slots whose operation may have changed something
+	ended map[string]int  // how many operations have ended, by what they do
+	stand map[string]bool // slots whose operation may have changed something
 }
 
 type flightKey struct{}
@@ -43,19 +64,144 @@ func FlightOf(ctx context.Context) *Flight {
 	return f
 }
 
-// Commit is [Commit] for as long as the flight says.
-func (f *Flight) Commit(ctx context.Context, tx *store.Tx, epoch int64) error {
-	return commit(ctx, tx, endArgs{key: f.Key, epoch: epoch, ttl: f.TTL})
+// Take is [Take] of the flight's key.
+func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, err error) {
+	q, mine, err = Take(ctx, d, TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: store.NewID().String(), Lease: f.Lease, TTL: f.TTL})
+	if mine {
+		f.Epoch, f.workspace = q.Epoch, store.WorkspaceOf(ctx)
+		f.ended, f.stand = make(map[string]int), make(map[string]bool)
+	}
+	return q, mine, err
 }
 
-// Finish is [Finish] or, of a request that was committed, [Answer], for as long as the
-// flight says.
-func (f *Flight) Finish(ctx context.Context, d store.Doer, epoch int64, committed bool, status int, answer []byte) error {
-	how := "done"
-	if committed {
-		how = "answer"
+// Keep renews the key until end is called. The context ends when the key is lost. end frees the key of a
+// request that was refused, unless it was committed: what is refused is taken to have changed nothing.
+func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refused bool)) {
+	k := &hold.Keeper{Lease: f.Lease, Timeout: f.Timeout, Renew: func(ctx context.Context) error { return f.renew(ctx, f.Engine) }}
+	return k.Start(ctx), func(refused bool) {
+		k.Stop()
+		f.updating.Lock()
+		f.over = true
+		f.updating.Unlock()
+		if refused && !f.Committed() {
+			f.free(ctx)
+		}
 	}
-	return answered(ctx, d, endArgs{key: f.Key, epoch: epoch, how: how, status: int64(status), answer: string(answer), ttl: f.TTL})
+}
+
+// renew extends the hold. One that this very request has ended is not lost: the request is marked as done, or points to
+// its operation. A renewal that waited for that transaction finds no hold afterwards.
+func (f *Flight) renew(ctx context.Context, d store.Doer) error {
+	if f.Committed() {
+		return nil
+	}
+	_, err := f.Renew(ctx, d, f.Lease)
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return err
+	}
+	if q, failed := Get(ctx, d, f.Key); failed == nil && q.Epoch == f.Epoch && q.State != Held {
+		return nil
+	}
+	return err
+}
+
+// free lets go of the key. Where an operation stands that the handler began, the key stays this
+// request's, which may be sent again at once: another is refused under it. If that fails, the lease expires.
+func (f *Flight) free(ctx context.Context) {
+	ctx, cancel := ending(ctx)
+	defer cancel()
+	var err error
+	if f.Stands() {
+		_, err = f.Renew(ctx, f.Engine, time.Millisecond)
+	} else {
+		err = f.Free(ctx, f.Engine)
+	}
+	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // it has expired already
+		f.Log.Warn("the key of a refused request was not released: its lease expires", "key", f.Key, "error", err)
+	}
+}
+
+// Record stores the answer: as the request's end or, where it was committed, over the mark. Where that fails because
+// another has answered the same request meanwhile, it returns that, too.
+func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *Request, err error) {
+	ctx, cancel := ending(ctx)
+	defer cancel()
+	if f.Committed() {
+		err = f.Answer(ctx, f.Engine, status, answer)
+	} else {
+		err = f.Finish(ctx, f.Engine, status, answer)
+	}
+	if err == nil {
+		return nil, nil
+	}
+	f.Log.Warn("the answer of a request with a key was not recorded", "key", f.Key, "error", err)
+	if q, failed := Get(ctx, f.Engine, f.Key); failed == nil && q.State == Done && q.Epoch != f.Epoch && q.Fingerprint == f.Fingerprint {
+		other = &q
+	}
+	return other, err
+}
+
+// ending is the context of what is written when a request has been carried out, whether
+// its caller still waits or not.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+}
+
+// Update runs u in a transaction that also marks the request as done. A flight without a key has nothing to mark.
+func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) error) error {
+	if f.Key == "" {
+		return f.Engine.Update(ctx, u)
+	}
+	f.updating.Lock()
+	defer f.updating.Unlock()
+	if f.over {
+		return fault.New(fault.Conflict, "idem.Commit is used after the handler has returned")
+	}
+	err := f.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := f.Commit(store.InWorkspace(ctx, f.workspace), tx); err != nil {
+			return err
+		}
+		return u(ctx, tx)
+	})
+	if err == nil {
+		f.committed.Store(true)
+	}
+	return err
+}
+
+// Committed says whether the request is marked as done.
+func (f *Flight) Committed() bool { return f.committed.Load() }
+
+// fence refuses to begin an operation for a request that another may have by now. In
+// another engine's transaction there is nothing to ask.
+func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
+	if f.Committed() { // a retry would be told that all is done, and not run the handler
+		return fault.New(fault.Conflict, "the step is fired behind idem.Commit, which marks the request as done, so that no retry would do the step if the process died now: fire it before")
+	}
+	if tx.Places() != f.Engine.Port().Places {
+		return nil
+	}
+	return f.renew(store.InWorkspace(ctx, f.workspace), tx)
+}
+
+// Begin has a key, the flight's own or that of a slot, point to an operation, in the transaction that begins it. was is
+// the operation that it pointed to, which was released without effect, or "". Where another
+// was faster it is [fault.KeyInFlight].
+func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, subject string) (err error) {
+	var mine bool
+	if was == "" {
+		var q Request
+		q, mine, err = Take(ctx, tx, TakeArgs{Key: key, Fingerprint: f.Fingerprint, Holder: operation, TTL: f.TTL})
+		if err == nil && mine {
+			err = Hold{key, q.Epoch, f.TTL}.Point(ctx, tx, operation, subject)
+		}
+	} else {
+		mine, err = Repoint(ctx, tx, RepointArgs{key, f.Fingerprint, was, operation, subject, f.TTL})
+	}
+	if err == nil && !mine {
+		err = UnderWay(0)
+	}
+	return err
 }
 
 // Stands says whether an operation of this flight is under way, or has ended with an
@@ -85,41 +231,22 @@ type Slot struct {
 // Operation returns the operation that the slot points to, or "".
 func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 	q, err := Get(ctx, d, s.key)
-	if fault.CodeOf(err) == fault.NotFound {
-		return "", nil
-	}
 	return q.Operation, err
 }
 
 // Keep has the slot live on for as long as its key, which a retry has taken anew.
 func (s *Slot) Keep(ctx context.Context, d store.Doer, operation string) error {
-	_, err := repoint(ctx, d, pointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
+	_, err := Repoint(ctx, d, RepointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
 	return err
 }
 
-// Point has the slot point to an operation, in the transaction that begins it. was is the
-// operation that it pointed to, which was released without effect, or "". Where another
-// was faster it is [fault.KeyInFlight].
-func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) (err error) {
-	f := s.flight
-	if err := f.Fence(ctx, tx); err != nil {
+// Point has the slot point to an operation, as [Flight.Begin] does, if the key is not lost.
+func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) error {
+	if err := s.flight.fence(ctx, tx); err != nil {
 		return err
 	}
-	var mine bool
-	if was == "" {
-		var q Request
-		q, mine, err = Take(ctx, tx, TakeArgs{Key: s.key, Fingerprint: f.Fingerprint, Holder: operation, TTL: f.TTL})
-		if err == nil && mine {
-			err = point(ctx, tx, endArgs{key: s.key, epoch: q.Epoch, operation: operation, subject: s.kind, ttl: f.TTL})
-		}
-	} else {
-		mine, err = repoint(ctx, tx, pointArgs{s.key, f.Fingerprint, was, operation, s.kind, f.TTL})
-	}
-	if err == nil && !mine {
-		err = fault.New(fault.KeyInFlight, "another run of this request has begun the same: send it again a little later").With("retryAfter", 1)
-	}
 	s.Stands(true)
-	return err
+	return s.flight.Begin(ctx, tx, s.key, was, operation, s.kind)
 }
 
 // Stands says whether the slot's operation is under way, or has ended with an effect.
@@ -127,14 +254,11 @@ func (s *Slot) Stands(yes bool) {
 	f := s.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !yes {
+	if yes {
+		f.stand[s.key] = true
+	} else {
 		delete(f.stand, s.key)
-		return
 	}
-	if f.stand == nil {
-		f.stand = make(map[string]struct{})
-	}
-	f.stand[s.key] = struct{}{}
 }
 
 // End says that the handler knows how the operation ended: the next that does the same
@@ -144,8 +268,5 @@ func (s *Slot) End() {
 	f := s.flight
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended == nil {
-		f.ended = make(map[string]int)
-	}
 	f.ended[s.kind]++
 }

@@ -7,8 +7,11 @@
 //
 //   - In one transaction: Take, what the request asks for, Finish or Point. Nobody
 //     ever sees it held. What was refused is rolled back, and the key with it.
-//   - Held: Take, which commits; the work, under [Renew]; Finish, or Free where
+//   - Held: Take, which commits; the work, under Renew; Finish, or Free where
 //     nothing was done. It is for work that a transaction cannot hold.
+//
+// [Take] and the methods of [Hold] write the row. A [Flight] does with them what the HTTP
+// API and package idem have in common.
 //
 // # Who meets whom
 //
@@ -24,7 +27,7 @@
 // to the epoch, so a Finish that comes after it is refused. A Finish that comes
 // before it is refused too, because the time is past the end. So nobody's answer is
 // replaced, and a holder that is late has its answer recorded by nobody: it must
-// do in the transaction of its Finish what must not happen twice ([Commit]).
+// do in the transaction of its Finish what must not happen twice ([Hold.Commit]).
 //
 // A Take of a hold that has run out takes over only the same request, by its
 // fingerprint: the holder that did not come back may have carried it out, so that
@@ -46,9 +49,9 @@
 // These rows have no history, so an unknown outcome is resolved by asking again, and
 // each verb that writes recognises its repetition. Take: a holder's name is for one
 // call only, so a row that is held by it is the row that it made. Finish, Point,
-// [Answer]: the epoch and what was to be written are there already. Repoint: it
+// Answer: the epoch and what was to be written are there already. Repoint: it
 // points to the new operation, which is one caller's alone. Free: the epoch never
-// comes again, so there is nothing to free. [Commit] alone does not, and runs in
+// comes again, so there is nothing to free. [Hold.Commit] alone does not, and runs in
 // transactions only: whoever finds the mark must not do again what it marks. Renew
 // and Prune write what a repetition writes again.
 //
@@ -58,14 +61,12 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // TTL is how long a request is remembered after its last change, unless its caller says
@@ -110,7 +111,7 @@ type Request struct {
 	RetryAfter time.Duration
 }
 
-// Answerless says that the request is done and its answer not known: see [Commit].
+// Answerless says that the request is done and its answer not known: see [Hold.Commit].
 func (q Request) Answerless() bool { return q.State == Done && q.Status == 0 }
 
 // TakeArgs begins a request. Holder names the one call that begins it, and is never
@@ -122,31 +123,12 @@ type TakeArgs struct {
 	TTL              time.Duration // 0 is [TTL]
 }
 
-// CheckKey refuses a key that is not 1 to 255 printable ASCII characters, with
-// spaces only inside.
-func CheckKey(key string) error {
-	good := key != "" && len(key) <= MaxKey && key[0] != ' ' && key[len(key)-1] != ' '
-	for i := 0; i < len(key) && good; i++ {
-		good = key[i] >= ' ' && key[i] <= '~'
-	}
-	if good {
-		return nil
-	}
-	return fault.New(fault.Validation, "an idempotency key is 1 to %d printable ASCII characters, without a space at either end", MaxKey).
-		With("field", "key")
-}
-
 // Take begins a request. It is the caller's, mine, if it was unknown, if its time
 // was over, or if it was held and its holder did not come back. Otherwise it is
 // returned as it stands: whether its fingerprint is the caller's is for the caller
 // to look at. One that is the caller's already, by its holder, is so again.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, err error) {
-	if a.Lease == 0 {
-		a.Lease = hold.Lease
-	}
-	if err := checkTake(a); err != nil {
-		return q, false, err
-	}
+	a.Lease = cmp.Or(a.Lease, hold.Lease)
 	t, err := takeVerb.Do(ctx, d, a)
 	if err != nil {
 		return q, false, err
@@ -154,24 +136,4 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, 
 	t.Key = a.Key
 	again := t.State == Held && t.Holder == a.Holder && t.RetryAfter > 0
 	return t.Request, t.applied || again, nil
-}
-
-func checkTake(a TakeArgs) error {
-	if err := CheckKey(a.Key); err != nil {
-		return err
-	}
-	if err := strict.Text("fingerprint", a.Fingerprint, events.MaxName); err != nil {
-		return err
-	}
-	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
-		return err
-	}
-	return checkLease(a.Lease)
-}
-
-func checkLease(lease time.Duration) error {
-	if lease < time.Millisecond || lease > 24*time.Hour {
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", lease)
-	}
-	return nil
 }

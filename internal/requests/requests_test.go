@@ -31,6 +31,9 @@ func takeAs(ctx context.Context, d store.Doer, holder, print string) (requests.R
 	return requests.Take(ctx, d, requests.TakeArgs{Key: "k", Fingerprint: print, Holder: holder, Lease: time.Minute})
 }
 
+// hold is the request "k" as the holder of an epoch has it.
+func hold(epoch int64) requests.Hold { return requests.Hold{Key: "k", Epoch: epoch} }
+
 // mustTake takes the request and wants it to be the caller's.
 func mustTake(t *testing.T, d store.Doer) requests.Request {
 	t.Helper()
@@ -91,20 +94,20 @@ func TestLife(t *testing.T) {
 		if held.Holder != "me" || held.RetryAfter <= 0 {
 			t.Errorf("a held one is %+v", held)
 		}
-		until, err := requests.Renew(ctx, engine.Of(hf), "k", q.Epoch, time.Hour)
+		until, err := hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
 		if err != nil || until.Sub(q.Until) < 58*time.Minute {
 			t.Errorf("renewed until %s, from %s, %v", until, q.Until, err)
 		}
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 99, nil), fault.Validation)
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("{")), fault.Validation)
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, nil), fault.LeaseLost)
-		wantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "o", ""), fault.LeaseLost)
-		_, err = requests.Renew(ctx, engine.Of(hf), "k", q.Epoch, time.Hour)
+		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
+		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
+		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
+		wantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+		_, err = hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
 		wantCode(t, err, fault.LeaseLost)
-		wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
+		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
 		done := mustKnow(t, engine.Of(hf), requests.Done)
 		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
 			t.Errorf("done: %+v", done)
@@ -116,8 +119,9 @@ func TestLife(t *testing.T) {
 		if _, mine, err := take(holdfast.InWorkspace(ctx, "other"), engine.Of(hf)); err != nil || !mine {
 			t.Errorf("the key of another workspace is not free: %v", err)
 		}
-		_, err = requests.Get(ctx, engine.Of(hf), "nothing")
-		wantCode(t, err, fault.NotFound)
+		if q, err := requests.Get(ctx, engine.Of(hf), "nothing"); err != nil || q.State != "" {
+			t.Errorf("an unknown one is %+v, %v", q, err)
+		}
 	})
 }
 
@@ -127,17 +131,18 @@ func TestTimeIsOver(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, nil))
+		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 		holdfasttest.Advance(t, hf, requests.TTL-time.Minute)
 		mustKnow(t, engine.Of(hf), requests.Done)
 		holdfasttest.Advance(t, hf, time.Minute)
-		_, err := requests.Get(ctx, engine.Of(hf), "k")
-		wantCode(t, err, fault.NotFound)
+		if q, err := requests.Get(ctx, engine.Of(hf), "k"); err != nil || q.State != "" {
+			t.Errorf("after its time it is %+v, %v", q, err)
+		}
 		next, mine, err := takeAs(ctx, engine.Of(hf), "me", "another")
 		if err != nil || !mine || next.Epoch != q.Epoch+1 || next.Fingerprint != "another" || next.Status != 0 || !next.CreatedAt.After(q.CreatedAt) {
 			t.Errorf("after its time: %+v, %t, %v", next, mine, err)
 		}
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 200, nil))
+		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -170,7 +175,7 @@ func whole(ctx context.Context, hf *holdfast.Engine, holder string) (q requests.
 		if _, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"}); err != nil {
 			return err
 		}
-		return requests.Finish(ctx, store.DoerOf(tx), "k", q.Epoch, 200, []byte(`"well"`))
+		return hold(q.Epoch).Finish(ctx, store.DoerOf(tx), 200, []byte(`"well"`))
 	})
 	return q, mine, err
 }
@@ -238,13 +243,13 @@ func TestRunOut(t *testing.T) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
-			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
-			wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
-			wantCode(t, requests.Point(ctx, engine.Of(hf), "k", epoch, "o", ""), fault.LeaseLost)
+			wantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantCode(t, hold(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantCode(t, hold(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
 			wantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
-			_, err := requests.Renew(ctx, engine.Of(hf), "k", epoch, time.Hour)
+			_, err := hold(epoch).Renew(ctx, engine.Of(hf), time.Hour)
 			wantCode(t, err, fault.LeaseLost)
-			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch))
+			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
 		}
 		old := mustTake(t, engine.Of(hf))
 		holdfasttest.Advance(t, hf, 2*time.Minute)
@@ -257,7 +262,7 @@ func TestRunOut(t *testing.T) {
 			t.Errorf("the next is %+v after %+v", next, old)
 		}
 		writesNothing(old.Epoch)
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 202, nil))
+		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 202, nil))
 		writesNothing(old.Epoch)
 		if done := mustKnow(t, engine.Of(hf), requests.Done); done.Status != 202 {
 			t.Errorf("it is %+v", done)
@@ -267,7 +272,7 @@ func TestRunOut(t *testing.T) {
 
 func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
 	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		return requests.Commit(ctx, store.TxOf(tx), "k", epoch)
+		return hold(epoch).Commit(ctx, store.TxOf(tx))
 	})
 }
 
@@ -281,7 +286,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 			var epoch, mine atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i%2 == 0 {
-					return requests.Finish(context.Background(), engine.Of(hf), "k", old.Epoch, 200, nil)
+					return hold(old.Epoch).Finish(context.Background(), engine.Of(hf), 200, nil)
 				}
 				q, yes, err := take(context.Background(), engine.Of(hf))
 				if yes {
@@ -309,7 +314,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 		_, lost := holdfasttest.Race(t, 8, func(i int) error {
 			if i == 0 {
 				return hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-					if err := requests.Commit(ctx, store.TxOf(tx), "k", q.Epoch); err != nil {
+					if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
 						return err
 					}
 					_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -341,16 +346,16 @@ func TestFreed(t *testing.T) {
 				t.Fatalf("two holders have the epoch %d", q.Epoch)
 			}
 			seen[q.Epoch] = true
-			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
-			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
-			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
+			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
+			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
+			wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		}
 		next := mustTake(t, engine.Of(hf))
 		for epoch := range seen {
-			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
-			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch))
+			wantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
 		}
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 200, nil))
+		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -364,7 +369,7 @@ func TestFreeAgainstTake(t *testing.T) {
 			var mine, epoch atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i == 0 {
-					return requests.Free(ctx, engine.Of(hf), "k", old.Epoch)
+					return hold(old.Epoch).Free(ctx, engine.Of(hf))
 				}
 				q, yes, err := take(ctx, engine.Of(hf))
 				if yes {
@@ -376,7 +381,7 @@ func TestFreeAgainstTake(t *testing.T) {
 			if len(lost) > 0 || mine.Load() > 1 {
 				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch.Load()))
+			wantNil(t, hold(epoch.Load()).Free(ctx, engine.Of(hf)))
 		}
 	})
 }
@@ -387,10 +392,10 @@ func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
+		wantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		wantNil(t, commit(ctx, hf, q.Epoch))
 		wantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
-		wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
+		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
 		if done := mustKnow(t, engine.Of(hf), requests.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
 			t.Errorf("committed: %+v", done)
 		}
@@ -398,9 +403,9 @@ func TestCommit(t *testing.T) {
 		if done := mustKnow(t, engine.Of(hf), requests.Done); !done.Answerless() || done.RetryAfter != 0 {
 			t.Errorf("committed long ago: %+v", done)
 		}
-		wantNil(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1")))
-		wantNil(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1")))
-		wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("2")), fault.LeaseLost)
+		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		wantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
 		if done := mustKnow(t, engine.Of(hf), requests.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
 			t.Errorf("answered: %+v", done)
 		}
@@ -413,27 +418,27 @@ func TestPoint(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		if yes, err := requests.Repoint(ctx, engine.Of(hf), "k", "print", "", "o", ""); err != nil || yes {
+		if yes, err := requests.Repoint(ctx, engine.Of(hf), requests.RepointArgs{Key: "k", Fingerprint: "print", From: "", Operation: "o", Subject: ""}); err != nil || yes {
 			t.Errorf("a held one is pointed: %t, %v", yes, err)
 		}
-		wantNil(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "first", "invoice/i"))
-		wantNil(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "first", "invoice/i"))
-		wantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "other", "invoice/i"), fault.LeaseLost)
+		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		wantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
 		if p := mustKnow(t, engine.Of(hf), requests.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
 			t.Errorf("it is %+v", p)
 		}
 		for _, wrong := range [][2]string{{"print", "none"}, {"another", "first"}} {
-			if yes, err := requests.Repoint(ctx, engine.Of(hf), "k", wrong[0], wrong[1], "o", ""); err != nil || yes {
+			if yes, err := requests.Repoint(ctx, engine.Of(hf), requests.RepointArgs{Key: "k", Fingerprint: wrong[0], From: wrong[1], Operation: "o", Subject: ""}); err != nil || yes {
 				t.Errorf("%v: it is pointed: %t, %v", wrong, yes, err)
 			}
 		}
 		var won atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(i int) error {
 			name := fmt.Sprint("o", i)
-			yes, err := requests.Repoint(ctx, engine.Of(hf), "k", "print", "first", name, "invoice/j")
+			yes, err := requests.Repoint(ctx, engine.Of(hf), requests.RepointArgs{Key: "k", Fingerprint: "print", From: "first", Operation: name, Subject: "invoice/j"})
 			if yes && err == nil {
 				won.Add(1)
-				if yes, err = requests.Repoint(ctx, engine.Of(hf), "k", "print", "first", name, "invoice/j"); err == nil && !yes {
+				if yes, err = requests.Repoint(ctx, engine.Of(hf), requests.RepointArgs{Key: "k", Fingerprint: "print", From: "first", Operation: name, Subject: "invoice/j"}); err == nil && !yes {
 					err = errors.New("the repetition is not recognised")
 				}
 			}
@@ -463,7 +468,7 @@ func TestPrune(t *testing.T) {
 			in := holdfast.InWorkspace(ctx, w)
 			q, _, err := take(in, engine.Of(hf))
 			wantNil(t, err)
-			wantNil(t, requests.Finish(in, engine.Of(hf), "k", q.Epoch, 200, nil))
+			wantNil(t, hold(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
 		}
 		mustTake(t, engine.Of(hf)) // and nobody comes back
 		prune(0)
@@ -476,11 +481,11 @@ func TestPrune(t *testing.T) {
 		prune(3)
 		prune(0)
 		holdfasttest.Advance(t, hf, 22*time.Hour)
-		_, err = requests.Renew(ctx, engine.Of(hf), "long", long.Epoch, 24*time.Hour)
+		_, err = requests.Hold{Key: "long", Epoch: long.Epoch}.Renew(ctx, engine.Of(hf), 24*time.Hour)
 		wantNil(t, err)
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		prune(0) // its time is over, but it is held
-		wantNil(t, requests.Finish(ctx, engine.Of(hf), "long", long.Epoch, 200, nil))
+		wantNil(t, requests.Hold{Key: "long", Epoch: long.Epoch}.Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -506,7 +511,7 @@ func TestPruneAgainstTake(t *testing.T) {
 			if len(lost) > 0 || mine.Load() != 1 {
 				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", epoch.Load(), 200, nil))
+			wantNil(t, hold(epoch.Load()).Finish(ctx, engine.Of(hf), 200, nil))
 			holdfasttest.Advance(t, hf, requests.TTL)
 		}
 	})

@@ -7,41 +7,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-type taken struct {
+// found is a request as a verb found it, or made it: as much of it as the verb tells.
+type found struct {
 	applied bool
 	Request
 }
 
 type endArgs struct {
-	key                string
-	epoch              int64
+	Hold
 	how                string
-	status             int64
+	status             int
 	answer             string
 	operation, subject string
-	ttl                time.Duration // 0 is [TTL]
 }
 
-// ended is a request as an end found it, or made it.
-type ended struct {
-	applied                           bool
-	state, operation, subject, answer string
-	epoch, status                     int64
-}
-
-type pointArgs struct {
-	key, fingerprint, from, operation, subject string
-	ttl                                        time.Duration // 0 is [TTL]
-}
-
-type pointed struct {
-	applied                                bool
-	state, fingerprint, operation, subject string
-}
-
-type epochArgs struct {
-	key   string
-	epoch int64
+type renewArgs struct {
+	Hold
 	lease time.Duration
 }
 
@@ -55,55 +36,47 @@ var (
 			args.Int("lease", a.Lease.Milliseconds())
 			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 		},
-		func(t *taken, r store.Row) error {
+		func(t *found, r store.Row) error {
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
 	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
-		func(a endArgs) []string { return []string{row(a.key)} }, bindEnd,
-		func(e *ended, r store.Row) error {
+		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
+		func(e *found, r store.Row) error {
+			var answer string
 			e.applied = r.Applied()
-			return r.Scan(&e.state, &e.epoch, &e.operation, &e.subject, &e.status, &e.answer)
+			err := r.Scan((*string)(&e.State), &e.Epoch, &e.Operation, &e.Subject, &e.Status, &answer)
+			e.Answer = []byte(answer)
+			return err
 		})
 	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
-		func(a pointArgs) []string { return []string{row(a.key)} },
-		func(a pointArgs, args *store.Args) {
-			args.Text("key", a.key)
-			args.Text("fingerprint", a.fingerprint)
-			args.Text("was", a.from)
-			args.Text("operation", a.operation)
-			args.MaybeText("subject", a.subject)
-			args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
+		func(a RepointArgs) []string { return []string{row(a.Key)} },
+		func(a RepointArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Text("fingerprint", a.Fingerprint)
+			args.Text("was", a.From)
+			args.Text("operation", a.Operation)
+			args.MaybeText("subject", a.Subject)
+			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 		},
-		func(p *pointed, r store.Row) error {
+		func(p *found, r store.Row) error {
 			p.applied = r.Applied()
-			return r.Scan(&p.state, &p.fingerprint, &p.operation, &p.subject)
+			return r.Scan((*string)(&p.State), &p.Fingerprint, &p.Operation, &p.Subject)
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
-		func(a epochArgs) []string { return []string{row(a.key)} },
-		func(a epochArgs, args *store.Args) { args.Text("key", a.key); args.Int("epoch", a.epoch) },
+		func(h Hold) []string { return []string{row(h.Key)} },
+		func(h Hold, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
 		func(n *int64, r store.Row) error { return r.Scan(n) })
 	// A renewal goes the short way: behind other work it might come too late.
 	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
-		func(a epochArgs, args *store.Args) {
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
+		func(a renewArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Int("epoch", a.Epoch)
 			args.Int("lease", a.lease.Milliseconds())
 		},
-		func(until *[]time.Time, r store.Row) error {
-			var t time.Time
-			err := r.Scan(&t)
-			*until = append(*until, t)
-			return err
-		})
+		func(until *time.Time, r store.Row) error { return r.Scan(until) })
 	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
-		func(key string, args *store.Args) { args.Text("key", key) },
-		func(all *[]Request, r store.Row) error {
-			var q Request
-			err := scan(&q, r)
-			*all = append(*all, q)
-			return err
-		})
+		func(key string, args *store.Args) { args.Text("key", key) }, scan)
 	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(n *int, r store.Row) error {
@@ -116,21 +89,20 @@ var (
 func row(key string) string { return "request/" + key }
 
 func bindEnd(a endArgs, args *store.Args) {
-	args.Text("key", a.key)
-	args.Int("epoch", a.epoch)
+	args.Text("key", a.Key)
+	args.Int("epoch", a.Epoch)
 	args.Text("how", a.how)
-	args.Int("status", a.status)
+	args.Int("status", int64(a.status))
 	args.MaybeText("answer", a.answer)
 	args.MaybeText("operation", a.operation)
 	args.MaybeText("subject", a.subject)
-	args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
+	args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
 }
 
 func scan(q *Request, r store.Row) error {
-	var state, answer string
+	var answer string
 	var ms int64
-	err := r.Scan(&q.Fingerprint, &state, &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
-	q.State = State(state)
+	err := r.Scan(&q.Fingerprint, (*string)(&q.State), &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
 	if answer != "" {
 		q.Answer = []byte(answer)
 	}
