@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -50,14 +51,7 @@ func each(t *testing.T, f func(t *testing.T, open func(parts ...holdfast.Part) *
 }
 
 func run(t *testing.T, e *holdfast.Engine) *holdfast.Engine {
-	ctx, stop := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { stop(); done.Wait() })
+	testkit.Run(t, e)
 	return e
 }
 

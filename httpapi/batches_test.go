@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -160,7 +160,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 			t.Errorf("renewed %+v", r)
 		}
 		holdfasttest.Advance(t, d.engine, time.Hour)
-		stop := background(t, d.engine)
+		stop := testkit.Run(t, d.engine)
 		b = d.ends("b")
 		stop()
 		if b.Status != "CANCELLED" || b.Counts != (wire.BatchCounts{Succeeded: 1, Accepted: 1, Failed: 1, Cancelled: 1}) || b.Charged != 30 || b.Refunded != 20 {
@@ -226,20 +226,6 @@ func (d *door) ends(id string) wire.Batch {
 	return d.batch(id)
 }
 
-// background runs an engine until the function that it returns is called.
-func background(t *testing.T, e *holdfast.Engine) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	stop = sync.OnceFunc(func() { cancel(); done.Wait() })
-	t.Cleanup(stop)
-	return stop
-}
-
 func TestABatchIsDoneByAURL(t *testing.T) {
 	var mu sync.Mutex
 	calls := make(map[string]int)
@@ -267,7 +253,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 	eachDoor(t, o, func(t *testing.T, d *door) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: handler.URL}, nil), 201, "")
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 3, Items: newItems(5, "x", "bad", "shy", "y")}, nil), 201, "")
 		b := d.ends("b")
 		if b.Status != "COMPLETED" || b.Counts != (wire.BatchCounts{Succeeded: 3, Failed: 1, Accepted: 3}) {
@@ -315,7 +301,7 @@ func TestBatchesUnderAKey(t *testing.T) {
 func TestABatchOfAProgramsKind(t *testing.T) {
 	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{Parallel: 3})
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Input: json.RawMessage("21")}}}, nil), 201, "")
 		for begun := clock.Now(); d.batch("b").Status != "COMPLETED"; _ = clock.Wait(t.Context(), 10*time.Millisecond) {

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -170,7 +171,7 @@ func TestDefinitionsOfRuns(t *testing.T) {
 // run which has failed is retried.
 func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", chaseJSON, nil), 201, "")
 		key, long := "k", strings.Repeat("x", 256)
@@ -351,7 +352,7 @@ const askJSON = `{"name":"ask","version":"1","steps":[
 // once, by who speaks for one who may; and that no signal decides it.
 func TestSignalsAndApprovals(t *testing.T) {
 	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		key := func(role keys.Role, requesters ...string) (*door, string) {
 			k, text, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, Requesters: requesters, By: "test"})
 			if err != nil {
@@ -473,7 +474,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 func TestRunsUnderAKey(t *testing.T) {
 	o := httpapi.Options{NoKeys: true, Declare: true}
 	eachDoor(t, o, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
 		twice := func(path string, body any, status int, into any) {
@@ -768,7 +769,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 // it is declared there.
 func TestARunIsDoneByAURL(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		far := &remote{status: 200, body: `{"output":{"ref":1},"state":{"n":1}}`, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
 		t.Cleanup(srv.Close)
@@ -862,7 +863,7 @@ func TestARunIsDoneByAURL(t *testing.T) {
 // open.
 func TestAJournaledURL(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		var journal sync.Map
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			var c wire.HandlerCall
@@ -898,7 +899,7 @@ func TestStepsThatCall(t *testing.T) {
 					fmt.Fprint(w, `{"ok":true}`)
 				}))
 				t.Cleanup(srv.Close)
-				background(t, d.engine)
+				testkit.Run(t, d.engine)
 				d.want(d.ask("POST", "workflow-definitions", def, nil), 201, "")
 				r := d.start("call@1", `{"url":"`+srv.URL+`/x"}`)
 				if name == "refused" {

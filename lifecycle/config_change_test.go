@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -427,7 +428,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		engine.Of(two).Round(ctx)
 		at("claimed", "open")
 		stop := w.run(two)
-		comesAbout(t, "it is parked", func() bool {
+		testkit.Eventually(t, "it is parked", func() bool {
 			e, err := now.Get(ctx, two, "charged")
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
@@ -542,7 +543,7 @@ func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))
-		running(t, other())
+		testkit.Run(t, other())
 		select {
 		case id := <-far.told:
 			if id != "p1" {

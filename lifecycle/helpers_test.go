@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -292,18 +292,7 @@ func (w *world) advance(by time.Duration) { w.t.Helper(); holdfasttest.Advance(w
 func (w *world) round() { engine.Of(w.e).Round(context.Background()) }
 
 // run runs an engine until the test ends, or the function is called.
-func (w *world) run(e *holdfast.Engine) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			w.t.Errorf("run: %v", err)
-		}
-	})
-	stop = func() { cancel(); done.Wait() }
-	w.t.Cleanup(stop)
-	return stop
-}
+func (w *world) run(e *holdfast.Engine) (stop func()) { return testkit.Run(w.t, e) }
 
 // in runs a statement in a transaction; arguments are $1, $2 …
 func (w *world) in(ctx context.Context, tx holdfast.Tx, text string, args ...any) error {
@@ -402,26 +391,6 @@ func factsOf(err error) map[string]any {
 		return f.Fields
 	}
 	return nil
-}
-
-// codeOf fails unless an error has a code.
-func wantCode(t testing.TB, err error, code fault.Code) {
-	t.Helper()
-	if fault.CodeOf(err) != code {
-		t.Errorf("the error is %q (%v), not %q", fault.CodeOf(err), err, code)
-	}
-}
-
-// comesAbout looks again and again until something is so.
-func comesAbout(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
-		}
-	}
 }
 
 // held fires a step in the background whose body waits, and returns when the body

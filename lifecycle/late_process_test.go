@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -113,7 +114,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			fxWait(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
+			testkit.Eventually(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
 				engine.Of(w.e).Round(t.Context())
 				return w.get("b").Claimed.Phase == "due"
 			})

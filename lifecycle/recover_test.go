@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -29,7 +30,7 @@ func TestALongBodyIsRenewed(t *testing.T) {
 		w.act("i", func(ctx context.Context, a *lifecycle.Act[bill]) error {
 			first = a.Entity.Claimed.Until
 			w.write(a, "me")
-			comesAbout(t, "the hold is extended by three leases", func() bool {
+			testkit.Eventually(t, "the hold is extended by three leases", func() bool {
 				w.round()
 				c := w.get("i").Claimed
 				if c == nil || c.Epoch != a.Entity.Claimed.Epoch {
@@ -120,7 +121,7 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 			t.Errorf("the hold ends %+v, not %s", got.Claimed, until)
 		}
 		_, err := w.fire("a", "close")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		w.advance(time.Minute)
 		w.round()
 		w.happened("a", "open", "created", "adopted", "recovered")
@@ -253,7 +254,7 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 				}
 				continue
 			}
-			wantCode(t, err, fault.Validation)
+			testkit.WantCode(t, err, fault.Validation)
 			text := fmt.Sprint(err)
 			for _, s := range append([]string{"invoice", "billing"}, c.bare...) {
 				if !strings.Contains(text, s) {
@@ -356,7 +357,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 		w.claim("i", "close")
 		w.advance(time.Hour)
 		w.run(w.e)
-		comesAbout(t, "the engine says that it is not well", func() bool {
+		testkit.Eventually(t, "the engine says that it is not well", func() bool {
 			_, err := w.e.Status(ctx)
 			return err != nil
 		})
@@ -367,7 +368,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		c.set(nil)
-		comesAbout(t, "the engine is well again", func() bool {
+		testkit.Eventually(t, "the engine is well again", func() bool {
 			_, err := w.e.Status(ctx)
 			return err == nil
 		})

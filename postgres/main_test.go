@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
 
@@ -278,22 +277,6 @@ func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
 	}
 }
 
-// wantFault checks an error's code and that its sentence holds every part.
-func wantFault(t *testing.T, err error, code fault.Code, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error where %s is wanted", code)
-	}
-	if fault.CodeOf(err) != code {
-		t.Fatalf("the code is %s, not %s: %v (%v)", fault.CodeOf(err), code, err, errors.Unwrap(err))
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the sentence does not say %q: %v", part, err)
-		}
-	}
-}
-
 // wantMoved checks that an error is the refusal of a writer that lost, and that
 // it was told the true version.
 func wantMoved(t *testing.T, err error, last int64) {
@@ -305,20 +288,5 @@ func wantMoved(t *testing.T, err error, last int64) {
 	}
 	if f.Fields["lastVersion"] != last {
 		t.Errorf("a loser was told version %v, not %d", f.Fields["lastVersion"], last)
-	}
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after 30 seconds still not: %s", what)
-		}
 	}
 }

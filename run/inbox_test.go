@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -405,7 +406,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 		}
 		other.exec(db, `DELETE FROM holdfast_signal WHERE type = 'other'`) // or it pauses behind them
 		last := sleeper(short)
-		running(t, e)
+		testkit.Run(t, e)
 		over(t, e, last.id, "COMPLETED")
 	}, run.Serve(long, short))
 }

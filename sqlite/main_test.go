@@ -22,7 +22,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
@@ -307,22 +306,6 @@ func gapless(ctx context.Context, hf *holdfast.Engine, name string) ([]string, e
 				return nil, fmt.Errorf("%s: version %d stands where %d should", name, e.Version, len(names))
 			}
 			names = append(names, e.Name)
-		}
-	}
-}
-
-// wantFault checks an error's code and that its sentence holds every part.
-func wantFault(t *testing.T, err error, code fault.Code, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error where %s is wanted", code)
-	}
-	if fault.CodeOf(err) != code {
-		t.Fatalf("the code is %s, not %s: %v (%v)", fault.CodeOf(err), code, err, errors.Unwrap(err))
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the sentence does not name %q: %v", part, err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -67,13 +68,6 @@ func shown(t *testing.T, v *stream.Vault, d holdfast.Doer, name string) string {
 		line = append(line, text)
 	}
 	return strings.Join(line, " ")
-}
-
-func wantCode(t *testing.T, err error, code fault.Code, says string) {
-	t.Helper()
-	if fault.CodeOf(err) != code || !strings.Contains(err.Error(), says) {
-		t.Errorf("the error is %v, and should be %s and say %q", err, code, says)
-	}
 }
 
 // TestAVaultGivesBackWhatItTook verifies that data comes back byte for byte, by
@@ -135,18 +129,18 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 				t.Errorf("after forgetting: %s", got)
 			}
 			_, err := n.v.Append(t.Context(), n.d, "s", stream.Any, about("", "x", `0`), about("ann", "y", `0`))
-			wantCode(t, err, fault.Conflict, "without a subject")
+			testkit.WantCode(t, err, fault.Conflict, "without a subject")
 		}
 		if had, err := v.Forget(t.Context(), hf, "eve"); err != nil || had {
 			t.Errorf("forgetting one who is not known said %v, %v", had, err)
 		}
 		_, err := node.Append(t.Context(), other, "s", stream.Any, about("eve", "y", `0`))
-		wantCode(t, err, fault.Conflict, "eve")
+		testkit.WantCode(t, err, fault.Conflict, "eve")
 		if got := shown(t, v, hf, "s"); got != "a=null! b=2 c=3" {
 			t.Errorf("something was appended: %s", got)
 		}
 		_, err = v.Forget(t.Context(), hf, "")
-		wantCode(t, err, fault.Validation, "subject")
+		testkit.WantCode(t, err, fault.Validation, "subject")
 	})
 }
 
@@ -195,7 +189,7 @@ func TestAppendsThatRaceWithForgettingLeaveNothing(t *testing.T) {
 			return err
 		})
 		for _, err := range lost {
-			wantCode(t, err, fault.Conflict, "forgotten")
+			testkit.WantCode(t, err, fault.Conflict, "forgotten")
 		}
 		if got := strings.ReplaceAll(shown(t, v, hf, "s"), "a=null!", ""); strings.TrimSpace(got) != "" {
 			t.Errorf("can be read: %s", got)
@@ -330,7 +324,7 @@ func TestTamperedDataIsAnError(t *testing.T) {
 			if all != nil {
 				t.Errorf("%s: %+v was shown", c.what, all)
 			}
-			t.Run(c.what, func(t *testing.T) { wantCode(t, err, fault.DatabaseDamaged, c.says) })
+			t.Run(c.what, func(t *testing.T) { testkit.WantCode(t, err, fault.DatabaseDamaged, c.says) })
 			raw, err := stream.Read(t.Context(), hf, name, 0, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -350,19 +344,19 @@ func TestAnotherMasterKeyIsRefused(t *testing.T) {
 		mustSeal(t, newVault(t, "m"), hf, "s", about("ann", "a", `1`))
 		wrong := newVault(t, "w")
 		_, err := wrong.Read(t.Context(), hf, "s", 0, 0)
-		wantCode(t, err, fault.Forbidden, "another master key")
+		testkit.WantCode(t, err, fault.Forbidden, "another master key")
 		_, err = wrong.Append(t.Context(), hf, "s", stream.Any, about("ann", "a", `1`))
-		wantCode(t, err, fault.Forbidden, "another master key")
+		testkit.WantCode(t, err, fault.Forbidden, "another master key")
 		if got := shown(t, newVault(t, "m"), hf, "s"); got != "a=1" {
 			t.Error(got)
 		}
 	})
 	for _, n := range []int{0, 16, 31, 33} {
 		_, err := stream.NewVault(make([]byte, n))
-		wantCode(t, err, fault.Validation, "32 random bytes")
+		testkit.WantCode(t, err, fault.Validation, "32 random bytes")
 	}
 	_, err := stream.NewVault(make([]byte, 32))
-	wantCode(t, err, fault.Validation, "all zero")
+	testkit.WantCode(t, err, fault.Validation, "all zero")
 	if text := fmt.Sprintf("%v %+v %#v", newVault(t, "m"), newVault(t, "m"), newVault(t, "m")); text != "stream.Vault stream.Vault stream.Vault" {
 		t.Error(text)
 	}
@@ -374,7 +368,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		_, err := stream.Append(t.Context(), hf, "s", stream.Any, about("ann", "a", `1`))
-		wantCode(t, err, fault.Validation, "through a Vault")
+		testkit.WantCode(t, err, fault.Validation, "through a Vault")
 		for _, refused := range []struct {
 			e    stream.Event
 			code fault.Code
@@ -387,7 +381,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 			{about("ann", "a", `"`+strings.Repeat("x", strict.MaxBytes*3/4)+`"`), fault.PayloadTooLarge},
 		} {
 			_, err := v.Append(t.Context(), hf, "s", stream.Any, refused.e)
-			wantCode(t, err, refused.code, "event 0")
+			testkit.WantCode(t, err, refused.code, "event 0")
 		}
 		most := `"` + strings.Repeat("x", strict.MaxBytes*3/4-64) + `"`
 		mustSeal(t, v, hf, "s", about("ann", "a", most))
@@ -398,7 +392,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "decrypted before")
+		testkit.WantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "decrypted before")
 	})
 }
 
@@ -427,7 +421,7 @@ func TestASealedAggregateForgets(t *testing.T) {
 			t.Error(s, at)
 		}
 		_, err := people.Do(t.Context(), hf, "7", say("ann", `3`))
-		wantCode(t, err, fault.Conflict, "forgotten")
+		testkit.WantCode(t, err, fault.Conflict, "forgotten")
 		if s := mustDo(t, people, hf, "7", say("", `4`)); fmt.Sprint(s) != "[forgotten 2 4]" {
 			t.Error(s)
 		}

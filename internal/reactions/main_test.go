@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -53,20 +53,8 @@ func (s site) open(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 func (s site) node(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	hf := s.open(t, parts...)
-	run(t, hf)
+	testkit.Run(t, hf)
 	return hf
-}
-
-// run runs an engine until the test ends.
-func run(t *testing.T, hf *holdfast.Engine) {
-	ctx, stop := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := hf.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { stop(); done.Wait() })
 }
 
 // mute is where the log goes of engines that are made to fail.
@@ -259,18 +247,6 @@ func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []str
 			if !o.Recorded {
 				t.Fatalf("the end of %s was not recorded", all[i].Stream)
 			}
-		}
-	}
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 10*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -173,7 +174,7 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 			emit(t, hf, "c", "a", "wait", "b")
 			emit(t, hf, "p", "a", "wait", "b")
 		})
-		comesAbout(t, "the reaction is registered", func() bool {
+		testkit.Eventually(t, "the reaction is registered", func() bool {
 			all, err := reactions.List(context.Background(), engine.Of(hf), "r")
 			return err == nil && len(all) == 1
 		})
@@ -201,7 +202,7 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 		const lease = 5 * time.Minute // it does not find out by renewing
 		hf := openNode(t, databaseAt(db), briskly)
 		c := startChild(t, db, lease)
-		comesAbout(t, "the reaction is registered", func() bool {
+		testkit.Eventually(t, "the reaction is registered", func() bool {
 			all, err := reactions.List(context.Background(), engine.Of(hf), "r")
 			return err == nil && len(all) == 1
 		})
@@ -258,7 +259,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, deaths := startChild(t, db, lease).unheard(), 0
-		comesAbout(t, "the poison is blocked and the rest is done", func() bool {
+		testkit.Eventually(t, "the poison is blocked and the rest is done", func() bool {
 			if c.dead() {
 				deaths++
 				holdfasttest.Advance(t, hf.Engine, time.Hour)

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -121,12 +122,12 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 				group.Go(func() { holdOpen(ctx, t, s, a, w, i, level) })
 			}
 		}
-		eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
+		testkit.Eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
 		c := s.node(t, j.once("late", false), j.once("now", true))
 		w.late.Store(true)
 		_ = clock.Wait(ctx, testlevel.Pick(0, time.Second, time.Minute))
 		from := w.count.Load()
-		eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
+		testkit.Eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
 		stop()
 		group.Wait()
 		total := 0
@@ -313,7 +314,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 			appendTo(t, hf, fmt.Sprint("ask-", i%12), "please")
 		}
 		for _, n := range nodes {
-			run(t, n)
+			testkit.Run(t, n)
 		}
 		no := false
 		dwindles(t, "streams have events left", func() int {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -51,13 +52,6 @@ func mustKnow(t *testing.T, d store.Doer, want requests.State) requests.Request 
 	return q
 }
 
-func wantCode(t *testing.T, err error, want fault.Code) {
-	t.Helper()
-	if fault.CodeOf(err) != want {
-		t.Errorf("the error is %v, want %q", err, want)
-	}
-}
-
 func wantNil(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -70,7 +64,7 @@ func TestCheckKey(t *testing.T) {
 		wantNil(t, requests.CheckKey(key))
 	}
 	for _, key := range []string{"", " ", " k", "k ", "a\tb", "a\x00", "ä", "a\x7f", strings.Repeat("x", 256)} {
-		wantCode(t, requests.CheckKey(key), fault.Validation)
+		testkit.WantCode(t, requests.CheckKey(key), fault.Validation)
 	}
 }
 
@@ -95,15 +89,15 @@ func TestLife(t *testing.T) {
 		if err != nil || until.Sub(q.Until) < 58*time.Minute {
 			t.Errorf("renewed until %s, from %s, %v", until, q.Until, err)
 		}
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 99, nil), fault.Validation)
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("{")), fault.Validation)
+		testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 99, nil), fault.Validation)
+		testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("{")), fault.Validation)
 		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
 		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, []byte(`{"a": "\u0000"}`)))
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
-		wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, nil), fault.LeaseLost)
-		wantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "o", ""), fault.LeaseLost)
+		testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 201, nil), fault.LeaseLost)
+		testkit.WantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "o", ""), fault.LeaseLost)
 		_, err = requests.Renew(ctx, engine.Of(hf), "k", q.Epoch, time.Hour)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
 		done := mustKnow(t, engine.Of(hf), requests.Done)
 		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
@@ -117,7 +111,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("the key of another workspace is not free: %v", err)
 		}
 		_, err = requests.Get(ctx, engine.Of(hf), "nothing")
-		wantCode(t, err, fault.NotFound)
+		testkit.WantCode(t, err, fault.NotFound)
 	})
 }
 
@@ -132,7 +126,7 @@ func TestTimeIsOver(t *testing.T) {
 		mustKnow(t, engine.Of(hf), requests.Done)
 		holdfasttest.Advance(t, hf, time.Minute)
 		_, err := requests.Get(ctx, engine.Of(hf), "k")
-		wantCode(t, err, fault.NotFound)
+		testkit.WantCode(t, err, fault.NotFound)
 		next, mine, err := takeAs(ctx, engine.Of(hf), "me", "another")
 		if err != nil || !mine || next.Epoch != q.Epoch+1 || next.Fingerprint != "another" || next.Status != 0 || !next.CreatedAt.After(q.CreatedAt) {
 			t.Errorf("after its time: %+v, %t, %v", next, mine, err)
@@ -238,12 +232,12 @@ func TestRunOut(t *testing.T) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
-			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
-			wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
-			wantCode(t, requests.Point(ctx, engine.Of(hf), "k", epoch, "o", ""), fault.LeaseLost)
-			wantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
+			testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, requests.Answer(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, requests.Point(ctx, engine.Of(hf), "k", epoch, "o", ""), fault.LeaseLost)
+			testkit.WantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
 			_, err := requests.Renew(ctx, engine.Of(hf), "k", epoch, time.Hour)
-			wantCode(t, err, fault.LeaseLost)
+			testkit.WantCode(t, err, fault.LeaseLost)
 			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch))
 		}
 		old := mustTake(t, engine.Of(hf))
@@ -291,7 +285,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 				return err
 			})
 			for _, err := range lost {
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 			}
 			if len(lost) != 4 || mine.Load() != 1 || epoch.Load() != old.Epoch+1 {
 				t.Fatalf("%d were refused, %d have it, at %d after %d", len(lost), mine.Load(), epoch.Load(), old.Epoch)
@@ -343,11 +337,11 @@ func TestFreed(t *testing.T) {
 			seen[q.Epoch] = true
 			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
 			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
-			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
 		}
 		next := mustTake(t, engine.Of(hf))
 		for epoch := range seen {
-			wantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, requests.Finish(ctx, engine.Of(hf), "k", epoch, 200, nil), fault.LeaseLost)
 			wantNil(t, requests.Free(ctx, engine.Of(hf), "k", epoch))
 		}
 		wantNil(t, requests.Finish(ctx, engine.Of(hf), "k", next.Epoch, 200, nil))
@@ -387,9 +381,9 @@ func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
+		testkit.WantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, nil), fault.LeaseLost)
 		wantNil(t, commit(ctx, hf, q.Epoch))
-		wantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
+		testkit.WantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
 		wantNil(t, requests.Free(ctx, engine.Of(hf), "k", q.Epoch))
 		if done := mustKnow(t, engine.Of(hf), requests.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
 			t.Errorf("committed: %+v", done)
@@ -400,7 +394,7 @@ func TestCommit(t *testing.T) {
 		}
 		wantNil(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1")))
 		wantNil(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("1")))
-		wantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("2")), fault.LeaseLost)
+		testkit.WantCode(t, requests.Answer(ctx, engine.Of(hf), "k", q.Epoch, 200, []byte("2")), fault.LeaseLost)
 		if done := mustKnow(t, engine.Of(hf), requests.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
 			t.Errorf("answered: %+v", done)
 		}
@@ -418,7 +412,7 @@ func TestPoint(t *testing.T) {
 		}
 		wantNil(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "first", "invoice/i"))
 		wantNil(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "first", "invoice/i"))
-		wantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "other", "invoice/i"), fault.LeaseLost)
+		testkit.WantCode(t, requests.Point(ctx, engine.Of(hf), "k", q.Epoch, "other", "invoice/i"), fault.LeaseLost)
 		if p := mustKnow(t, engine.Of(hf), requests.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
 			t.Errorf("it is %+v", p)
 		}

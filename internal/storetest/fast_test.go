@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -279,15 +280,7 @@ var moves = run.Define("moves", "1",
 	}, run.Journaled()))
 
 func moveScene(t *testing.T, hf *holdfast.Engine) (told []string, first string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- hf.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer testkit.Run(t, hf)()
 	for n := range 4 {
 		started, _, err := moves.Start(t.Context(), hf, n)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -244,8 +245,8 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 			}
 			answer := make(chan error, 1)
 			go func() { answer <- end(ctx, hf, got, what) }()
-			eventually(t, "the statement waits for the row", func() bool { return waiting(t, watch) })
-			eventually(t, "the hold runs out", func() bool {
+			testkit.Eventually(t, "the statement waits for the row", func() bool { return waiting(t, watch) })
+			testkit.Eventually(t, "the hold runs out", func() bool {
 				s, err := hf.Status(ctx)
 				return err == nil && s.Now.After(got.Claim.Until)
 			})
@@ -268,18 +269,6 @@ func waiting(t *testing.T, watch *pgx.Conn) bool {
 		t.Fatal(err)
 	}
 	return n > 0
-}
-
-// eventually looks again and again until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
-		}
-	}
 }
 
 // queries counts what was asked in this database, but for the watcher's own.
