@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -26,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -53,54 +52,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is a helper process that waits to be told to begin.
-type child struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	stderr strings.Builder
-}
-
-func startChild(t *testing.T, url, schema, name string) *child {
+func startChild(t *testing.T, url, schema, name string) *testkit.Child {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &child{cmd: exec.Command(self)}
-	c.cmd.Env = append(os.Environ(), envURL+"="+url, envSchema+"="+schema, envName+"="+name)
-	c.cmd.Stderr = &c.stderr
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.out = bufio.NewReader(out)
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
-	if line, err := c.out.ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the helper process says %q (%v): %s", line, err, c.stderr.String())
-	}
+	c := testkit.Start(t, testkit.Self("", envURL+"="+url, envSchema+"="+schema, envName+"="+name))
+	c.Expect("ready")
 	return c
-}
-
-func (c *child) say(t *testing.T) {
-	t.Helper()
-	if _, err := io.WriteString(c.in, "go\n"); err != nil {
-		t.Fatalf("tell the helper process: %v: %s", err, c.stderr.String())
-	}
-}
-
-func (c *child) wait(t *testing.T) {
-	t.Helper()
-	_, _ = io.Copy(io.Discard, c.out)
-	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("the helper process: %v: %s", err, c.stderr.String())
-	}
 }
 
 var (

@@ -43,15 +43,15 @@ func TestManyProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
 		t.Run(fmt.Sprint(len(schemas)), func(t *testing.T) {
 			t.Parallel()
 			url := fresh(t)
-			all := make([]*child, testlevel.Pick(4, 10, 10))
+			all := make([]*testkit.Child, testlevel.Pick(4, 10, 10))
 			for i := range all {
 				all[i] = startChild(t, url, schemas[i%len(schemas)], fmt.Sprintf("process-%d", i))
 			}
 			for _, c := range all {
-				c.say(t)
+				c.Tell("go")
 			}
 			for _, c := range all {
-				c.wait(t)
+				c.Wait()
 			}
 			for _, schema := range schemas {
 				wantMigratedOnce(t, url, schema, len(all)/len(schemas))

@@ -46,7 +46,7 @@ func silentLoops(t *testing.T, param string, rounds int, within time.Duration) {
 	n.breaker = b
 	progress(t, n.writers, 3)
 	for range rounds {
-		n.goOn(t, within, b.hangAll)
+		n.goOn(t, within, b.HangAll)
 	}
 	n.check(t)
 }

@@ -106,7 +106,7 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("held")); err != nil {
 			return err
 		}
-		b.hangAll()
+		b.HangAll()
 		time.AfterFunc(100*time.Millisecond, cancel) // while the statement waits
 		_, err := postgres.Raw(tx).Exec(ctx, "SELECT 1")
 		return err

@@ -37,15 +37,15 @@ func jobMigrate(ctx context.Context, path, name string, begin func() error) erro
 func TestTenProcessesMigrateOneEmptyFileAtOnce(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	all := make([]*child, 10)
+	all := make([]*testkit.Child, 10)
 	for i := range all {
 		all[i] = startChild(t, "migrate", path, fmt.Sprintf("process-%d", i), nil)
 	}
 	for _, c := range all {
-		c.say(t)
+		c.Tell("go")
 	}
 	for _, c := range all {
-		c.wait(t)
+		c.Wait()
 	}
 	wantMigratedOnce(t, path, len(all))
 }

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -122,23 +120,23 @@ func TestHoldRace(t *testing.T) {
 
 func holdRace(t *testing.T, db string) {
 	hf := holdfasttest.OpenOn(t, database(db))
-	var racers []*talker
+	var racers []*testkit.Child
 	for _, name := range []string{"a", "b", "c-early", "d-late"} {
-		racers = append(racers, talkTo(t, process("racer", db, name)))
+		racers = append(racers, testkit.Start(t, process("racer", db, name)))
 	}
 	for _, r := range racers {
-		r.expect("ready")
+		r.Expect("ready")
 	}
 	for round := range testlevel.Pick(20, 300, 5000) {
 		id := fmt.Sprintf("round-%d", round)
 		invoice(t, hf, id)
 		for _, r := range racers {
-			r.say(id)
+			r.Tell("%s", id)
 		}
 		won := 0
 		for _, r := range racers {
 			var n int
-			fmt.Sscan(r.hear(), &n)
+			fmt.Sscan(r.Next(), &n)
 			won += n
 		}
 		if won != 1 {
@@ -154,57 +152,6 @@ func checkRounds(t *testing.T, hf *holdfast.Engine) {
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
 			t.Fatalf("round %d: history %v, %v", round, all, err)
 		}
-	}
-}
-
-// talker is a process that is spoken to line by line.
-type talker struct {
-	*testing.T
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func talkTo(t *testing.T, cmd *exec.Cmd) *talker {
-	t.Helper()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return &talker{t, cmd, in, bufio.NewScanner(out)}
-}
-
-func (p *talker) say(line string) {
-	p.Helper()
-	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		p.Fatalf("the process does not listen: %v", err)
-	}
-}
-
-func (p *talker) hear() string {
-	p.Helper()
-	if !p.out.Scan() {
-		p.Fatalf("the process fell silent: %v", p.out.Err())
-	}
-	return p.out.Text()
-}
-
-func (p *talker) expect(want string) {
-	p.Helper()
-	if got := p.hear(); got != want {
-		p.Fatalf("the process said %q, want %q", got, want)
 	}
 }
 
