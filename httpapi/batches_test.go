@@ -177,25 +177,25 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		d.want(d.ask("GET", "batches?status=odd", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "batches/none", nil, nil), 404, fault.NotFound)
 		// What happened is told, to the end, and again from where somebody was.
-		names, ids := d.eventsOf("b", "")
+		names, ids := d.toldOf("batches/"+"b", "")
 		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
 			t.Errorf("told of %q", names)
 		}
-		if after, _ := d.eventsOf("b", ids[len(ids)-1]); len(after) > 0 {
+		if after, _ := d.toldOf("batches/"+"b", ids[len(ids)-1]); len(after) > 0 {
 			t.Errorf("told of %q behind its end", after)
 		}
-		if again, _ := d.eventsOf("b", ids[1]); !slices.Equal(again, names[2:]) {
+		if again, _ := d.toldOf("batches/"+"b", ids[1]); !slices.Equal(again, names[2:]) {
 			t.Errorf("told again of %q", again)
 		}
 	}, batch.Keep(), batch.Artifacts(files))
 }
 
-// eventsOf follows a batch to its end.
-func (d *door) eventsOf(id, last string) (names, ids []string) {
+// toldOf follows a batch or a run to its end.
+func (d *door) toldOf(path, last string) (names, ids []string) {
 	d.t.Helper()
 	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/batches/"+id+"/events", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/"+path+"/events", nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func (d *door) eventsOf(id, last string) (names, ids []string) {
 // ends waits for the end of a batch.
 func (d *door) ends(id string) wire.Batch {
 	d.t.Helper()
-	d.eventsOf(id, "")
+	d.toldOf("batches/"+id, "")
 	return d.batch(id)
 }
 

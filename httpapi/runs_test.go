@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,35 +76,6 @@ func (d *door) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 func (d *door) runEnds(id, status string) wire.Run {
 	d.t.Helper()
 	return d.runIs(id, status, func(r wire.Run) bool { return r.Status == status })
-}
-
-// toldOfRun follows a run to its end.
-func (d *door) toldOfRun(id, last string) (names, ids []string) {
-	d.t.Helper()
-	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
-	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/workflow-runs/"+id+"/events", nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	if last != "" {
-		r.Header.Set("Last-Event-ID", last)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	for s := bufio.NewScanner(resp.Body); s.Scan(); {
-		if name, ok := strings.CutPrefix(s.Text(), "event: "); ok {
-			names = append(names, name)
-		}
-		if id, ok := strings.CutPrefix(s.Text(), "id: "); ok {
-			ids = append(ids, id)
-		}
-	}
-	return names, ids
 }
 
 // Verifies what is kept of definitions: one of a name and version, however it is written;
@@ -251,7 +221,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		if r.Status != "FAILED" || !strings.Contains(*r.Error, "no mail") || r.FinishedAt == nil || *r.CurrentStepName != "remind" {
 			t.Fatalf("it is %+v", r)
 		}
-		before, _ := d.toldOfRun(r.ID, "") // it is over
+		before, _ := d.toldOf("workflow-runs/"+r.ID, "") // it is over
 		if before[0] != "created" || before[len(before)-1] != "failed" {
 			t.Errorf("told of %q", before)
 		}
@@ -273,14 +243,14 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		if got := strings.ReplaceAll(string(r.Output), " ", ""); got != `{"sent":2}` || r.CurrentStepName != nil {
 			t.Errorf("it is %+v, with %s", r, got)
 		}
-		names, ids := d.toldOfRun(r.ID, "")
+		names, ids := d.toldOf("workflow-runs/"+r.ID, "")
 		if !slices.Equal(names[:len(before)], before) || names[len(names)-1] != "completed" || !slices.Contains(names, "retried") { // it goes on behind "failed"
 			t.Errorf("told of %q", names)
 		}
-		if rest, _ := d.toldOfRun(r.ID, ids[len(ids)-3]); !slices.Equal(rest, names[len(names)-2:]) {
+		if rest, _ := d.toldOf("workflow-runs/"+r.ID, ids[len(ids)-3]); !slices.Equal(rest, names[len(names)-2:]) {
 			t.Errorf("told of %q behind the last but two", rest)
 		}
-		if rest, _ := d.toldOfRun(r.ID, ids[len(ids)-1]); len(rest) != 0 {
+		if rest, _ := d.toldOf("workflow-runs/"+r.ID, ids[len(ids)-1]); len(rest) != 0 {
 			t.Errorf("told of %q behind its end", rest)
 		}
 		var page wire.List[wire.Event]
@@ -329,7 +299,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 			t.Errorf("renewed %+v", renewed)
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
-		if names, _ := d.toldOfRun(second.ID, ""); names[len(names)-1] != "cancelled" {
+		if names, _ := d.toldOf("workflow-runs/"+second.ID, ""); names[len(names)-1] != "cancelled" {
 			t.Errorf("told of %q", names)
 		}
 		d.want(d.ask("POST", "workflow-runs/"+second.ID+"/signals", wire.Signal{Type: "t"}, nil), 409, fault.InvalidTransition)

@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -13,17 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // invoices is what most tests here work with: a step that is claimed, one with a
@@ -296,11 +292,7 @@ func (w *world) run(e *holdfast.Engine) (stop func()) { return testkit.Run(w.t, 
 
 // in runs a statement in a transaction; arguments are $1, $2 …
 func (w *world) in(ctx context.Context, tx holdfast.Tx, text string, args ...any) error {
-	if w.postgres() {
-		_, err := postgres.Raw(tx).Exec(ctx, text, args...)
-		return err
-	}
-	_, err := sqlite.Raw(tx).ExecContext(ctx, strings.ReplaceAll(text, "$", "?"), args...)
+	_, err := storetest.Exec(ctx, tx, text, args...)
 	return err
 }
 
@@ -316,42 +308,14 @@ func (w *world) exec(text string, args ...any) {
 // texts reads one column.
 func (w *world) texts(text string) (all []string) {
 	w.t.Helper()
-	err := w.e.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-		all = nil
-		if w.postgres() {
-			rows, err := postgres.Raw(tx).Query(ctx, text)
-			if err != nil {
-				return err
-			}
-			all, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			return err
-		}
-		rows, err := sqlite.Raw(tx).QueryContext(ctx, text)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one sql.NullString
-			if err := rows.Scan(&one); err != nil {
-				return err
-			}
-			all = append(all, one.String)
-		}
-		return rows.Err()
+	err := w.e.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+		all, err = storetest.Column[string](ctx, tx, text)
+		return err
 	})
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
 	return all
-}
-
-// entityTable is the name of Holdfast's own table of entities.
-func (w *world) entityTable() string {
-	if w.postgres() {
-		return "holdfast.entity"
-	}
-	return "holdfast_entity"
 }
 
 // makeOut makes a table that bodies write to.

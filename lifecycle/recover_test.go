@@ -101,7 +101,7 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 		w.create("a", "b", "c", "untouched")
 		w.round() // a round before the edit must not put off the one after it
 		for id, status := range map[string]string{"a": "closing", "b": "trying"} {
-			w.exec(`UPDATE `+w.entityTable()+` SET status = $1 WHERE id = $2`, status, id)
+			w.exec(`UPDATE holdfast_entity SET status = $1 WHERE id = $2`, status, id)
 		}
 		w.round()
 		var until time.Time
@@ -115,7 +115,7 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 			}
 		}
 		w.advance(4 * time.Minute)
-		w.exec(`UPDATE ` + w.entityTable() + ` SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
+		w.exec(`UPDATE holdfast_entity SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
 		w.round()
 		if got := w.get("b"); got.Claimed == nil || !got.Claimed.Until.Equal(until) {
 			t.Errorf("the hold ends %+v, not %s", got.Claimed, until)
@@ -149,7 +149,7 @@ func TestAStrayIsFoundAmongMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.exec(`UPDATE ` + w.entityTable() + ` SET status = 'closing' WHERE id = 'zz'`)
+		w.exec(`UPDATE holdfast_entity SET status = 'closing' WHERE id = 'zz'`)
 		w.round()
 		w.round()
 		if got := w.get("zz"); got.Claimed == nil {
@@ -165,7 +165,7 @@ func TestAStatusEditedUnderAClaimIsNotOverwritten(t *testing.T) {
 		w.makeOut()
 		w.create("i")
 		c := w.claim("i", "close")
-		w.exec(`UPDATE ` + w.entityTable() + ` SET status = 'noted' WHERE id = 'i'`)
+		w.exec(`UPDATE holdfast_entity SET status = 'noted' WHERE id = 'i'`)
 		if got, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes("i", "me")); err == nil {
 			t.Errorf("it is settled: %+v", got)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -32,13 +33,9 @@ const nodeVar = "HOLDFAST_RUN_NODE"
 // eachAt is holdfasttest.Each, for those who need to tell others where the database is.
 func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
 	t.Helper()
-	for name, db := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			where := db(t)
-			f(t, holdfasttest.OpenOn(t, holdfasttest.At(where), parts...), where)
-		})
-	}
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, holdfasttest.OpenOn(t, holdfasttest.At(db), parts...), db)
+	})
 }
 
 // nodeDefs are what nodes do: their bodies say that they have begun, and end when they are

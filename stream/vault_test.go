@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -26,19 +27,6 @@ func newVault(t *testing.T, seed string) *stream.Vault {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// eachDatabase runs a test on a database that several engines may be opened on.
-func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
-	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		f(t, holdfasttest.At(holdfasttest.SQLite(t)))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		f(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
-	})
 }
 
 func about(subject, name, data string) stream.Event {
@@ -74,7 +62,8 @@ func shown(t *testing.T, v *stream.Vault, d holdfast.Doer, name string) string {
 // every way of reading and on another node, that events without a subject are
 // left alone, and that workspaces have keys of their own.
 func TestAVaultGivesBackWhatItTook(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		db := holdfasttest.At(where)
 		hf, other := holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)
 		v, again := newVault(t, "m"), newVault(t, "m")
 		mustSeal(t, v, hf, "s",
@@ -109,7 +98,8 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 // more is taken for it; that others are untouched; and that it may be repeated,
 // and come before anything is known.
 func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		db := holdfasttest.At(where)
 		hf, other := holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)
 		v, node := newVault(t, "m"), newVault(t, "m")
 		mustSeal(t, v, hf, "s", about("ann", "a", `1`), about("bob", "b", `2`), about("", "c", `3`))
@@ -148,7 +138,8 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 // on two nodes and half of them in transactions, all use the key that was stored:
 // everything can be read.
 func TestRacingAppendsUseOneKey(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		db := holdfasttest.At(where)
 		nodes := []*holdfast.Engine{holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)}
 		v := newVault(t, "m")
 		for round := range 4 {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -31,13 +32,9 @@ const nodeVar = "HOLDFAST_BATCHES_NODE"
 // eachAt runs a test on both databases, which have names for other processes.
 func eachAt(t *testing.T, f func(*testing.T, site, string)) {
 	t.Helper()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := make(t)
-			f(t, site{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
-		})
-	}
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, site{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
+	})
 }
 
 // TestNodeProcess is no test, but a program in a process of its own, which the tests below

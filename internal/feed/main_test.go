@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -18,15 +19,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // each runs a test on both databases, and gives it a way to name one of its own.
 func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		path := holdfasttest.SQLite(t)
-		f(t, func() holdfast.Database { return holdfasttest.At(path) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		url := holdfasttest.PostgreSQL(t)
-		f(t, func() holdfast.Database { return holdfasttest.At(url) })
+	t.Helper()
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, func() holdfast.Database { return holdfasttest.At(db) })
 	})
 }
 

@@ -261,14 +261,14 @@ func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 	defer goOn()
 	var applied atomic.Int64
 	p := stream.Project("p", stream.Select{}, func(ctx context.Context, tx holdfast.Tx, _ stream.Event) error {
-		_, err := s.exec(ctx, tx, `UPDATE sums SET n = n + 1`)
+		_, err := storetest.Exec(ctx, tx, `UPDATE sums SET n = n + 1`)
 		if err == nil && applied.Add(1) == 1 {
 			close(applying)
 			<-locked // until the rebuild has its rows, and waits for this one
 		}
 		return err
 	}, func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := s.exec(ctx, tx, `UPDATE sums SET n = 0`)
+		_, err := storetest.Exec(ctx, tx, `UPDATE sums SET n = 0`)
 		return err
 	}, stream.Options{Retries: stream.Never})
 	hf := s.node(t, p)
@@ -311,7 +311,7 @@ func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
 		if n.Add(1) > 1 {
 			return nil
 		}
-		_, err := s.exec(ctx, tx, deadlocks)
+		_, err := storetest.Exec(ctx, tx, deadlocks)
 		return err
 	}, func(context.Context, holdfast.Tx) error { return nil }, stream.Options{Retries: stream.Never})
 	hf := s.node(t, p)

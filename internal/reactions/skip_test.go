@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
@@ -44,7 +45,7 @@ func (j *journal) once(name string, fromNow bool) holdfast.Part {
 			if !fromNow {
 				first = -1
 			}
-			n, err := j.exec(ctx, tx, `INSERT INTO seen
+			n, err := storetest.Exec(ctx, tx, `INSERT INTO seen
 				SELECT q.r, q.s, q.v FROM (SELECT CAST($1 AS text) AS r, CAST($2 AS text) AS s, CAST($3 AS bigint) AS v, CAST($4 AS bigint) AS f) AS q
 				WHERE coalesce((SELECT max(x.version) FROM seen AS x WHERE x.reaction = q.r AND x.stream = q.s), q.f) = q.v - 1`,
 				name, d.Stream, int64(d.Version), first)

@@ -114,8 +114,7 @@ func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what strin
 // takes it, many times over; on PostgreSQL with the clocks of two of the
 // processes an hour off, one early and one late.
 func TestHoldRace(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); holdRace(t, "sqlite:"+holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); holdRace(t, holdfasttest.PostgreSQL(t)) })
+	OnBoth(t, holdRace)
 }
 
 func holdRace(t *testing.T, db string) {
