@@ -2,12 +2,9 @@ package batch
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batches"
 )
 
 // Store keeps the artifacts of items: files whose names begin with the item's prefix. What
@@ -50,21 +48,7 @@ func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
 // Prefix is where an item may put artifacts. It consists of letters that names of files and
 // of objects may have, whatever the item is called, and ends with a slash.
 func Prefix(workspace, batch, key string) string {
-	return strings.Join([]string{plain(workspace), plain(batch), plain(key)}, "/") + "/"
-}
-
-// plain makes a name one that a folder may have, also where upper and lower case are not
-// told apart. Two names stay two.
-func plain(name string) string {
-	const longest = 200
-	escaped := url.PathEscape(name)
-	if escaped == strings.ToLower(escaped) && len(escaped) <= longest && !strings.HasPrefix(escaped, ".") && !strings.ContainsAny(escaped, "%=:*") {
-		return escaped
-	}
-	if text := fmt.Sprintf("=%x", name); len(text) <= longest {
-		return text
-	}
-	return fmt.Sprintf("=%x-", sha256.Sum256([]byte(name)))
+	return batches.Prefix(workspace, batch, key)
 }
 
 // Files is a store in a folder of this machine, or of one that all nodes share. The folder

@@ -6,21 +6,23 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) approvalRoutes() {
-	add(a, route{method: http.MethodGet, path: "approvals", id: "listApprovals", tag: "approvals", summary: "List what is to be decided, or was.", roles: readers, filter: "ApprovalFilter"}, listApprovals)
-	add(a, route{method: http.MethodGet, path: "approvals/{id}", id: "getApproval", tag: "approvals", summary: "Show an approval.", roles: readers}, getApproval)
-	add(a, route{method: http.MethodPost, path: "approvals/{id}/decide", id: "decideApproval", tag: "approvals", summary: "Decide an approval. The first decision counts.",
-		roles: operators, once: inTx,
-		more: "Any other is refused."}, decideApproval)
+	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List what is to be decided, or was.", Roles: readers, Filter: "ApprovalFilter"}, listApprovals)
+	add(a, route{Method: http.MethodGet, Path: "approvals/{id}", ID: "getApproval", Tag: "approvals", Summary: "Show an approval.", Roles: readers}, getApproval)
+	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. The first decision counts.",
+		Roles: operators, Once: table.InTx,
+		More: "Any other is refused."}, decideApproval)
 }
 
 func approvalOf(a runs.Approval) wire.Approval {
 	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: filled(a.Actor), Label: filled(a.Label),
-		Content: docOr(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
+		Content: shapes.DocOr(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
 	}
@@ -28,14 +30,13 @@ func approvalOf(a runs.Approval) wire.Approval {
 }
 
 type listApprovalsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	paged
 	Status string `query:"status" doc:"Only those of this status, such as pending."`
 	RunID  string `query:"runId" doc:"Only those of this run."`
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err != nil {
 		return wire.List[wire.Approval]{}, err
 	}

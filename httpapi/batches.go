@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -16,20 +17,20 @@ import (
 )
 
 func (a *API) batchRoutes() {
-	add(a, route{method: http.MethodGet, path: "batches", id: "listBatches", tag: "batches", summary: "List the batches of the workspace.", roles: readers,
-		more: `The status "" is all.`}, listBatches)
-	add(a, route{method: http.MethodPost, path: "batches", id: "createBatch", tag: "batches", summary: "Make a batch of items that are paid from a wallet.", roles: operators, status: http.StatusCreated, once: inTx}, createBatch)
-	add(a, route{method: http.MethodGet, path: "batches/{id}", id: "getBatch", tag: "batches", summary: "Show a batch.", roles: readers}, getBatch)
-	add(a, route{method: http.MethodGet, path: "batches/{id}/items", id: "listItems", tag: "batches", summary: "List the items of a batch.", roles: readers,
-		more: `The state "" is all.`}, listItems)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/items", id: "addItems", tag: "batches", summary: "Add items to a batch that is open.", roles: operators, once: inTx,
-		more: "A page that is sent again adds nothing."}, addItems)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/seal", id: "sealBatch", tag: "batches", summary: "Say that a batch has all its items.", roles: operators, once: inTx}, sealBatch)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/cancel", id: "cancelBatch", tag: "batches", summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", roles: operators, also: http.StatusAccepted, once: inTx,
-		more: "The result is CANCELLED, or ACCEPTED while it is torn down."}, cancelBatch)
-	add(a, route{method: http.MethodPost, path: "batches/{id}/finalize", id: "finalizeBatch", tag: "batches", summary: "Accept items that have succeeded.", roles: operators, once: inTx,
-		more: "They are those named, or all."}, finalizeBatch)
-	add(a, route{method: http.MethodGet, path: "batches/{id}/events", id: "readBatchEvents", tag: "batches", summary: "Read what happened to a batch, or follow it to its end.", roles: readers, stream: true}, readBatchEvents)
+	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the batches of the workspace.", Roles: readers,
+		More: `The status "" is all.`}, listBatches)
+	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Make a batch of items that are paid from a wallet.", Roles: operators, Status: http.StatusCreated, Once: table.InTx}, createBatch)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List the items of a batch.", Roles: readers,
+		More: `The state "" is all.`}, listItems)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to a batch that is open.", Roles: operators, Once: table.InTx,
+		More: "A page that is sent again adds nothing."}, addItems)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Say that a batch has all its items.", Roles: operators, Once: table.InTx}, sealBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", Roles: operators, Also: http.StatusAccepted, Once: table.InTx,
+		More: "The result is CANCELLED, or ACCEPTED while it is torn down."}, cancelBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items that have succeeded.", Roles: operators, Once: table.InTx,
+		More: "They are those named, or all."}, finalizeBatch)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read what happened to a batch, or follow it to its end.", Roles: readers, Stream: true}, readBatchEvents)
 }
 
 func batchOf(b batches.Batch) wire.Batch {
@@ -39,8 +40,7 @@ func batchOf(b batches.Batch) wire.Batch {
 }
 
 type listBatchesIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	paged
 	Status string `query:"status" doc:"Only those of this status."`
 }
 
@@ -49,7 +49,7 @@ func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 	if in.Status != "" && !slices.Contains(batches.Statuses, in.Status) {
 		return none, fault.New(fault.Validation, "status is one of %q", batches.Statuses).With("field", "status")
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]batches.Batch, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batches.Batch, error) {
 		return batches.List(ctx, c.doer(), after, in.Status, limit)
 	}, batchOf, func(b batches.Batch) string { return b.ID })
 }
@@ -123,10 +123,9 @@ func getBatch(c *call, in *batchIn) (wire.Batch, error) {
 }
 
 type listItemsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-	State  string `query:"state" doc:"Only those in this state."`
+	ID string `path:"id"`
+	paged
+	State string `query:"state" doc:"Only those in this state."`
 }
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
@@ -138,7 +137,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]batches.Item, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batches.Item, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -21,7 +23,7 @@ type call struct {
 	yaml   bool
 	key    keys.Key // who asks
 	status int
-	share  *share
+	share  *room.Share
 	budget *store.Budget // of the page, if it is one
 	grown  bool          // the page has more than a small one
 	wants  int           // how large the share must be, where it could not be had at once
@@ -64,13 +66,13 @@ func (c *call) speaks(requester string) error {
 
 // serve answers a request under /api/v1.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	c := &call{api: a, w: w, r: r, share: a.share(w)}
-	defer c.share.end()
+	c := &call{api: a, w: w, r: r, share: a.room.Share(w)}
+	defer c.share.End()
 	answer, err := c.answer()
 	if err != nil {
 		watched := watchOf(r.Context())
-		watched.refused(err)
-		a.refuse(w, watched.safe(c.r), err)
+		watched.Refused(err)
+		a.refuse(w, watched.Safe(c.r), err)
 		return
 	}
 	if c.done {
@@ -88,7 +90,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		c.writePage(items, next)
 		return
 	}
-	writeJSON(heardWriter{w, c.share}, c.r, c.status, "application/json", answer)
+	writeJSON(c.share.Writer(w), c.r, c.status, "application/json", answer)
 }
 
 // answer finds out who asks for what, and does it.
@@ -98,12 +100,12 @@ func (c *call) answer() (any, error) {
 		return nil, err
 	}
 	watched := watchOf(c.ctx())
-	watched.inWorkspace(c.key.Workspace)
+	watched.InWorkspace(c.key.Workspace)
 	if watched.nothing != nil {
 		return nil, watched.nothing
 	}
-	c.route, c.values, c.share.workspace = watched.target, watched.values, c.key.Workspace
-	if !c.route.may(c.key.Role) {
+	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
+	if !c.route.May(c.key.Role) {
 		return nil, fault.New(fault.Forbidden, "a key with the role %q may not do this", c.key.Role)
 	}
 	if err := c.limit(); err != nil {
@@ -112,7 +114,7 @@ func (c *call) answer() (any, error) {
 	if err := c.readBody(); err != nil {
 		return nil, err
 	}
-	c.status = c.route.status
+	c.status = c.route.Status
 	var err error
 	if c.idempotency, err = c.idempotencyKey(); err != nil {
 		return nil, err
@@ -120,12 +122,12 @@ func (c *call) answer() (any, error) {
 	switch {
 	case c.idempotency != "":
 		return c.kept()
-	case c.route.stream && c.wantsStream():
+	case c.route.Stream && c.wantsStream():
 		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))
-	case c.route.once == never:
+	case c.route.Once == table.Never:
 		return c.read()
 	}
-	return c.route.serve(c)
+	return c.route.Serve(c)
 }
 
 // read answers a request that changes nothing. Where there is no room for the answer, it waits, and reads again.
@@ -134,19 +136,19 @@ func (c *call) read() (any, error) {
 	for {
 		read := store.NewBudget(0)
 		c.r = r.WithContext(store.Whole(read.In(r.Context())))
-		answer, err := c.route.serve(c)
+		answer, err := c.route.Serve(c)
 		c.r = r
 		if c.done { // it is written
 			return answer, err
 		}
-		if used := read.Used(); err == nil && used > smallBytes {
-			err = c.needs(answerWeight * used)
+		if used := read.Used(); err == nil && used > room.SmallBytes {
+			err = c.needs(room.AnswerWeight * used)
 		}
 		if !errors.Is(err, errNoRoom) {
 			return answer, err
 		}
 		answer = nil // before it waits
-		if err := c.share.wait(c.ctx(), c.wants); err != nil {
+		if err := c.share.Wait(c.ctx(), c.wants); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +156,7 @@ func (c *call) read() (any, error) {
 
 // needs makes the share of the request one of n, or says that there is no room for it.
 func (c *call) needs(n int) error {
-	if c.share.try(n) {
+	if c.share.Try(n) {
 		return nil
 	}
 	c.wants = n

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -22,22 +24,22 @@ import (
 
 func (a *API) claimRoutes() {
 	by := workers
-	add(a, route{method: http.MethodPost, path: "lifecycles/{name}/entities/{id}/claims", id: "claimStep", tag: "claims", summary: "Take the claim of a step, for a body elsewhere.",
-		roles: by, status: http.StatusCreated, once: asOperation,
-		more: "The body runs at the caller's, and not on the server."}, claimStep)
-	add(a, route{method: http.MethodGet, path: "claims", id: "listClaims", tag: "claims", summary: "List who works on what.", roles: readers, filter: "OperationFilter"}, listClaims)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/renew", id: "renewClaim", tag: "claims", summary: "Extend a claim.", roles: by, once: underHold}, renewClaim)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/settle", id: "settleClaim", tag: "claims", summary: "End a claim with what came of it.", roles: by, once: underHold,
-		more: "Settled again with the same outcome, it answers the same."}, settleClaim)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/release", id: "releaseClaim", tag: "claims", summary: "Give a claim back.", roles: by, once: underHold}, releaseClaim)
-	add(a, route{method: http.MethodPost, path: "claims/{token}/effects", id: "journalEffect", tag: "claims", summary: "Journal an effect under a claim.", roles: by, once: underHold,
-		more: "It begins the effect, or says what became of it."}, journalEffect)
-	add(a, route{method: http.MethodGet, path: "operations", id: "listOperations", tag: "operations", summary: "List operations that are not at their end, or have contradictions.", roles: readers, filter: "OperationFilter"}, listOperations)
-	add(a, route{method: http.MethodPost, path: "operations/{id}/resolve", id: "resolveOperation", tag: "operations", summary: "Say what happened, where that is not known.", roles: operators, once: underHold}, resolveOperation)
-	add(a, route{method: http.MethodPost, path: "operations/{id}/withdraw", id: "withdrawOperation", tag: "operations", summary: "Withdraw an operation that nobody holds.", roles: operators, once: underHold,
-		more: "If an effect of it may have happened, it is uncertain then, and is to be resolved."}, withdrawOperation)
-	add(a, route{method: http.MethodPost, path: "operations/{id}/acknowledge", id: "acknowledgeContradictions", tag: "operations", summary: "Acknowledge contradictions of an operation.", roles: operators, once: underHold,
-		more: "A person has seen them; those that are left are returned."}, acknowledge)
+	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Take the claim of a step, for a body elsewhere.",
+		Roles: by, Status: http.StatusCreated, Once: table.AsOperation,
+		More: "The body runs at the caller's, and not on the server."}, claimStep)
+	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List who works on what.", Roles: readers, Filter: "OperationFilter"}, listClaims)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Extend a claim.", Roles: by, Once: table.UnderHold}, renewClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "End a claim with what came of it.", Roles: by, Once: table.UnderHold,
+		More: "Settled again with the same outcome, it answers the same."}, settleClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Give a claim back.", Roles: by, Once: table.UnderHold}, releaseClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Once: table.UnderHold,
+		More: "It begins the effect, or says what became of it."}, journalEffect)
+	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that are not at their end, or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Say what happened, where that is not known.", Roles: operators, Once: table.UnderHold}, resolveOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that nobody holds.", Roles: operators, Once: table.UnderHold,
+		More: "If an effect of it may have happened, it is uncertain then, and is to be resolved."}, withdrawOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge contradictions of an operation.", Roles: operators, Once: table.UnderHold,
+		More: "A person has seen them; those that are left are returned."}, acknowledge)
 }
 
 type claimIn struct {
@@ -88,7 +90,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 		_, _ = claim.Release(context.WithoutCancel(c.ctx()), "its token could not be kept") // else the janitor does
 		return wire.Claimed{}, err
 	}
-	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: entityOf(l.Name(), claim.Entity)}, nil
+	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
 }
 
 // claimedAs answers who claims again under the same key: with another token of the
@@ -185,7 +187,7 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if err != nil {
 		return c.settledBefore(in.Token, in.Body.Outcome, err)
 	}
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
+	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
 
 // settledBefore answers who settles a claim again, the same way, of which the entity has
@@ -214,7 +216,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if failed != nil {
 		return wire.Settled{}, err
 	}
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, nil
+	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
 
 func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (rawEntity, error) {
@@ -263,7 +265,7 @@ func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
 		return wire.Settled{}, err
 	}
 	e, err := claim.Release(c.ctx(), in.Body.Reason)
-	return wire.Settled{Entity: entityOf(l.Name(), e)}, err
+	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, err
 }
 
 type effectIn struct {
@@ -289,9 +291,8 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State  string `query:"state" doc:"held, due or uncertain"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	State string `query:"state" doc:"held, due or uncertain"`
+	paged
 }
 
 func checkState(state string) error {
@@ -303,11 +304,11 @@ func checkState(state string) error {
 }
 
 // operations reads a page of operations.
-func (c *call) operations(state string, limit *int, cursor string) (found []lifecycleengine.Pending, next string, err error) {
+func (c *call) operations(state string, from paged) (found []lifecycleengine.Pending, next string, err error) {
 	if err := checkState(state); err != nil {
 		return nil, "", err
 	}
-	p, err := c.page(limit, cursor)
+	p, err := c.page(from)
 	if err != nil {
 		return nil, "", err
 	}
@@ -317,10 +318,10 @@ func (c *call) operations(state string, limit *int, cursor string) (found []life
 }
 
 func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
-	found, next, err := c.operations(in.State, in.Limit, in.Cursor)
+	found, next, err := c.operations(in.State, in.paged)
 	all := make([]wire.HeldClaim, len(found))
 	for i, x := range found {
-		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: claimOf(x.Operation)}
+		all[i] = wire.HeldClaim{Lifecycle: x.Lifecycle, Entity: x.Entity, Status: x.Status, Phase: x.Phase, Claim: shapes.Claim(x.Operation)}
 	}
 	return listed(c, all, next), err
 }
@@ -351,7 +352,7 @@ type resolveIn struct {
 func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	for i, x := range in.Body.Effects {
 		if err := effects.CheckCall(strings.TrimPrefix(x.Name, "$"), x.Ordinal); err != nil {
-			return wire.Resolved{}, within(err, "/effects/"+strconv.Itoa(i))
+			return wire.Resolved{}, strict.Within(err, "/effects/"+strconv.Itoa(i))
 		}
 	}
 	if operation, ok := runs.OperationOf(in.ID); ok {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -133,23 +134,23 @@ func (m method) String() string {
 
 // methodsOf are the methods for a route: of a list, an iterator and one for its pages.
 func methodsOf(r *route) []method {
-	name := strings.ToUpper(r.id[:1]) + r.id[1:]
+	name := strings.ToUpper(r.ID[:1]) + r.ID[1:]
 	ctx, page, options := argument{"ctx", "context.Context"}, argument{"p", "Page"}, argument{"o", "...Option"}
 	args := slices.Concat([]argument{ctx}, pathArguments(r), bodyArgument(r), queryArguments(r))
 	one := method{name, docOf(r), append(slices.Clip(args), options), "error",
-		fmt.Sprintf("_, err := c.answer(ctx, %s.with(o))\nreturn err", r.request())}
-	if r.out.Kind() == reflect.Pointer {
+		fmt.Sprintf("_, err := c.answer(ctx, %s.with(o))\nreturn err", requestOf(r))}
+	if r.Out.Kind() == reflect.Pointer {
 		return []method{one}
 	}
-	out, o := typeName(r.out), "o"
-	if r.once == asHandOut {
+	out, o := typeName(r.Out), "o"
+	if r.Once == table.AsHandOut {
 		o = "ownKey(o)"
 	}
-	one.result, one.sends = "("+out+", error)", fmt.Sprintf("return do[%s](ctx, c, %s, %s)", out, r.request(), o)
-	if _, paged := r.in.query["cursor"]; !paged {
+	one.result, one.sends = "("+out+", error)", fmt.Sprintf("return do[%s](ctx, c, %s, %s)", out, requestOf(r), o)
+	if _, paged := r.In.Query["cursor"]; !paged {
 		return []method{one}
 	}
-	item, _ := r.out.FieldByName("Items")
+	item, _ := r.Out.FieldByName("Items")
 	all := one
 	all.arguments, all.result = args, "iter.Seq2["+typeName(item.Type.Elem())+", error]"
 	all.sends = fmt.Sprintf("return pages(func(p Page) %s { return c.%sPage(%s) })", one.result, name, names(append(slices.Clip(args), page)))
@@ -167,8 +168,8 @@ func names(all []argument) string {
 }
 
 // request is the expression of the request that a method sends.
-func (r *route) request() string {
-	path, args := strings.Split(r.path, "/"), pathArguments(r)
+func requestOf(r *route) string {
+	path, args := strings.Split(r.Path, "/"), pathArguments(r)
 	for i, p := range path {
 		if path[i] = fmt.Sprintf("%q", p); p[0] == '{' {
 			path[i], args = args[0].name, args[1:]
@@ -178,12 +179,12 @@ func (r *route) request() string {
 	if body := bodyArgument(r); body != nil {
 		b = body[0].name
 	}
-	verb := r.method[:1] + strings.ToLower(r.method[1:])
+	verb := r.Method[:1] + strings.ToLower(r.Method[1:])
 	text := fmt.Sprintf("newRequest(http.Method%s, %s, %s)", verb, b, parts)
-	if _, paged := r.in.query["cursor"]; paged {
+	if _, paged := r.In.Query["cursor"]; paged {
 		text = fmt.Sprintf("list(p, %s)", parts)
 	}
-	for _, q := range r.queries() {
+	for _, q := range queriesOf(r) {
 		text += fmt.Sprintf(".set(%q, %s)", q.name, q.value)
 	}
 	return text
@@ -192,13 +193,13 @@ func (r *route) request() string {
 // pathArguments are named as the route names them. What is called name there is of that
 // which the method is called after; else it has the name of what it is the name of.
 func pathArguments(r *route) (all []argument) {
-	parts := strings.Split(r.path, "/")
+	parts := strings.Split(r.Path, "/")
 	for i, p := range parts {
 		if p[0] != '{' {
 			continue
 		}
 		name := strings.TrimSuffix(strings.Trim(p, "{}"), "Key")
-		if thing := strings.TrimSuffix(parts[max(i-1, 0)], "s"); name == "name" && !strings.HasSuffix(strings.ToLower(r.id), thing) {
+		if thing := strings.TrimSuffix(parts[max(i-1, 0)], "s"); name == "name" && !strings.HasSuffix(strings.ToLower(r.ID), thing) {
 			name = thing
 		}
 		all = append(all, argument{name, "string"})
@@ -208,10 +209,10 @@ func pathArguments(r *route) (all []argument) {
 
 // bodyArgument is the body: in, unless the field's tag arg says another name.
 func bodyArgument(r *route) []argument {
-	if r.in.body < 0 {
+	if r.In.Body < 0 {
 		return nil
 	}
-	f := r.in.typ.Field(r.in.body)
+	f := r.In.Type.Field(r.In.Body)
 	name := f.Tag.Get("arg")
 	if name == "" {
 		name = "in"
@@ -223,15 +224,14 @@ type query struct{ name, value, typ string }
 
 // queries are the parameters of the query that are arguments: by themselves, or fields of the
 // route's filter. A page is an argument of its own, and how long to wait is an option.
-func (r *route) queries() (all []query) {
-	for i := range r.in.typ.NumField() {
-		f := r.in.typ.Field(i)
+func queriesOf(r *route) (all []query) {
+	for _, f := range r.In.Fields() {
 		name := f.Tag.Get("query")
 		if name == "" || name == "limit" || name == "cursor" || strings.HasSuffix(name, "Ms") {
 			continue
 		}
 		q := query{name, name, f.Type.String()}
-		if r.filter != "" {
+		if r.Filter != "" {
 			field := strings.TrimSuffix(name, "Id")
 			q.value = filterName(r) + "." + strings.ToUpper(field[:1]) + field[1:]
 		}
@@ -241,17 +241,17 @@ func (r *route) queries() (all []query) {
 }
 
 func queryArguments(r *route) (all []argument) {
-	if r.filter != "" {
-		return []argument{{filterName(r), r.filter}}
+	if r.Filter != "" {
+		return []argument{{filterName(r), r.Filter}}
 	}
-	for _, q := range r.queries() {
+	for _, q := range queriesOf(r) {
 		all = append(all, argument{q.value, q.typ})
 	}
 	return all
 }
 
 func filterName(r *route) string {
-	if strings.HasSuffix(r.filter, "Filter") {
+	if strings.HasSuffix(r.Filter, "Filter") {
 		return "f"
 	}
 	return "in"
@@ -261,7 +261,7 @@ func filterName(r *route) string {
 // is sent as it is.
 func typeName(t reflect.Type) string {
 	switch t {
-	case reflect.TypeFor[document](), reflect.TypeFor[json.RawMessage]():
+	case reflect.TypeFor[table.Document](), reflect.TypeFor[json.RawMessage]():
 		return "json.RawMessage"
 	}
 	return strings.ReplaceAll(t.String(), reflect.TypeFor[wire.Event]().PkgPath(), "wire")
@@ -269,8 +269,8 @@ func typeName(t reflect.Type) string {
 
 // docOf is what a method does: the route's summary, and what it says beyond that.
 func docOf(r *route) string {
-	doc := sentence(r) + " " + r.more
-	if r.once == asHandOut {
+	doc := sentence(r) + " " + r.More
+	if r.Once == table.AsHandOut {
 		doc += " Without a [Key] it has one of its own, so that it is sent again where its answer was lost, and is given the same again."
 	}
 	return doc
@@ -279,8 +279,8 @@ func docOf(r *route) string {
 // sentence is the summary, of somebody who does it: "List the keys" is "lists the keys". Where it
 // may also be followed, that is another method.
 func sentence(r *route) string {
-	s := r.summary
-	if r.stream {
+	s := r.Summary
+	if r.Stream {
 		s, _, _ = strings.Cut(s, ", or ")
 		s = strings.TrimSuffix(s, ".") + "."
 	}

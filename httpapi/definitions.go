@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/runs"
@@ -19,12 +20,12 @@ import (
 )
 
 func (a *API) definitionRoutes() {
-	add(a, route{method: http.MethodPost, path: "workflow-definitions", id: "defineWorkflow", tag: "runs", summary: "Keep a definition, or judge it (dryRun).",
-		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: inTx, before: lookUpLifecycles,
-		more: "The definition is JSON. The same again changes nothing; another under its name and version is refused."}, defineWorkflow)
-	add(a, route{method: http.MethodGet, path: "workflow-definitions", id: "listDefinitions", tag: "runs", summary: "List the definitions of the workspace.", roles: readers}, listDefinitions)
-	add(a, route{method: http.MethodGet, path: "workflow-definitions/{id}", id: "getDefinition", tag: "runs", summary: "Show a definition.", roles: readers,
-		more: "Its id is name@version."}, getDefinition)
+	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "defineWorkflow", Tag: "runs", Summary: "Keep a definition, or judge it (dryRun).",
+		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Once: table.InTx, Before: lookUpLifecycles,
+		More: "The definition is JSON. The same again changes nothing; another under its name and version is refused."}, defineWorkflow)
+	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the definitions of the workspace.", Roles: readers}, listDefinitions)
+	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a definition.", Roles: readers,
+		More: "Its id is name@version."}, getDefinition)
 }
 
 // definitionOf is a definition as it is kept.
@@ -36,13 +37,13 @@ func definitionOf(k runs.Kept) (wire.Definition, error) {
 }
 
 type defineIn struct {
-	DryRun bool     `query:"dryRun" doc:"Judge it, and keep nothing."`
-	Body   document `arg:"definition"`
+	DryRun bool           `query:"dryRun" doc:"Judge it, and keep nothing."`
+	Body   table.Document `arg:"definition"`
 }
 
 func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	var none wire.DefinedWorkflow
-	def, warnings, err := c.judged(in.Body.text, in.DryRun)
+	def, warnings, err := c.judged(in.Body.Text, in.DryRun)
 	if err != nil {
 		return none, err
 	}
@@ -55,7 +56,7 @@ func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 		if err != nil {
 			return none, err
 		}
-		c.w.Header().Set("Location", base+"workflow-definitions/"+url.PathEscape(kept.ID))
+		c.w.Header().Set("Location", table.Base+"workflow-definitions/"+url.PathEscape(kept.ID))
 	}
 	if !fresh {
 		c.status = http.StatusOK
@@ -124,7 +125,7 @@ func (c *call) handlersOf(def *definitions.Definition, dry bool) (known map[stri
 			known[name] = definitions.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}
 			continue
 		}
-		if strict.Text("handler", name, maxParameter) != nil { // the linter says why
+		if strict.Text("handler", name, table.MaxParameter) != nil { // the linter says why
 			continue
 		}
 		h, err := handlers.Get(c.ctx(), c.doer(), name)
@@ -177,14 +178,9 @@ func lookUpLifecycles(c *call) {
 	}
 }
 
-type listDefinitionsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listDefinitions(c *call, in *listDefinitionsIn) (wire.List[wire.Definition], error) {
+func listDefinitions(c *call, in *paged) (wire.List[wire.Definition], error) {
 	var none wire.List[wire.Definition]
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(*in)
 	if err != nil {
 		return none, err
 	}

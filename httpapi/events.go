@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -25,7 +26,7 @@ type readEventsIn struct {
 // readEvents reads the feed, page by page or as it grows.
 func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
-	p, err := c.page(in.Limit, "")
+	p, err := c.page(paged{Limit: in.Limit})
 	if err != nil {
 		return none, err
 	}
@@ -66,7 +67,7 @@ func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err e
 	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
 		cursor = last
 	}
-	p, err = c.page(limit, cursor)
+	p, err = c.page(paged{limit, cursor})
 	return p, live, err
 }
 
@@ -144,9 +145,9 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		select {
 		case m := <-beats:
 			if err = c.still(); err == nil {
-				c.share.client()
+				c.share.Client()
 				err = out.send(m.id, m.event, m.doc)
-				c.share.noClient()
+				c.share.NoClient()
 			}
 			sent <- struct{}{}
 		case <-ticks.C:
@@ -230,17 +231,17 @@ func (l *line) end() error {
 // gate bounds what streams of events have read and not yet sent, over all of them. See [room].
 // Few of them read at once, so that they leave connections to the database to others, however many they are.
 type gate struct {
-	*share
+	*room.Share
 	reading hold.Slots
 }
 
 func (g gate) Pass(ctx context.Context, read func() (int, error), drop func()) error {
-	for g.keep(0); ; {
+	for g.Keep(0); ; {
 		bytes, fits, err := g.once(ctx, read, drop)
 		if fits || err != nil {
 			return err
 		}
-		if err := g.wait(ctx, answerWeight*bytes); err != nil {
+		if err := g.Wait(ctx, room.AnswerWeight*bytes); err != nil {
 			return err
 		}
 	}
@@ -252,7 +253,7 @@ func (g gate) once(ctx context.Context, read func() (int, error), drop func()) (
 	}
 	defer g.reading.Free(1)
 	bytes, err = read()
-	fits = bytes <= smallMessage || g.try(answerWeight*bytes)
+	fits = bytes <= room.SmallMessage || g.Try(room.AnswerWeight*bytes)
 	if !fits {
 		drop()
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"slices"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
 )
 
@@ -18,15 +19,15 @@ type Route struct {
 func (a *API) Routes() []Route {
 	all := make([]Route, len(a.table))
 	for i, r := range a.table {
-		all[i] = Route{r.method, r.path, r.id, r.roles != nil, r.once != never, r.may}
+		all[i] = Route{r.Method, r.Path, r.ID, r.Roles != nil, r.Once != table.Never, r.May}
 	}
 	return all
 }
 
 // Roles returns the roles that a route names, besides admin.
 func (a *API) Roles(id string) []keys.Role {
-	i := slices.IndexFunc(a.table, func(r *route) bool { return r.id == id })
-	return a.table[i].roles
+	i := slices.IndexFunc(a.table, func(r *route) bool { return r.ID == id })
+	return a.table[i].Roles
 }
 
 // CursorOf makes a cursor, as one who has read the source can.

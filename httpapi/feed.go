@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -108,7 +109,7 @@ func (c *call) told(from spot, p page) ([]wire.Event, spot, error) {
 		return some, err
 	}, func(t history.Told) string { return t.ID })
 	for _, t := range old {
-		all = append(all, toldEvent(t.Event))
+		all = append(all, shapes.ToldEvent(t.Event))
 	}
 	if err != nil || more != "" {
 		return all, from, err
@@ -188,7 +189,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		tell := func(e wire.Event) bool {
 			found = true
 			w.from.n++ // so that no two messages have one id
-			if err := give(message{cursorOf(w.route.id, w.from.String()), e.Name, e}); err != nil {
+			if err := give(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
 				stop(err)
 			}
 			return ctx.Err() == nil
@@ -196,7 +197,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may be one of later
 			return false, err
 		}
-		if err := w.histories(ctx, func(t history.Told) bool { return tell(toldEvent(t.Event)) }); err != nil {
+		if err := w.histories(ctx, func(t history.Told) bool { return tell(shapes.ToldEvent(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()

@@ -1,32 +1,21 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/dispatch"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
-	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/tokens"
-	"github.com/holdfast-go/holdfast/run"
-	"github.com/holdfast-go/holdfast/run/calls"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -34,158 +23,19 @@ import (
 // Handlers has an engine serve lifecycles that are put through the API, whose
 // handlers are URLs or workers. Hand it to [holdfast.Open], and the same options to
 // [New].
-func Handlers(o Options) holdfast.Part { return &handlersPart{o} }
-
-type handlersPart struct{ o Options }
-
-// Start is called by [holdfast.Open].
-func (p *handlersPart) Start(ctx context.Context, hf *holdfast.Engine) error {
-	e := engine.Of(hf)
-	c := &caller{engine: e, client: egress.Policy{Allow: p.o.AllowPrivate}.Client()}
-	if len(p.o.SecretKeys) > 0 {
-		var err error
-		if c.box, err = seal.New(p.o.SecretKeys...); err != nil {
-			return err
-		}
-	}
-	s := &servant{caller: c, worker: handlers.Worker(e), served: make(map[handledKey]reactions.Definition)}
-	e.Background(s.learn)
-	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce, ByHandler: true,
-		Handlers: s.urls, Body: s.item}
-	e.Background(items.Run)
-	e.Background(newStepper(s).run)
-	if err := run.Door(calls.With(egress.Policy{Allow: p.o.AllowPrivate}.Guarded())).Start(ctx, hf); err != nil {
-		return err
-	}
-	if err := batch.Keep().Start(ctx, hf); err != nil {
-		return err
-	}
-	return lifecycleengine.ServePut(e, c.call)
-}
-
-// noBox is the error of who wants a secret to be kept where there is no key for it.
-func noBox() error {
-	return fault.New(fault.Unavailable, "secrets cannot be kept: start the server with a key to seal them with (HOLDFAST_SECRET_KEY)")
-}
-
-// caller calls handlers.
-type caller struct {
-	engine  *engine.Engine
-	client  *http.Client
-	box     *seal.Box
-	signers tokens.Keyring
-}
-
-// maxHandlerAnswer is how much a handler may answer.
-const maxHandlerAnswer = 1 << 20
-
-// call calls a handler for a lifecycle.
-func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
-	e := entityOf(x.Lifecycle, x.Entity)
-	call := wire.HandlerCall{Kind: x.Kind, Attempt: x.Attempt, IdempotencyKey: x.Operation, StepKey: x.Step, Requester: x.Requester, Input: x.Input, Entity: &e}
-	if x.Kind == "action" && x.Handler.Safety == "journaled" {
-		call.Token = tokens.New()
-		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
-			return lifecycleengine.RemoteAnswer{}, err
-		}
-	}
-	return c.send(ctx, x.Handler, call)
-}
-
-// send calls a handler, and says of every end what is known. A refusal by the handler
-// is its word; whatever else keeps its answer from being heard leaves it open whether
-// it has acted, once the call was sent.
-func (c *caller) send(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
-	r, err := c.request(ctx, h, call)
-	if err != nil {
-		return lifecycleengine.RemoteAnswer{}, err
-	}
-	a, err := egress.Do(c.client, r, maxHandlerAnswer)
-	switch {
-	case fault.CodeOf(err) == fault.Forbidden:
-		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
-	case err != nil:
-		return lifecycleengine.RemoteAnswer{}, unheard(err)
-	}
-	return judge(a)
-}
-
-func unheard(err error) error {
-	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycleengine.ErrUnheard)
-}
-
-// judge makes of an HTTP answer what the handler says.
-func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
-	var told wire.HandlerAnswer
-	if len(bytes.TrimSpace(a.Body)) > 0 {
-		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
-			return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
-		}
-	}
-	if told.Message == "" {
-		told.Message = http.StatusText(a.Status)
-	}
-	switch {
-	case a.Status >= 200 && a.Status < 300:
-		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
-	case a.Status == http.StatusUnprocessableEntity:
-		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(told.Message)
-	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
-		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message)
-	case a.Status >= 400 && a.Status < 500:
-		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
-	}
-	return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
-}
-
-// request makes the signed request.
-func (c *caller) request(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (*http.Request, error) {
-	call.Handler = h.Name
-	if len(call.Input) == 0 {
-		call.Input = raw("null")
-	}
-	if c.box == nil {
-		return nil, holdfast.NonRetryable(noBox())
-	}
-	secret, err := c.box.Open(h.Secret, "handler", store.WorkspaceOf(ctx), h.Name)
-	if err != nil {
-		return nil, holdfast.NonRetryable(err)
-	}
-	body, err := json.Marshal(call)
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
-	if err != nil {
-		return nil, holdfast.NonRetryable(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	key := call.IdempotencyKey + "/" + call.Kind
-	if len(key) > 255 || strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 { // names of streams may be long, and of any letters
-		sum := sha256.Sum256([]byte(key))
-		key = hex.EncodeToString(sum[:])
-	}
-	r.Header.Set(keyHeader, key)
-	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, secret)
-}
-
-// plainID leaves in the id of a message what may be in one.
-func plainID(r rune) rune {
-	if r == '.' || r == '/' || r <= ' ' || r > '~' {
-		return '_'
-	}
-	return r
+func Handlers(o Options) holdfast.Part {
+	return dispatch.Part{SecretKeys: o.SecretKeys, Policy: egress.Policy{Allow: o.AllowPrivate}}
 }
 
 func (a *API) handlerRoutes() {
-	add(a, route{method: http.MethodGet, path: "handlers", id: "listHandlers", tag: "handlers", summary: "List the handlers of the workspace.", roles: readers}, listHandlers)
-	add(a, route{method: http.MethodPut, path: "handlers/{name}", id: "putHandler", tag: "handlers", summary: "Declare a handler.", roles: admins, also: http.StatusCreated, once: inTx,
-		more: "The secret of a new one over HTTP is shown once."}, putHandler)
-	add(a, route{method: http.MethodGet, path: "handlers/{name}", id: "getHandler", tag: "handlers", summary: "Show a handler.", roles: readers,
-		more: "It comes without its secret."}, getHandler)
-	add(a, route{method: http.MethodDelete, path: "handlers/{name}", id: "deleteHandler", tag: "handlers", summary: "Take a handler away.", roles: admins, once: inTx}, deleteHandler)
-	add(a, route{method: http.MethodPut, path: "lifecycles/{name}", id: "putLifecycle", tag: "lifecycles", summary: "Put a config into force, or judge it (dryRun).", roles: admins, also: http.StatusCreated, once: underHold,
-		more: "The config is JSON."}, putLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the handlers of the workspace.", Roles: readers}, listHandlers)
+	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Once: table.InTx,
+		More: "The secret of a new one over HTTP is shown once."}, putHandler)
+	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
+		More: "It comes without its secret."}, getHandler)
+	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Take a handler away.", Roles: admins, Once: table.InTx}, deleteHandler)
+	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Put a config into force, or judge it (dryRun).", Roles: admins, Also: http.StatusCreated, Once: table.UnderHold,
+		More: "The config is JSON."}, putLifecycle)
 }
 
 // badURL is the error of a URL that is not called.
@@ -202,13 +52,8 @@ func handlerOf(h handlers.Handler) wire.Handler {
 		UpdatedAt: wire.At(h.UpdatedAt)}
 }
 
-type listHandlersIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listHandlers(c *call, in *listHandlersIn) (wire.List[wire.Handler], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
+func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
 		return handlers.List(ctx, c.doer(), after, limit)
 	}, handlerOf, func(h handlers.Handler) string { return h.Name })
 }
@@ -252,7 +97,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	if b.Secret != "" {
 		if c.api.box == nil {
-			return out, noBox()
+			return out, dispatch.NoBox()
 		}
 		h.Secret = c.api.box.Seal(b.Secret, "handler", c.key.Workspace, in.Name)
 	}
@@ -346,9 +191,9 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 }
 
 type putLifecycleIn struct {
-	Name   string   `path:"name"`
-	DryRun bool     `query:"dryRun"`
-	Body   document `arg:"config"`
+	Name   string         `path:"name"`
+	DryRun bool           `query:"dryRun"`
+	Body   table.Document `arg:"config"`
 }
 
 // declare has every name be one of a handler. In dev, one that is not known is declared
@@ -391,11 +236,11 @@ func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
 	var declared []string
 	if c.api.declares && !in.DryRun {
 		var err error
-		if declared, _, err = c.declare(lifecycleengine.HandlersOf(in.Body.text)); err != nil {
+		if declared, _, err = c.declare(lifecycleengine.HandlersOf(in.Body.Text)); err != nil {
 			return wire.PutLifecycle{}, err
 		}
 	}
-	put, err := lifecycleengine.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.text, in.DryRun)
+	put, err := lifecycleengine.PutConfig(c.ctx(), c.api.engine, in.Name, in.Body.Text, in.DryRun)
 	if err != nil {
 		return wire.PutLifecycle{}, err
 	}

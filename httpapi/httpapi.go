@@ -29,9 +29,17 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -77,24 +85,23 @@ type API struct {
 	log      *slog.Logger
 	version  string
 	routes   map[string]http.HandlerFunc
-	table    []*route
+	table    table.Table[*call]
 	openapi  func() []byte
 	open     bool
 	declares bool
 	ring     *keys.Ring
 	signers  tokens.Keyring
 	limits   limits
-	room     *room
+	room     *room.Room
 	origins  http.CrossOriginProtection
-	metrics  *metrics
+	metrics  *observe.Metrics
 	tracer   trace.Tracer
 	box      *seal.Box // nil without a key
 	policy   egress.Policy
 	hooks    *hooks.Service // nil without a key
-	handled  sync.Map       // reactions that handlers serve, by workspace
-	turns    atomic.Int64   // of claims of tasks
-	claiming hold.Slots     // for claims under a key
-	reading  hold.Slots     // for streams of events
+	sources  *remote.Sources
+	claiming hold.Slots // for claims under a key
+	reading  hold.Slots // for streams of events
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -110,22 +117,27 @@ func New(hf *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	e := engine.Of(hf)
-	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: newRoom(e.Alone),
-		tracer: tracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
+	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: room.New(e.Alone),
+		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
+	a.sources = remote.NewSources(
+		lifecycleengine.Remote{Engine: e},
+		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
+		&batches.Remote{Engine: e},
+		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()})
 	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
 	run.Keep(hf)                                     // and so does who looks after runs
-	a.metrics = newMetrics(a)
-	a.metrics.also(a, o.Metrics, o.Log)
+	a.metrics = observe.NewMetrics(a.ownMetrics()...)
+	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks(o)
 	a.routes = map[string]http.HandlerFunc{
 		"/healthz": a.healthz,
 		"/readyz":  a.readyz,
 		"/metrics": a.metricsPage(),
 
-		base + "openapi.json": a.describe,
+		table.Base + "openapi.json": a.describe,
 	}
 	a.addRoutes()
-	a.openapi = sync.OnceValue(a.document31)
+	a.openapi = sync.OnceValue(a.table.OpenAPI)
 	e.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
@@ -169,10 +181,10 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		a.refuseHere(w, r, err)
-	case !ok && strings.HasPrefix(r.URL.Path, base):
+	case !ok && strings.HasPrefix(r.URL.Path, table.Base):
 		a.serve(w, r)
 	case !ok:
-		a.refuseHere(w, r, nothingHere())
+		a.refuseHere(w, r, table.NothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path takes GET and HEAD"))
@@ -183,7 +195,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 
 // refuseHere refuses what no route has taken.
 func (a *API) refuseHere(w http.ResponseWriter, r *http.Request, err error) {
-	watchOf(r.Context()).refused(err)
+	watchOf(r.Context()).Refused(err)
 	a.refuse(w, r, err)
 }
 

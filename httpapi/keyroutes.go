@@ -6,20 +6,21 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) keyRoutes() {
-	add(a, route{method: http.MethodPost, path: "keys", id: "createKey", tag: "keys", summary: "Make an API key. It is shown once.",
-		roles: admins, status: http.StatusCreated, once: inTx,
-		more: "Under a [Key] that was used before, its secret is empty."}, createKey)
-	add(a, route{method: http.MethodGet, path: "keys", id: "listKeys", tag: "keys", summary: "List the API keys of the workspace.", roles: admins}, listKeys)
-	add(a, route{method: http.MethodGet, path: "keys/{id}", id: "getKey", tag: "keys", summary: "Show an API key, without its secret.", roles: admins}, getKey)
-	add(a, route{method: http.MethodPost, path: "keys/{id}/rotate", id: "rotateKey", tag: "keys", summary: "Replace a key by another with the same rights.",
-		roles: admins, status: http.StatusCreated, once: inTx,
-		more: "Its secret is shown once."}, rotateKey)
-	add(a, route{method: http.MethodDelete, path: "keys/{id}", id: "revokeKey", tag: "keys", summary: "Revoke an API key, on all nodes within 5 seconds.", roles: admins, once: inTx}, revokeKey)
+	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Make an API key. It is shown once.",
+		Roles: admins, Status: http.StatusCreated, Once: table.InTx,
+		More: "Under a [Key] that was used before, its secret is empty."}, createKey)
+	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the API keys of the workspace.", Roles: admins}, listKeys)
+	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key, without its secret.", Roles: admins}, getKey)
+	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace a key by another with the same rights.",
+		Roles: admins, Status: http.StatusCreated, Once: table.InTx,
+		More: "Its secret is shown once."}, rotateKey)
+	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key, on all nodes within 5 seconds.", Roles: admins, Once: table.InTx}, revokeKey)
 }
 
 func keyOf(k keys.Key) wire.Key {
@@ -88,13 +89,8 @@ func (c *call) created(k keys.Key, secret string) wire.CreatedKey {
 	return wire.CreatedKey{Key: keyOf(k), Secret: secret}
 }
 
-type listKeysIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listKeys(c *call, in *listKeysIn) (wire.List[wire.Key], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]keys.Key, error) {
+func listKeys(c *call, in *paged) (wire.List[wire.Key], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]keys.Key, error) {
 		return keys.List(ctx, c.doer(), after, limit)
 	}, keyOf, func(k keys.Key) string { return k.ID })
 }

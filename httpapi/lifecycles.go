@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
@@ -29,22 +31,22 @@ type (
 
 func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
-	add(a, route{method: http.MethodGet, path: "lifecycles", id: "listLifecycles", tag: "lifecycles", summary: "List the lifecycles of the workspace.", roles: readers}, listLifecycles)
-	add(a, route{method: http.MethodGet, path: "lifecycles/{name}", id: "getLifecycle", tag: "lifecycles", summary: "Show the config of a lifecycle.", roles: readers}, getLifecycle)
-	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/diagram", id: "drawLifecycle", tag: "lifecycles", summary: "Draw a lifecycle.", roles: readers, drawn: true,
-		more: `The format is svg ("") or mermaid.`}, drawLifecycle)
-	add(a, route{method: http.MethodPost, path: "lifecycles/{name}/entities", id: "createEntity", tag: "lifecycles", summary: "Make an entity.",
-		roles: operators, status: http.StatusCreated, once: inTx,
-		more: "Without an id and without a key, each call makes another."}, createEntity)
-	add(a, route{method: http.MethodGet, path: "lifecycles/{name}/entities", id: "listEntities", tag: "lifecycles", summary: "List the entities of a lifecycle.", roles: readers, filter: "EntityFilter"}, listEntities)
-	add(a, route{method: http.MethodGet, path: entity, id: "getEntity", tag: "lifecycles", summary: "Show an entity.", roles: readers}, getEntity)
-	add(a, route{method: http.MethodGet, path: entity + "/history", id: "getHistory", tag: "lifecycles", summary: "What happened to an entity.", roles: readers,
-		more: "The first event comes first."}, getHistory)
-	add(a, route{method: http.MethodGet, path: entity + "/attempts", id: "getAttempts", tag: "lifecycles", summary: "Who was refused on an entity, the last first.", roles: readers,
-		more: "It is one page."}, getAttempts)
-	add(a, route{method: http.MethodPost, path: entity + "/steps/{stepKey}", id: "fireStep", tag: "lifecycles", summary: "Fire a step.",
-		roles: operators, also: http.StatusAccepted, once: asOperation,
-		more: "Its outcome may be pending or uncertain: then it goes on without the caller, and the same call under the same [Key] tells later what became of it."}, fireStep)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the lifecycles of the workspace.", Roles: readers}, listLifecycles)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show the config of a lifecycle.", Roles: readers}, getLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle.", Roles: readers, Drawn: true,
+		More: `The format is svg ("") or mermaid.`}, drawLifecycle)
+	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Make an entity.",
+		Roles: operators, Status: http.StatusCreated, Once: table.InTx,
+		More: "Without an id and without a key, each call makes another."}, createEntity)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
+	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
+	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "getHistory", Tag: "lifecycles", Summary: "What happened to an entity.", Roles: readers,
+		More: "The first event comes first."}, getHistory)
+	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "Who was refused on an entity, the last first.", Roles: readers,
+		More: "It is one page."}, getAttempts)
+	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step.",
+		Roles: operators, Also: http.StatusAccepted, Once: table.AsOperation,
+		More: "Its outcome may be pending or uncertain: then it goes on without the caller, and the same call under the same [Key] tells later what became of it."}, fireStep)
 }
 
 // lifecycle returns a lifecycle by its name.
@@ -59,30 +61,8 @@ func (c *call) lifecycle(name string) (*named, error) {
 	return l, err
 }
 
-func entityOf(name string, e rawEntity) wire.Entity {
-	w := wire.Entity{Lifecycle: name, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: wire.At(e.CreatedAt), UpdatedAt: wire.At(e.UpdatedAt)}
-	if len(w.Data) == 0 {
-		w.Data = raw("{}")
-	}
-	if o := e.Claimed; o != nil {
-		claim := claimOf(*o)
-		w.Claim = &claim
-	}
-	return w
-}
-
-func claimOf(o lifecycleengine.Operation) wire.Claim {
-	return wire.Claim{StepKey: o.Step, Requester: o.Requester, Holder: o.Holder, Epoch: o.Epoch, Until: wire.At(o.Until), Uncertain: o.Phase == "uncertain",
-		Operation: o.ID, Since: wire.At(o.Since)}
-}
-
-type listLifecyclesIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listLifecycles(c *call, in *listLifecyclesIn) (wire.List[wire.Lifecycle], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+func listLifecycles(c *call, in *paged) (wire.List[wire.Lifecycle], error) {
+	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Lifecycle]{}, err
 	}
@@ -191,21 +171,20 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 		b.ID = store.NewID().String()
 	}
 	if err := strict.Object(orEmpty(b.Data)); err != nil {
-		return wire.Entity{}, within(err, "/data")
+		return wire.Entity{}, strict.Within(err, "/data")
 	}
 	e, err := l.CreateAt(c.ctx(), c.doer(), b.ID, b.Status, orEmpty(b.Data), c.actor())
 	if err != nil {
 		return wire.Entity{}, err
 	}
-	c.w.Header().Set("Location", base+"lifecycles/"+url.PathEscape(in.Name)+"/entities/"+url.PathEscape(b.ID))
-	return entityOf(in.Name, e), nil
+	c.w.Header().Set("Location", table.Base+"lifecycles/"+url.PathEscape(in.Name)+"/entities/"+url.PathEscape(b.ID))
+	return shapes.Entity(in.Name, e), nil
 }
 
 type listEntitiesIn struct {
 	Name   string `path:"name"`
 	Status string `query:"status"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	paged
 }
 
 func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
@@ -214,9 +193,9 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
 		return l.List(ctx, c.api.engine, in.Status, after, limit)
-	}, func(e rawEntity) wire.Entity { return entityOf(in.Name, e) }, func(e rawEntity) string { return e.ID })
+	}, func(e rawEntity) wire.Entity { return shapes.Entity(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 
 type entityIn struct {
@@ -230,14 +209,13 @@ func getEntity(c *call, in *entityIn) (wire.Entity, error) {
 		return wire.Entity{}, err
 	}
 	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
-	return entityOf(in.Name, e), err
+	return shapes.Entity(in.Name, e), err
 }
 
 type historyIn struct {
-	Name   string `path:"name"`
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	Name string `path:"name"`
+	ID   string `path:"id"`
+	paged
 }
 
 func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
@@ -251,7 +229,7 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 			return none, err
 		}
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
 		from, err := numberOf(after)
 		if err != nil {
 			return nil, err
@@ -371,13 +349,13 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	if f.Outcome != "success" {
 		c.status = http.StatusAccepted
 	}
-	return wire.Fired{Outcome: f.Outcome, Operation: fired.Operation, Entity: entityOf(in.Name, e), Output: f.Output}, nil
+	return wire.Fired{Outcome: f.Outcome, Operation: fired.Operation, Entity: shapes.Entity(in.Name, e), Output: f.Output}, nil
 }
 
 // fired is what a step came to.
 func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	if err == nil {
-		return wire.Fired{Outcome: "success", Entity: entityOf(name, e)}, nil
+		return wire.Fired{Outcome: "success", Entity: shapes.Entity(name, e)}, nil
 	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.ActionFailed {
@@ -389,7 +367,7 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	}
 	c.status = http.StatusAccepted
 	operation, _ := f.Fields["operation"].(string)
-	return wire.Fired{Outcome: outcome, Operation: operation, Entity: entityOf(name, e)}, nil
+	return wire.Fired{Outcome: outcome, Operation: operation, Entity: shapes.Entity(name, e)}, nil
 }
 
 // asks are the options of a step that is fired or claimed.
@@ -424,7 +402,7 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (a
 	if f.Outcome != "success" {
 		c.status = http.StatusAccepted
 	}
-	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: entityOf(l.Name(), e), Output: f.Output}, nil
+	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: shapes.Entity(l.Name(), e), Output: f.Output}, nil
 }
 
 // holdKey holds the request's key while its step is worked on, and returns what is to be
@@ -510,7 +488,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 
 // manual says that the request takes a claim by hand, which is held when it is
 // answered.
-func (c *call) manual() bool { return strings.HasSuffix(c.route.path, "/claims") }
+func (c *call) manual() bool { return strings.HasSuffix(c.route.Path, "/claims") }
 
 type again struct {
 	answer any

@@ -197,7 +197,7 @@ func TestMetricsOfAProgram(t *testing.T) {
 	if !strings.Contains(d.log.String(), "could not be registered") {
 		t.Error("nobody was told that the second door's are not there")
 	}
-	if problems, err := testutil.GatherAndLint(d.metrics.registry); err != nil || len(problems) > 0 {
+	if problems, err := testutil.GatherAndLint(d.metrics.Registry); err != nil || len(problems) > 0 {
 		t.Errorf("the metrics are not as they should be: %v %v", problems, err)
 	}
 }
@@ -354,7 +354,7 @@ func TestABrokenAnswerIsCounted(t *testing.T) {
 func TestNoProvider(t *testing.T) {
 	api, _, log := newAPI(t)
 	w, _ := api.watch(httptest.NewRequest("GET", "/healthz", nil))
-	if w.span.IsRecording() || w.span.SpanContext().IsValid() {
+	if w.Span.IsRecording() || w.Span.SpanContext().IsValid() {
 		t.Error("a span is recorded for nobody")
 	}
 	ask(api, "GET", "/healthz", "Traceparent", traceparent)

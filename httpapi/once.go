@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -35,8 +36,8 @@ import (
 // became of the operation. A refusal is not stored, because it changed nothing.
 
 const (
-	keyHeader      = "Idempotency-Key"
-	replayedHeader = "Idempotency-Replayed"
+	keyHeader      = requests.KeyHeader
+	replayedHeader = requests.ReplayedHeader
 	// keyLease is how long a key is held that nobody renews.
 	keyLease = 30 * time.Second
 )
@@ -46,14 +47,14 @@ const (
 func (c *call) idempotencyKey() (string, error) {
 	all := c.r.Header.Values(keyHeader)
 	switch {
-	case len(all) == 0 || c.route.once == never:
+	case len(all) == 0 || c.route.Once == table.Never:
 		return "", nil
 	case len(all) > 1:
 		return "", fault.New(fault.Validation, "the request has %s twice", keyHeader)
 	}
-	kept := c.route.id + " " + all[0]
+	kept := c.route.ID + " " + all[0]
 	if len(kept) > requests.MaxKey {
-		kept = fmt.Sprintf("%s #%x", c.route.id, sha256.Sum256([]byte(all[0])))
+		kept = fmt.Sprintf("%s #%x", c.route.ID, sha256.Sum256([]byte(all[0])))
 	}
 	return kept, requests.CheckKey(all[0])
 }
@@ -68,7 +69,7 @@ func (c *call) fingerprint() string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s?%s\n", c.r.Method, c.r.URL.EscapedPath(), c.asked())
 	sum.Write(body)
-	if c.route.conditional {
+	if c.route.Conditional {
 		for _, name := range []string{"If-Match", "If-None-Match"} {
 			for _, value := range c.r.Header.Values(name) {
 				fmt.Fprintf(sum, "\n%s: %s", name, value)
@@ -100,42 +101,42 @@ func (c *call) asked() string {
 
 // kept does a request that has a key.
 func (c *call) kept() (any, error) {
-	switch c.route.once {
-	case inTx:
+	switch c.route.Once {
+	case table.InTx:
 		return c.keptInTx()
-	case underHold:
+	case table.UnderHold:
 		return c.keptUnderHold()
 	}
-	return c.route.serve(c)
+	return c.route.Serve(c)
 }
 
 // update runs f in a transaction.
 type update func(c *call, f func(context.Context, *store.Tx) error) error
 
 func (c *call) keptInTx() (answer any, err error) {
-	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.path, "lifecycles/") { // it is looked up outside of the transaction
+	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.Path, "lifecycles/") { // it is looked up outside of the transaction
 		if _, err := c.lifecycle(name); err != nil {
 			return nil, err
 		}
 	}
-	if c.route.before != nil {
-		c.route.before(c)
+	if c.route.Before != nil {
+		c.route.Before(c)
 	}
-	if c.route.update != nil { // what is done already is not waited for
+	if c.route.Update != nil { // what is done already is not waited for
 		if answer, done, err := c.again(); done || err != nil {
 			return answer, err
 		}
 	}
 	r := c.r
 	defer func() { c.r = r }()
-	run := c.route.update
+	run := c.route.Update
 	if run == nil {
 		run = func(c *call, f func(context.Context, *store.Tx) error) error {
 			return c.api.engine.Update(c.ctx(), f)
 		}
 	}
 	err = run(c, func(ctx context.Context, tx *store.Tx) error {
-		answer, c.status, c.keep, c.etag = nil, c.route.status, nil, "" // it may run again
+		answer, c.status, c.keep, c.etag = nil, c.route.Status, nil, "" // it may run again
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := requests.Take(ctx, tx, requests.TakeArgs{Key: c.idempotency, Fingerprint: c.fingerprint(), Holder: store.NewID().String(), Lease: keyLease})
 		if err != nil {
@@ -145,7 +146,7 @@ func (c *call) keptInTx() (answer any, err error) {
 			answer, err = c.replay(q)
 			return err
 		}
-		if answer, err = c.route.serve(c); err != nil {
+		if answer, err = c.route.Serve(c); err != nil {
 			return err
 		}
 		return requests.Finish(ctx, tx, c.idempotency, q.Epoch, c.status, c.stored(answer))
@@ -183,7 +184,7 @@ func (c *call) keptUnderHold() (any, error) {
 	k := c.keepKey(q.Epoch)
 	r := c.r
 	c.r = r.WithContext(k.Start(r.Context()))
-	answer, err := c.route.serve(c)
+	answer, err := c.route.Serve(c)
 	k.Stop()
 	c.r = r
 	if err != nil {

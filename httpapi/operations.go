@@ -18,9 +18,8 @@ import (
 )
 
 type listOperationsIn struct {
-	State  string `query:"state" doc:"held, due, uncertain, contradicted or lost"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	State string `query:"state" doc:"held, due, uncertain, contradicted or lost"`
+	paged
 }
 
 // contradicted is the state by which operations with contradictions are listed, and begins the cursor
@@ -33,7 +32,7 @@ const lost = "lost"
 // listOperations lists the operations of entities, then those of steps, then those at their end that
 // have contradictions.
 func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err == nil && in.State != contradicted && in.State != lost && checkState(in.State) != nil {
 		err = fault.New(fault.Validation, "state must be held, due, uncertain, contradicted or lost, got %q", in.State)
 	}
@@ -267,4 +266,32 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 		left = []wire.Contradiction{}
 	}
 	return wire.Acknowledged{Contradictions: left}, err
+}
+
+// stepOperation is the operation that a step is.
+func (c *call) stepOperation(ctx context.Context, l *runs.Live, state string) (wire.Operation, error) {
+	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
+		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
+	journal, err := l.Journal(ctx, c.api.engine)
+	for _, x := range journal {
+		w.Effects = append(w.Effects, wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: effects.Key(l.Operation(), x.Name, x.Ordinal), State: string(x.State), Result: x.Result})
+	}
+	return w, err
+}
+
+// resolveStep ends the doubt about a step.
+func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, error) {
+	known := make([]runs.Known, len(b.Effects))
+	for i, x := range b.Effects {
+		known[i] = runs.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+	}
+	l, err := runs.LocalOf(c.api.engine).Desk.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
+	if err != nil {
+		return wire.Resolved{}, err
+	}
+	if l.Operation() != operation || l.Step.Status != runs.Running { // it is at its end
+		return wire.Resolved{}, nil
+	}
+	w, err := c.stepOperation(c.ctx(), &l, "due")
+	return wire.Resolved{Operation: &w}, err
 }

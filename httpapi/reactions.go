@@ -10,10 +10,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -23,33 +25,28 @@ import (
 
 func (a *API) reactionRoutes() {
 	const byToken = "The lease is named by its token."
-	add(a, route{method: http.MethodGet, path: "reactions", id: "listReactions", tag: "reactions", summary: "List the reactions of the workspace, and the after-effects of its lifecycles.", roles: readers}, listReactions)
-	add(a, route{method: http.MethodPut, path: "reactions/{name}", id: "putReaction", tag: "reactions", summary: "Register a reaction, or change one.", roles: admins, also: http.StatusCreated, once: underHold}, putReaction)
-	add(a, route{method: http.MethodGet, path: "reactions/{name}", id: "getReaction", tag: "reactions", summary: "Show a reaction.", roles: readers}, getReaction)
-	add(a, route{method: http.MethodDelete, path: "reactions/{name}", id: "deleteReaction", tag: "reactions", summary: "Remove a reaction.", roles: admins, once: underHold}, deleteReaction)
-	add(a, route{method: http.MethodGet, path: "reactions/{name}/streams", id: "listPositions", tag: "reactions", summary: "Where a reaction (* for all) stands on its streams.", roles: readers, filter: "PositionFilter"}, listPositions)
-	add(a, route{method: http.MethodPost, path: "reactions/{name}/claim", id: "claimLeases", tag: "reactions", summary: "Claim streams of a reaction by hand.", roles: workers, once: asHandOut}, claimLeases)
-	add(a, route{method: http.MethodPost, path: "reactions/{name}/ack", id: "ackLeases", tag: "reactions", summary: "Acknowledge what was handled.", roles: workers, once: inTx,
-		more: "Each lease is named by its token. One that was lost, and a version that a lease did not show, are told in the results, and are no error."}, ackLeases)
-	add(a, route{method: http.MethodPost, path: "reactions/{name}/fail", id: "failLease", tag: "reactions", summary: "Say that an event could not be handled.", roles: workers, once: underHold, more: byToken}, failLease)
-	add(a, route{method: http.MethodPost, path: "reactions/{name}/renew", id: "renewLease", tag: "reactions", summary: "Extend a lease.", roles: workers, once: underHold, more: byToken}, renewLease)
+	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the reactions of the workspace, and the after-effects of its lifecycles.", Roles: readers}, listReactions)
+	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change one.", Roles: admins, Also: http.StatusCreated, Once: table.UnderHold}, putReaction)
+	add(a, route{Method: http.MethodGet, Path: "reactions/{name}", ID: "getReaction", Tag: "reactions", Summary: "Show a reaction.", Roles: readers}, getReaction)
+	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Remove a reaction.", Roles: admins, Once: table.UnderHold}, deleteReaction)
+	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "Where a reaction (* for all) stands on its streams.", Roles: readers, Filter: "PositionFilter"}, listPositions)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/claim", ID: "claimLeases", Tag: "reactions", Summary: "Claim streams of a reaction by hand.", Roles: workers, Once: table.AsHandOut}, claimLeases)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge what was handled.", Roles: workers, Once: table.InTx,
+		More: "Each lease is named by its token. One that was lost, and a version that a lease did not show, are told in the results, and are no error."}, ackLeases)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Say that an event could not be handled.", Roles: workers, Once: table.UnderHold, More: byToken}, failLease)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Extend a lease.", Roles: workers, Once: table.UnderHold, More: byToken}, renewLease)
 	for _, x := range []struct{ how, more string }{
 		{"unblock", "Its streams go on from where they were blocked."},
 		{"reset", "Its streams begin anew; for all, those of after-effects and webhooks do not."},
 		{"skip", "Its streams pass over the event that they are blocked at."},
 	} {
-		add(a, route{method: http.MethodPost, path: "reactions/{name}/" + x.how, id: x.how + "Reactions", tag: "reactions", summary: "Repair a reaction (* for all): " + x.how + ".",
-			roles: operators, once: inTx, more: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
+		add(a, route{Method: http.MethodPost, Path: "reactions/{name}/" + x.how, ID: x.how + "Reactions", Tag: "reactions", Summary: "Repair a reaction (* for all): " + x.how + ".",
+			Roles: operators, Once: table.InTx, More: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
 	}
 }
 
-type listReactionsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listReactions(c *call, in *listReactionsIn) (wire.List[wire.Reaction], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+func listReactions(c *call, in *paged) (wire.List[wire.Reaction], error) {
+	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Reaction]{}, err
 	}
@@ -186,8 +183,7 @@ type listPositionsIn struct {
 	Name    string `path:"name"`
 	Stream  string `query:"stream" doc:"RE2"`
 	Blocked *bool  `query:"blocked"`
-	Limit   *int   `query:"limit"`
-	Cursor  string `query:"cursor"`
+	paged
 }
 
 // every means every reaction.
@@ -195,7 +191,7 @@ const every = "*"
 
 func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], error) {
 	var none wire.List[wire.Position]
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err != nil {
 		return none, err
 	}
@@ -270,7 +266,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 			out.Leases = []wire.Lease{}
 			budget := store.NewBudget(store.PageBytes)
 			for n := 0; err == nil && len(out.Leases) == n && n < b.Limit && !budget.Spent(); {
-				limit := min(b.Limit-n, handOutStep)
+				limit := min(b.Limit-n, remote.AtOnce)
 				n += limit
 				var taken []*reactions.Lease
 				taken, err = reactions.TakeAsked(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
@@ -371,14 +367,14 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
 		}
 		if err := checkEpoch(a.Epoch); err != nil {
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i))
 		}
 		if err := strict.Text("stream", a.Stream, 3*events.MaxName); err != nil {
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/stream")
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i)+"/stream")
 		}
 		if a.Version < 0 {
 			err := fault.New(fault.Validation, "version is that of the last event that was handled")
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i)+"/version")
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
 		switch err := c.leased(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
@@ -388,7 +384,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		case fault.LeaseLost:
 			out.Results[i].Status = string(fault.LeaseLost)
 		default:
-			return wire.Acked{}, within(err, "/acks/"+strconv.Itoa(i))
+			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i))
 		}
 	}
 	refused, err := reactions.AckAsked(c.ctx(), c.doer(), ends)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -38,15 +39,15 @@ func (a *API) guard(next http.Handler) http.Handler {
 		}
 		w.Header().Set(requestIDHeader, id)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-		seen := &recorder{ResponseWriter: w}
+		seen := &observe.Recorder{ResponseWriter: w}
 		watched, r := a.watch(r)
-		a.metrics.inFlight.Inc()
+		a.metrics.InFlight.Inc()
 		defer func() { // also where the connection is broken
-			a.metrics.inFlight.Dec()
+			a.metrics.InFlight.Dec()
 			took := clock.Since(begun)
-			a.metrics.observe(watched, seen, took)
-			watched.end(id, seen)
-			a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", watched.log(id, seen, took)...)
+			a.metrics.Observe(watched.Watch, seen, took)
+			watched.End(id, seen)
+			a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", watched.Log(id, seen, took)...)
 		}()
 		a.recovered(next, seen, r)
 	})
@@ -54,7 +55,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 
 // recovered turns a panic into a 500, or, where the answer has begun already,
 // into a broken connection: half an answer must not look whole.
-func (a *API) recovered(next http.Handler, w *recorder, r *http.Request) {
+func (a *API) recovered(next http.Handler, w *observe.Recorder, r *http.Request) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -62,42 +63,16 @@ func (a *API) recovered(next http.Handler, w *recorder, r *http.Request) {
 		}
 		watched := watchOf(r.Context())
 		if p == http.ErrAbortHandler {
-			watched.cut = true
+			watched.Cut = true
 			panic(p)
 		}
-		watched.code = fault.Internal
-		a.log.Error("panic", "path", watched.path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "requestId", requestID(r.Context()))
-		if w.status != 0 {
-			watched.cut = true
+		watched.Code = fault.Internal
+		a.log.Error("panic", "path", watched.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "requestId", requestID(r.Context()))
+		if w.Status != 0 {
+			watched.Cut = true
 			panic(http.ErrAbortHandler)
 		}
-		a.refuse(w, watched.safe(r), fault.New(fault.Internal, "something went wrong here: the log has it under this request's id"))
+		a.refuse(w, watched.Safe(r), fault.New(fault.Internal, "something went wrong here: the log has it under this request's id"))
 	}()
 	next.ServeHTTP(w, r)
 }
-
-// recorder remembers what was answered.
-type recorder struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 && status >= http.StatusOK { // the 1xx come before the answer
-		r.status = status
-	}
-	r.ResponseWriter.WriteHeader(status)
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
-	n, err := r.ResponseWriter.Write(p)
-	r.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap is for [http.ResponseController].
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -17,27 +19,27 @@ import (
 
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
-	add(a, route{method: http.MethodPost, path: "workflow-runs", id: "startRun", tag: "runs", summary: "Start a run, or find the one that was started under the key.",
-		roles: operators, status: http.StatusCreated, also: http.StatusOK, once: inTx,
-		more: "The key is its idempotencyKey."}, startRun)
-	add(a, route{method: http.MethodGet, path: "workflow-runs", id: "listRuns", tag: "runs", summary: "List the runs of the workspace, the newest first.", roles: readers, filter: "RunFilter"}, listRuns)
-	add(a, route{method: http.MethodGet, path: one, id: "getRun", tag: "runs", summary: "Show a run.", roles: readers}, getRun)
-	add(a, route{method: http.MethodGet, path: one + "/steps", id: "listSteps", tag: "runs", summary: "List the visits of a run's steps, in their order.", roles: readers}, listSteps)
-	add(a, route{method: http.MethodGet, path: one + "/events", id: "readRunEvents", tag: "runs", summary: "Read what happened to a run, or follow it to its end.", roles: readers, stream: true}, readRunEvents)
-	add(a, route{method: http.MethodPost, path: one + "/cancel", id: "cancelRun", tag: "runs", summary: "Cancel a run: at once, or when who works on a step of it has ended.",
-		roles: operators, also: http.StatusAccepted, once: inTx,
-		more: "Until then its cancelRequested is set."}, cancelRun)
-	add(a, route{method: http.MethodPost, path: one + "/pause", id: "pauseRun", tag: "runs", summary: "Have a run begin no further step.", roles: operators, once: inTx}, commanded(runs.Pause))
-	add(a, route{method: http.MethodPost, path: one + "/resume", id: "resumeRun", tag: "runs", summary: "Have a run go on that was paused.", roles: operators, once: inTx}, commanded(runs.Resume))
-	add(a, route{method: http.MethodPost, path: one + "/retry", id: "retryRun", tag: "runs", summary: "Have a run go on that has failed, at the step at which it did.", roles: operators, once: inTx}, commanded(runs.Retry))
-	add(a, route{method: http.MethodPost, path: one + "/signals", id: "signalRun", tag: "runs", summary: "Tell a run something. It is kept until the run looks.",
-		roles: operators, status: http.StatusAccepted, once: inTx,
-		more: "Under the same id it is told once."}, signalRun)
+	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started under the key.",
+		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Once: table.InTx,
+		More: "The key is its idempotencyKey."}, startRun)
+	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, the newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
+	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
+	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the visits of a run's steps, in their order.", Roles: readers}, listSteps)
+	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read what happened to a run, or follow it to its end.", Roles: readers, Stream: true}, readRunEvents)
+	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: at once, or when who works on a step of it has ended.",
+		Roles: operators, Also: http.StatusAccepted, Once: table.InTx,
+		More: "Until then its cancelRequested is set."}, cancelRun)
+	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Once: table.InTx}, commanded(runs.Pause))
+	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Once: table.InTx}, commanded(runs.Resume))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Once: table.InTx}, commanded(runs.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Tell a run something. It is kept until the run looks.",
+		Roles: operators, Status: http.StatusAccepted, Once: table.InTx,
+		More: "Under the same id it is told once."}, signalRun)
 }
 
 func runOf(r runs.Run) wire.Run {
 	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
-		Input: docOr(r.Input), State: docOr(r.State), Output: docOr(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
+		Input: shapes.DocOr(r.Input), State: shapes.DocOr(r.State), Output: shapes.DocOr(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
 		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
 	if r.Status == runs.Completed {
 		w.CurrentStepName = nil
@@ -51,14 +53,6 @@ func filled(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// docOr is a document, or null if there is none.
-func docOr(doc []byte) raw {
-	if len(doc) == 0 {
-		return raw("null")
-	}
-	return doc
 }
 
 // since1970 is a time, or nil where the database has none.
@@ -79,13 +73,13 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	}
 	if len(b.Input) > 0 {
 		if err := strict.Object(b.Input); err != nil {
-			return wire.StartedRun{}, within(err, "/input")
+			return wire.StartedRun{}, strict.Within(err, "/input")
 		}
 	}
 	if b.IdempotencyKey != nil {
 		s.Key = *b.IdempotencyKey
 		if err := runs.CheckKey(s.Key); err != nil {
-			return wire.StartedRun{}, within(err, "/idempotencyKey")
+			return wire.StartedRun{}, strict.Within(err, "/idempotencyKey")
 		}
 	}
 	l, created, err := runs.LocalOf(c.api.engine).Start(c.ctx(), c.doer(), s)
@@ -100,19 +94,18 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	} else {
 		c.status = http.StatusOK
 	}
-	c.w.Header().Set("Location", base+"workflow-runs/"+url.PathEscape(now.ID))
+	c.w.Header().Set("Location", table.Base+"workflow-runs/"+url.PathEscape(now.ID))
 	return wire.StartedRun{Run: runOf(now), Created: created}, nil
 }
 
 type listRunsIn struct {
-	Limit        *int   `query:"limit"`
-	Cursor       string `query:"cursor"`
+	paged
 	Status       string `query:"status" doc:"Only those of this status."`
 	DefinitionID string `query:"definitionId" doc:"Only those of this definition."`
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
 		return runs.List(ctx, c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
 	}, runOf, func(r runs.Run) string { return r.ID })
 }
@@ -127,13 +120,12 @@ func getRun(c *call, in *runIn) (wire.Run, error) {
 }
 
 type listStepsIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	ID string `path:"id"`
+	paged
 }
 
 func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err
@@ -144,7 +136,7 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 
 func stepOf(s runs.Step) wire.RunStep {
 	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths, LostHandOuts: s.Lost,
-		Uncertain: s.Uncertain, Input: docOr(s.Input), Output: docOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
+		Uncertain: s.Uncertain, Input: shapes.DocOr(s.Input), Output: shapes.DocOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
 		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
 }
 
@@ -184,7 +176,7 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	if b.ID != nil {
 		s.ID = *b.ID
 		if err := strict.Text("id", s.ID, events.MaxName); err != nil {
-			return wire.Signalled{}, within(err, "/id")
+			return wire.Signalled{}, strict.Within(err, "/id")
 		}
 	}
 	fresh, err := runs.Send(c.ctx(), c.doer(), s)

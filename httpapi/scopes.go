@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
@@ -19,25 +20,25 @@ import (
 
 func (a *API) scopeRoutes() {
 	const one, record = "scopes/{kind}/{id}", "scopes/{kind}/{id}/records/{field}/{key}"
-	add(a, route{method: http.MethodGet, path: one, id: "getScope", tag: "scopes", summary: "Show a scope, or watch it (text/event-stream).",
-		roles: readers, stream: true, conditional: true}, getScope)
-	add(a, route{method: http.MethodPatch, path: one, id: "patchScope", tag: "scopes", summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
-		roles: operators, once: inTx, update: inTurn, conditional: true, merges: true}, patchScope)
-	add(a, route{method: http.MethodDelete, path: one, id: "deleteScope", tag: "scopes", summary: "Delete a scope.",
-		roles: operators, once: inTx, update: inTurn, conditional: true,
-		more: "One that is not there changes nothing."}, deleteScope)
-	add(a, route{method: http.MethodPost, path: one + "/inc", id: "incScope", tag: "scopes", summary: "Add to the whole number in a field.",
-		roles: operators, once: inTx, update: inTurn, conditional: true,
-		more: "A field that is missing is 0."}, incScope)
-	add(a, route{method: http.MethodPost, path: one + "/push", id: "pushScope", tag: "scopes", summary: "Add an item to the list in a field.",
-		roles: operators, once: inTx, update: inTurn, conditional: true,
-		more: "A field that is missing is an empty list."}, pushScope)
-	add(a, route{method: http.MethodPut, path: record, id: "setScopeRecord", tag: "scopes", summary: "Put a record into the object in a field, under a key.",
-		roles: operators, once: inTx, update: inTurn, conditional: true,
-		more: "A record that is nil is null."}, setScopeRecord)
-	add(a, route{method: http.MethodDelete, path: record, id: "deleteScopeRecord", tag: "scopes", summary: "Take a record out of the object in a field.",
-		roles: operators, once: inTx, update: inTurn, conditional: true,
-		more: "One that is not there changes nothing."}, deleteScopeRecord)
+	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
+		Roles: readers, Stream: true, Conditional: true}, getScope)
+	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
+		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true, Merges: true}, patchScope)
+	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
+		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		More: "One that is not there changes nothing."}, deleteScope)
+	add(a, route{Method: http.MethodPost, Path: one + "/inc", ID: "incScope", Tag: "scopes", Summary: "Add to the whole number in a field.",
+		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		More: "A field that is missing is 0."}, incScope)
+	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Add an item to the list in a field.",
+		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		More: "A field that is missing is an empty list."}, pushScope)
+	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Put a record into the object in a field, under a key.",
+		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		More: "A record that is nil is null."}, setScopeRecord)
+	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Take a record out of the object in a field.",
+		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		More: "One that is not there changes nothing."}, deleteScopeRecord)
 }
 
 // inTurn has the transaction of a request with a key stand in the scope's line, within its
@@ -298,7 +299,7 @@ func (c *call) watchScope(in *scopeIn) error {
 			if give(toldScope(now)) != nil {
 				break // the caller went away, and the context ends
 			}
-			c.share.keep(0)
+			c.share.Keep(0)
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -51,7 +52,7 @@ func (c *call) story(in *storyIn, stream, topic string, over isOver) (wire.List[
 	}, func(e events.Event) string { return strconv.FormatInt(e.Version, 10) })
 	all := make([]wire.Event, len(found))
 	for i, e := range found {
-		all[i] = toldEvent(e)
+		all[i] = shapes.ToldEvent(e)
 	}
 	return listed(c, all, next), err
 }
@@ -84,7 +85,7 @@ func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from
 		ended := len(found) == 0 // who comes back has been told of its end
 		for _, e := range found {
 			from, ended = e.Version+1, ends[e.Name]
-			if err := give(message{cursorOf(c.route.id, strconv.FormatInt(e.Version, 10)), e.Name, toldEvent(e)}); err != nil {
+			if err := give(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.ToldEvent(e)}); err != nil {
 				stop(err)
 				return true, nil
 			}

@@ -10,154 +10,31 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/keys"
-	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// page is the part of a list that is asked for. It ends after limit elements, or when its budget is spent.
-type page struct {
-	limit  int
-	after  string // what the cursor says
-	budget *store.Budget
-}
-
-// page reads limit and cursor.
-func (c *call) page(limit *int, cursor string) (page, error) {
-	p := page{limit: 100, budget: store.NewBudget(smallBytes)}
-	c.budget, c.grown = p.budget, false
-	if limit != nil {
-		if *limit < 1 || *limit > 1000 {
-			return p, fault.New(fault.Validation, "limit is 1 to 1000")
-		}
-		p.limit = *limit
-	}
-	if cursor == "" {
-		return p, nil
-	}
-	after, ok := uncursor(c.route.id, cursor)
-	if !ok || !utf8.ValidString(after) || strings.ContainsRune(after, 0) {
-		return p, noCursor()
-	}
-	p.after = after
-	return p, nil
-}
-
-func noCursor() error {
-	return fault.New(fault.Validation, "the cursor is not one that was given out here")
-}
-
-// versionOf reads the cursor of a list that goes by versions. Its sum is no secret, so
-// that it may say anything.
-func versionOf(after string) (int64, error) {
-	n, err := strconv.ParseInt(after, 10, 64)
-	if err != nil || n < 0 {
-		return 0, noCursor()
-	}
-	return n, nil
-}
-
-// numberOf reads the cursor of a list that goes by numbers from 1 on, 0 for none.
-func numberOf(after string) (int64, error) {
-	if after == "" {
-		return 0, nil
-	}
-	return versionOf(after)
-}
-
-// listed makes a page of a list: next is what the cursor of the following one says,
-// "" at the end.
-func listed[T any](c *call, items []T, next string) wire.List[T] {
-	l := wire.List[T]{Items: items}
-	if l.Items == nil {
-		l.Items = []T{}
-	}
-	if next != "" {
-		text := cursorOf(c.route.id, next)
-		l.Next = &text
-	}
-	return l
-}
-
-// readPage reads a page, some elements at a time, so that the database is not asked for much that the page has no
-// room for. key is the cursor behind an element; next is that of the page's last, "" at the end of the list.
-func readPage[T any](c *call, p page, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string) (all []T, next string, err error) {
-	ctx := p.budget.In(c.ctx())
-	for {
-		n := p.budget.Rows(p.limit - len(all))
-		some, err := read(ctx, p.after, n)
-		if err != nil {
-			return nil, "", err
-		}
-		all = append(all, some...)
-		last := len(some) == 0 || len(some) < n && !store.Cut(ctx)
-		if err := c.grow(p, len(all), last); err != nil {
-			return nil, "", err
-		}
-		if last {
-			return all, "", nil
-		}
-		p.after = key(some[len(some)-1])
-		if p.after == "" || len(all) >= p.limit || p.budget.Spent() {
-			return all, p.after, nil
-		}
-	}
-}
-
-// grow gives a page that is not small the bytes that its elements may have, by the size of those that were read, if there is room
-// for them. Where they turn out larger, the page ends early.
-func (c *call) grow(p page, elements int, last bool) error {
-	used := p.budget.Used()
-	if used < smallBytes || c.grown {
-		return nil
-	}
-	bytes := used
-	if !last {
-		bytes = min(used+2*used/max(elements, 1)*(p.limit-elements), store.PageBytes)
-	}
-	if err := c.needs(bytes + min(bytes, pageMargin)); err != nil {
-		return err
-	}
-	p.budget.More(max(bytes-smallBytes, 0))
-	c.grown = true
-	return nil
-}
-
-// list answers with a page of a list, whose elements are shown as the wire has them.
-func list[T, W any](c *call, limit *int, cursor string, read func(ctx context.Context, after string, limit int) ([]T, error), show func(T) W, key func(T) string) (wire.List[W], error) {
-	p, err := c.page(limit, cursor)
-	if err != nil {
-		return wire.List[W]{}, err
-	}
-	found, next, err := readPage(c, p, read, key)
-	all := make([]W, len(found))
-	for i, x := range found {
-		all[i] = show(x)
-	}
-	return listed(c, all, next), err
-}
-
 func (a *API) streamRoutes() {
-	add(a, route{method: http.MethodPost, path: "streams/{stream}/events", id: "appendEvents", tag: "streams", summary: "Append events, all or none, at an expected version.",
-		roles: operators, status: http.StatusCreated, once: inTx}, appendEvents)
-	add(a, route{method: http.MethodGet, path: "streams/{stream}/events", id: "readStream", tag: "streams", summary: "Read a stream, forward or backward.",
-		roles: readers, filter: "StreamRange"}, readStream)
-	add(a, route{method: http.MethodPost, path: "streams/{stream}/close", id: "closeStream", tag: "streams", summary: "Close the books of a stream, at an expected version.",
-		roles: operators, once: underHold,
-		more: "The same close again has the same answer."}, closeStream)
-	add(a, route{method: http.MethodGet, path: "events", id: "readEvents", tag: "streams", summary: "Read the feed over all streams, or follow it (text/event-stream).",
-		roles: readers, stream: true,
-		more: "A cursor may also be the position of an event."}, readEvents)
-	add(a, route{method: http.MethodGet, path: "feed", id: "readFeed", tag: "streams", summary: "Read what is told of the workspace, or watch it (text/event-stream).",
-		roles: readers, stream: true,
-		more: "It is histories and events, from the oldest to the newest that there is."}, readFeed)
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events, all or none, at an expected version.",
+		Roles: operators, Status: http.StatusCreated, Once: table.InTx}, appendEvents)
+	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
+		Roles: readers, Filter: "StreamRange"}, readStream)
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close the books of a stream, at an expected version.",
+		Roles: operators, Once: table.UnderHold,
+		More: "The same close again has the same answer."}, closeStream)
+	add(a, route{Method: http.MethodGet, Path: "events", ID: "readEvents", Tag: "streams", Summary: "Read the feed over all streams, or follow it (text/event-stream).",
+		Roles: readers, Stream: true,
+		More: "A cursor may also be the position of an event."}, readEvents)
+	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readFeed", Tag: "streams", Summary: "Read what is told of the workspace, or watch it (text/event-stream).",
+		Roles: readers, Stream: true,
+		More: "It is histories and events, from the oldest to the newest that there is."}, readFeed)
 }
 
 type appendIn struct {
@@ -192,7 +69,7 @@ func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	if err != nil {
 		return wire.Appended{}, err
 	}
-	c.w.Header().Set("Location", base+"streams/"+url.PathEscape(in.Stream)+"/events")
+	c.w.Header().Set("Location", table.Base+"streams/"+url.PathEscape(in.Stream)+"/events")
 	return wire.Appended{Stream: in.Stream, LastVersion: int64(last), Events: eventsOf(written)}, nil
 }
 
@@ -220,13 +97,12 @@ type readStreamIn struct {
 	Stream   string `path:"stream"`
 	From     *int64 `query:"from" doc:"The first version; the stream's first, or for backward its last, if none is named."`
 	Backward bool   `query:"backward"`
-	Limit    *int   `query:"limit"`
-	Cursor   string `query:"cursor"`
+	paged
 }
 
 func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
-	p, err := c.page(in.Limit, in.Cursor)
+	p, err := c.page(in.paged)
 	if err != nil {
 		return none, err
 	}

@@ -6,31 +6,27 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) walletRoutes() {
-	add(a, route{method: http.MethodGet, path: "wallets", id: "listWallets", tag: "wallets", summary: "List the wallets of the workspace.", roles: readers}, listWallets)
-	add(a, route{method: http.MethodPut, path: "wallets/{id}", id: "putWallet", tag: "wallets", summary: "Make a wallet, or change it.", roles: operators, once: inTx,
-		more: "What can change is whether its balance may be below zero."}, putWallet)
-	add(a, route{method: http.MethodGet, path: "wallets/{id}", id: "getWallet", tag: "wallets", summary: "Show a wallet.", roles: readers}, getWallet)
-	add(a, route{method: http.MethodPost, path: "wallets/{id}/credit", id: "creditWallet", tag: "wallets", summary: "Add points to a wallet, once for a reference.", roles: operators, once: inTx}, creditWallet)
-	add(a, route{method: http.MethodGet, path: "wallets/{id}/ledger", id: "readLedger", tag: "wallets", summary: "Read the ledger of a wallet.", roles: readers}, readLedger)
-	add(a, route{method: http.MethodGet, path: "wallets/{id}/audit", id: "auditWallet", tag: "wallets", summary: "Add up the ledger of a wallet (* for all).", roles: readers}, auditWallet)
+	add(a, route{Method: http.MethodGet, Path: "wallets", ID: "listWallets", Tag: "wallets", Summary: "List the wallets of the workspace.", Roles: readers}, listWallets)
+	add(a, route{Method: http.MethodPut, Path: "wallets/{id}", ID: "putWallet", Tag: "wallets", Summary: "Make a wallet, or change it.", Roles: operators, Once: table.InTx,
+		More: "What can change is whether its balance may be below zero."}, putWallet)
+	add(a, route{Method: http.MethodGet, Path: "wallets/{id}", ID: "getWallet", Tag: "wallets", Summary: "Show a wallet.", Roles: readers}, getWallet)
+	add(a, route{Method: http.MethodPost, Path: "wallets/{id}/credit", ID: "creditWallet", Tag: "wallets", Summary: "Add points to a wallet, once for a reference.", Roles: operators, Once: table.InTx}, creditWallet)
+	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/ledger", ID: "readLedger", Tag: "wallets", Summary: "Read the ledger of a wallet.", Roles: readers}, readLedger)
+	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/audit", ID: "auditWallet", Tag: "wallets", Summary: "Add up the ledger of a wallet (* for all).", Roles: readers}, auditWallet)
 }
 
 func walletOf(w batch.Wallet) wire.Wallet {
 	return wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
 }
 
-type listWalletsIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listWallets(c *call, in *listWalletsIn) (wire.List[wire.Wallet], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]wallets.Wallet, error) {
+func listWallets(c *call, in *paged) (wire.List[wire.Wallet], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]wallets.Wallet, error) {
 		return wallets.List(ctx, c.doer(), after, limit)
 	}, func(w wallets.Wallet) wire.Wallet {
 		return wire.Wallet{ID: w.ID, Balance: w.Balance, AllowNegative: w.AllowNegative}
@@ -67,9 +63,8 @@ func creditWallet(c *call, in *creditIn) (wire.Wallet, error) {
 }
 
 type ledgerIn struct {
-	ID     string `path:"id"`
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	ID string `path:"id"`
+	paged
 }
 
 func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
@@ -78,7 +73,7 @@ func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
 			return wire.List[wire.LedgerEntry]{}, err
 		}
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]wallets.Entry, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]wallets.Entry, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err

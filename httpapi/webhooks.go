@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
@@ -41,14 +42,14 @@ func (a *API) serveWebhooks(o Options) {
 }
 
 func (a *API) webhookRoutes() {
-	add(a, route{method: http.MethodPost, path: "webhooks", id: "createWebhook", tag: "webhooks", summary: "Have events sent to a URL. The secret is shown once.",
-		roles: admins, status: http.StatusCreated, once: inTx,
-		more: "Under a [Key] that was used before, it is empty."}, createWebhook)
-	add(a, route{method: http.MethodGet, path: "webhooks", id: "listWebhooks", tag: "webhooks", summary: "List the webhooks of the workspace.", roles: readers}, listWebhooks)
-	add(a, route{method: http.MethodGet, path: "webhooks/{id}", id: "getWebhook", tag: "webhooks", summary: "Show a webhook, without its secret.", roles: readers}, getWebhook)
-	add(a, route{method: http.MethodPost, path: "webhooks/{id}/rotate", id: "rotateWebhook", tag: "webhooks", summary: "Give a webhook another secret. It is shown once.",
-		roles: admins, once: inTx}, rotateWebhook)
-	add(a, route{method: http.MethodDelete, path: "webhooks/{id}", id: "deleteWebhook", tag: "webhooks", summary: "Remove a webhook.", roles: admins, once: inTx}, deleteWebhook)
+	add(a, route{Method: http.MethodPost, Path: "webhooks", ID: "createWebhook", Tag: "webhooks", Summary: "Have events sent to a URL. The secret is shown once.",
+		Roles: admins, Status: http.StatusCreated, Once: table.InTx,
+		More: "Under a [Key] that was used before, it is empty."}, createWebhook)
+	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the webhooks of the workspace.", Roles: readers}, listWebhooks)
+	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook, without its secret.", Roles: readers}, getWebhook)
+	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Give a webhook another secret. It is shown once.",
+		Roles: admins, Once: table.InTx}, rotateWebhook)
+	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Remove a webhook.", Roles: admins, Once: table.InTx}, deleteWebhook)
 }
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {
@@ -111,7 +112,7 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 	if err != nil {
 		return none, err
 	}
-	c.w.Header().Set("Location", base+"webhooks/"+url.PathEscape(w.ID))
+	c.w.Header().Set("Location", table.Base+"webhooks/"+url.PathEscape(w.ID))
 	return c.sealed(w, secret), nil
 }
 
@@ -121,13 +122,8 @@ func (c *call) sealed(w webhooks.Webhook, secret string) wire.CreatedWebhook {
 	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
 }
 
-type listWebhooksIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
-}
-
-func listWebhooks(c *call, in *listWebhooksIn) (wire.List[wire.Webhook], error) {
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]webhooks.Webhook, error) {
+func listWebhooks(c *call, in *paged) (wire.List[wire.Webhook], error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]webhooks.Webhook, error) {
 		return webhooks.List(ctx, c.doer(), after, limit)
 	}, webhookOf, func(w webhooks.Webhook) string { return w.ID })
 }

@@ -6,24 +6,20 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) workspaceRoutes() {
-	add(a, route{method: http.MethodGet, path: "workspaces", id: "listWorkspaces", tag: "workspaces", summary: "List the workspaces: the key's own or, without keys, all.", roles: readers}, listWorkspaces)
-	add(a, route{method: http.MethodPost, path: "workspaces", id: "createWorkspace", tag: "workspaces", summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
-		roles: admins, status: http.StatusCreated, also: http.StatusOK, once: underHold}, createWorkspace)
-}
-
-type listWorkspacesIn struct {
-	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor"`
+	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspaces: the key's own or, without keys, all.", Roles: readers}, listWorkspaces)
+	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
+		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Once: table.UnderHold}, createWorkspace)
 }
 
 // listWorkspaces lists what the caller may know of: a key knows its own alone.
-func listWorkspaces(c *call, in *listWorkspacesIn) (wire.List[wire.Workspace], error) {
-	p, err := c.page(in.Limit, in.Cursor)
+func listWorkspaces(c *call, in *paged) (wire.List[wire.Workspace], error) {
+	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Workspace]{}, err
 	}
@@ -34,7 +30,7 @@ func listWorkspaces(c *call, in *listWorkspacesIn) (wire.List[wire.Workspace], e
 		}
 		return listed(c, found, ""), err
 	}
-	return list(c, in.Limit, in.Cursor, func(ctx context.Context, after string, limit int) ([]store.Workspace, error) {
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]store.Workspace, error) {
 		return store.Workspaces(ctx, c.doer(), after, limit)
 	}, func(w store.Workspace) wire.Workspace {
 		return wire.Workspace{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}

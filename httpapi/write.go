@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -22,7 +23,7 @@ func pageIn(answer any) (items reflect.Value, next *string, ok bool) {
 
 // writePage writes a page element by element, so that there is never a second copy of all of it, and gives back what each has taken.
 func (c *call) writePage(items reflect.Value, next *string) {
-	out := &answer{w: heardWriter{c.w, c.share}, status: c.status, head: c.r.Method == http.MethodHead}
+	out := &answer{w: c.share.Writer(c.w), status: c.status, head: c.r.Method == http.MethodHead}
 	enc := json.NewEncoder(element{out})
 	enc.SetEscapeHTML(false)
 	write := func(before string, doc any) {
@@ -35,11 +36,11 @@ func (c *call) writePage(items reflect.Value, next *string) {
 	if c.budget != nil {
 		left = c.budget.Used()
 	}
-	margin := min(left, pageMargin)
+	margin := min(left, room.PageMargin)
 	before := `{"items":[`
 	for i := 0; i < items.Len() && out.failed == nil; i++ {
 		if left > 0 {
-			c.share.keep(max(left-out.size, 0) + margin)
+			c.share.Keep(max(left-out.size, 0) + margin)
 		}
 		write(before, items.Index(i).Interface())
 		items.Index(i).SetZero()

@@ -124,7 +124,7 @@ func (o Options) orDefaults() Options {
 		o.MaxAnswer = 1 << 20
 	}
 	if o.Header == "" {
-		o.Header = "Idempotency-Key"
+		o.Header = requests.KeyHeader
 	}
 	if o.Scope == nil && !o.SharedKeys {
 		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's answers")

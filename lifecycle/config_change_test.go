@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -160,14 +161,14 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 				d.t.Fatalf("fire: %v", err)
 			}
 		}
-		take := func(id string) lifecycleengine.Task {
+		take := func(id string) remote.Task {
 			x := d.one("Do")
 			if x.Entity.ID != id {
 				d.t.Fatalf("took %s, not %s", x.Entity.ID, id)
 			}
 			return x
 		}
-		charge := func(x lifecycleengine.Task, result string) {
+		charge := func(x remote.Task, result string) {
 			if _, err := lifecycleengine.TaskEffect(d.ctx, engine.Of(d.e), x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
 				d.t.Fatal(err)
 			}

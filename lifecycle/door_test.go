@@ -46,7 +46,7 @@ func newFar() *far {
 func (f *far) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
-	answer := f.answer[c.Handler.Name]
+	answer := f.answer[c.To.Name]
 	f.mu.Unlock()
 	if c.Kind == "afterEffect" {
 		f.told <- c.Entity.ID
@@ -61,7 +61,7 @@ func (f *far) count(handler string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.calls {
-		if c.Handler.Name == handler {
+		if c.To.Name == handler {
 			n++
 		}
 	}
@@ -130,7 +130,7 @@ func TestALifecycleThatIsPut(t *testing.T) {
 			t.Errorf("put again: %+v", p)
 		}
 		far.set("Send", func(c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
-			if c.Operation == "" || c.Requester != "admin" || c.Step != "send" || string(c.Input) != `{"by":"van"}` || c.Entity.Status != "sending" {
+			if c.Operation == "" || c.Requester != "admin" || c.StepKey != "send" || string(c.Input) != `{"by":"van"}` || c.Entity.Status != "sending" {
 				t.Errorf("called with %+v", c)
 			}
 			return lifecycleengine.RemoteAnswer{State: []byte(`{"label":"L1","grams":null}`)}, nil

@@ -19,5 +19,5 @@ type Door func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.Rem
 
 // Start is called by holdfast.Open.
 func (d Door) Start(_ context.Context, e *holdfast.Engine) error {
-	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Remote(d))
+	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Caller(d))
 }

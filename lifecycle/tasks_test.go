@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -94,7 +95,7 @@ func (y *yard) fire(step string) string {
 	return f.Fields["operation"].(string)
 }
 
-func (y *yard) take(handlers ...string) []lifecycleengine.Task {
+func (y *yard) take(handlers ...string) []remote.Task {
 	y.t.Helper()
 	all, err := lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", handlers, 10, time.Minute)
 	if err != nil {
@@ -104,7 +105,7 @@ func (y *yard) take(handlers ...string) []lifecycleengine.Task {
 }
 
 // one takes the one task there is.
-func (y *yard) one(handler string) lifecycleengine.Task {
+func (y *yard) one(handler string) remote.Task {
 	y.t.Helper()
 	all := y.take(handler)
 	if len(all) != 1 {
@@ -142,7 +143,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 			t.Errorf("another handler takes %v", got)
 		}
 		task := y.one("Do")
-		if task.Kind != "action" || task.Operation != op || task.Attempt != 1 || string(task.Input) != "7" || task.Step != "do" || task.Entity.Status != "doing" {
+		if task.Kind != "action" || task.Operation != op || task.Attempt != 1 || string(task.Input) != "7" || task.StepKey != "do" || task.Entity.Status != "doing" {
 			t.Errorf("the task is %+v", task)
 		}
 		if again := y.take("Do"); len(again) > 0 {

@@ -12,11 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
 // begin journals that an effect of a task is about to be tried.
-func (y *yard) begin(x lifecycleengine.Task) {
+func (y *yard) begin(x remote.Task) {
 	y.t.Helper()
 	if _, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
 		y.t.Fatal(err)
@@ -111,7 +112,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		for round := range 8 {
 			op := y.fire("do")
-			var taken []lifecycleengine.Task
+			var taken []remote.Task
 			_, lost := holdfasttest.Race(y.t, 2, func(i int) (err error) {
 				if i == 0 {
 					taken, err = lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", []string{"Do"}, 1, time.Minute)

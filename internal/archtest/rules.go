@@ -22,7 +22,7 @@ var (
 	inner = []string{
 		"internal/hold", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopes", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
-		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/wallets", "internal/batches", "internal/runs", "internal/transition",
+		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/remote", "internal/wallets", "internal/batches", "internal/runs", "internal/transition",
 		"internal/check", "internal/crash",
 	}
 

@@ -130,17 +130,6 @@ func toldOf(x events.Event) (told, error) {
 	return t, nil
 }
 
-// IsAfter says whether a reaction is an after-effect whose handler is elsewhere.
-func IsAfter(x reactions.Info) bool {
-	return strings.HasPrefix(x.Name, reactions.AfterPrefix) && x.Options.Handler != ""
-}
-
-// WantsAfter says whether an event is one that an after-effect follows.
-func WantsAfter(handler string, x events.Event) (bool, error) {
-	t, err := toldOf(x)
-	return t.After == handler, err
-}
-
 // workflowOf is the lifecycle of an after-effect whose handler is elsewhere.
 func workflowOf(x reactions.Info) string {
 	return strings.TrimSuffix(strings.TrimPrefix(x.Name, reactions.AfterPrefix), ":"+x.Options.Handler)

@@ -51,7 +51,7 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 		}
 		return nil, err
 	}
-	return &Claim{Entity: public(c.entity), t: c}, nil
+	return &Claim{Entity: Public(c.entity), t: c}, nil
 }
 
 func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*attempt, error) {

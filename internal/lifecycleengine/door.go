@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -34,24 +35,13 @@ import (
 // have acted.
 var ErrUnheard = errors.New("the handler's answer was not heard")
 
-// Remote calls a handler elsewhere.
-type Remote func(context.Context, RemoteCall) (RemoteAnswer, error)
+// Caller calls a handler elsewhere.
+type Caller func(context.Context, RemoteCall) (RemoteAnswer, error)
 
 // RemoteCall is what a handler elsewhere is told.
 type RemoteCall struct {
-	Handler handlers.Handler
-	// Kind is action, validation, afterEffect or, where it is asked whether it has
-	// acted, probe.
-	Kind      string
-	Lifecycle string
-	Entity    Entity
-	Step      string
-	Requester string
-	// Operation is the same for every attempt.
-	Operation string
-	Epoch     int64 // of the hold, for an action
-	Attempt   int
-	Input     json.RawMessage
+	To handlers.Handler
+	remote.Task
 }
 
 // RemoteAnswer is what it answers. State is a merge patch of the entity's data.
@@ -63,12 +53,12 @@ type RemoteAnswer struct {
 }
 
 // ServePut has an engine serve lifecycles that are put through the API. It is called before the engine runs.
-func ServePut(e *engine.Engine, r Remote) error {
+func ServePut(e *engine.Engine, r Caller) error {
 	b := boardOf(e)
 	if b.door != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
 	}
-	b.door = &door{board: b, remote: r, worker: handlers.Worker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.door = &door{board: b, remote: r, worker: reactions.CallingWorker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
 	handlers.Watch(e)
@@ -86,7 +76,7 @@ type kept struct {
 // door is the lifecycles of an engine that were put through the API.
 type door struct {
 	board  *board
-	remote Remote
+	remote Caller
 	worker *reactions.Worker // serves after-effects that are URLs
 	// urls are the handlers that are URLs, in whatever workspace. The worker asks for
 	// them under its own lock, so there is none here.
@@ -211,8 +201,8 @@ func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h ha
 	return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown),
 		body: func(ctx context.Context, w *work) error {
 			var err error
-			call := RemoteCall{Handler: h, Kind: kind, Lifecycle: c.Workflow, Entity: public(w.entity), Step: w.step, Requester: w.requester,
-				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}
+			call := RemoteCall{h, remote.Task{Kind: kind, Lifecycle: c.Workflow, Entity: &w.entity, StepKey: w.step, Requester: w.requester,
+				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}}
 			var a RemoteAnswer
 			if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
 				if a, err = d.probe(ctx, call); err != nil {
@@ -253,7 +243,7 @@ func (d *door) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error)
 		err = errors.New("it did not say whether it has acted (happened)")
 	}
 	if err != nil {
-		err = fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", call.Handler.Name, err).Wrap(ErrUnheard)
+		err = fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", call.To.Name, err).Wrap(ErrUnheard)
 	}
 	return a, err
 }
@@ -330,7 +320,7 @@ func (d *door) look(ctx context.Context) error {
 		return err
 	}
 	for _, x := range handled { // also those that no config names any more
-		if IsAfter(x.Info) {
+		if (After{}).Is(x.Info) {
 			if err := d.serve(workflowOf(x.Info), x.Options.Handler, x.Definition); err != nil {
 				return err
 			}

@@ -70,11 +70,12 @@ func operationOf(e entities.Entity) *Operation {
 }
 
 // public is an entity as this package shows it.
-func public(e entities.Entity) Entity {
+// Public is what everybody may know of an entity.
+func Public(e entities.Entity) Entity {
 	return Entity{Lifecycle: e.Lifecycle, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e)}
 }
 
-func shown(e entities.Entity, err error) (Entity, error) { return public(e), err }
+func shown(e entities.Entity, err error) (Entity, error) { return Public(e), err }
 
 // Create makes an entity in the config's initial status.
 func (l *Lifecycle) Create(ctx context.Context, d store.Doer, id string, data json.RawMessage) (Entity, error) {

@@ -13,7 +13,7 @@ type part func(context.Context, *engine.Engine) error
 func (p part) Start(ctx context.Context, e *holdfast.Engine) error { return p(ctx, engine.Of(e)) }
 
 // serving is a part that serves lifecycles that are put.
-func serving(r Remote) holdfast.Part {
+func serving(r Caller) holdfast.Part {
 	return part(func(_ context.Context, e *engine.Engine) error { return ServePut(e, r) })
 }
 

@@ -53,7 +53,7 @@ func (l *Lifecycle) Name() string { return l.config.Workflow }
 // Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is taken.
 func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, o ...HandlerOption) {
 	l.add(kind, name, func(ctx context.Context, w *work) error {
-		return f(ctx, &Act{Entity: public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
+		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
 	}, o)
 }
 

@@ -86,7 +86,7 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 	if err != nil {
 		return nil, err
 	}
-	return &Claim{Entity: public(t.entity), t: t}, nil
+	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
 // Fate is what became of an operation.
@@ -305,7 +305,7 @@ func (l *Lifecycle) List(ctx context.Context, e *engine.Engine, status, behind s
 	found, err := entities.List(ctx, e, l.Name(), status, behind, limit)
 	all := make([]Entity, 0, len(found))
 	for _, x := range found {
-		all = append(all, public(x))
+		all = append(all, Public(x))
 	}
 	return all, err
 }

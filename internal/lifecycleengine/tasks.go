@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
-	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -61,23 +61,6 @@ func waits(e entities.Entity) error {
 	return fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
 }
 
-// Task is what a worker has to do.
-type Task struct {
-	ID      string
-	Epoch   int64
-	Handler string
-	// Kind is validation, action, probe or afterEffect.
-	Kind      string
-	Attempt   int
-	Until     time.Time
-	Operation string
-	Lifecycle string
-	Step      string
-	Requester string
-	Input     json.RawMessage
-	Entity    Entity
-}
-
 // ref is what a task's id says.
 type ref struct {
 	lifecycle, entity, operation, stage string
@@ -108,7 +91,7 @@ func refOf(id string) (ref, error) {
 
 // TakeTasks takes what there is to do for handlers of the context's workspace, for so
 // long, on the engine or in a transaction of it.
-func TakeTasks(ctx context.Context, e *engine.Engine, d store.Doer, worker string, names []string, limit int, lease time.Duration) ([]Task, error) {
+func TakeTasks(ctx context.Context, e *engine.Engine, d store.Doer, worker string, names []string, limit int, lease time.Duration) ([]remote.Task, error) {
 	if err := strict.Text("worker", worker, events.MaxName); err != nil {
 		return nil, err
 	}
@@ -127,7 +110,7 @@ func TakeTasks(ctx context.Context, e *engine.Engine, d store.Doer, worker strin
 		a.Turns = append(a.Turns, hold.Turn{Name: queue, Workspace: at.Workspace})
 	}
 	taken, err := entities.TakeDue(ctx, d, at.Shard, a)
-	all := make([]Task, 0, len(taken))
+	all := make([]remote.Task, 0, len(taken))
 	for _, r := range taken {
 		t, failed := boardOf(e).task(ctx, d, at, r, lease)
 		if failed != nil { // it runs out, and is taken again
@@ -139,59 +122,27 @@ func TakeTasks(ctx context.Context, e *engine.Engine, d store.Doer, worker strin
 	return all, err
 }
 
-// AfterTask is the task that a delivery of an after-effect is to a worker. The
-// operation is the delivery's, not the step's: it acts in its own right.
-func AfterTask(ctx context.Context, e *engine.Engine, x reactions.Task) (Task, error) {
-	workflow := workflowOf(x.Reaction)
-	s, err := boardOf(e).find(ctx, workflow)
-	if err != nil {
-		return Task{}, err
-	}
-	w, _, err := s.told(ctx, x.Reaction.Options.Handler, x.Event)
-	if err != nil {
-		return Task{}, err
-	}
-	return Task{ID: x.ID(), Epoch: x.Lease.Epoch, Handler: x.Reaction.Options.Handler, Kind: "afterEffect", Attempt: x.Lease.Attempt(), Until: x.Lease.Until,
-		Operation: x.Lease.Operation(x.Event.Version), Lifecycle: workflow, Step: w.step, Requester: w.requester, Input: w.input, Entity: public(w.entity)}, nil
-}
-
-// TaskTopics are what is woken when there is something to do for handlers.
-func TaskTopics(workspace string, names []string) (topics []string) {
-	for _, queue := range TaskQueues(workspace, names) {
-		topics = append(topics, entities.QueueTopic(queue))
-	}
-	return topics
-}
-
-// TaskQueues are the queues of operations for handlers.
-func TaskQueues(workspace string, names []string) (queues []string) {
-	for _, name := range names {
-		queues = append(queues, entities.Workers(workspace, name))
-	}
-	return queues
-}
-
 // task makes a task of an operation that was taken. An opaque body is an effect begun
 // from here on: the worker is about to be told.
-func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entities.Resumed, lease time.Duration) (Task, error) {
+func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entities.Resumed, lease time.Duration) (remote.Task, error) {
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil {
-		return Task{}, err
+		return remote.Task{}, err
 	}
 	t, err := s.attemptOf(ctx, at, r.Entity, r.Claim.Operation, r.Claim.Epoch)
 	if err != nil {
-		return Task{}, err
+		return remote.Task{}, err
 	}
 	h := t.worker(r.Claim.Stage)
 	if h == nil {
-		return Task{}, fault.New(fault.Conflict, "the step %q has no worker any more", r.Claim.Step)
+		return remote.Task{}, fault.New(fault.Conflict, "the step %q has no worker any more", r.Claim.Step)
 	}
 	name := ref{lifecycle: r.Lifecycle, entity: r.ID, operation: r.Claim.Operation, stage: r.Claim.Stage}
 	kind := r.Claim.Stage
 	if r.Claim.Stage == stageAction && t.opaque {
 		x, err := effects.Begin(ctx, d, at, r.Ticket(), effects.Body, 0, t.unknown(t.step, r.Claim.Requester), nil)
 		if err != nil {
-			return Task{}, err
+			return remote.Task{}, err
 		}
 		if name.probe = x.State == effects.Begun && h.unknown == effects.Probe; name.probe { // by an earlier attempt
 			kind = kindProbe
@@ -200,13 +151,13 @@ func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entiti
 	if longest := t.longest(r.Claim.Stage); lease > longest { // nobody is held longer than he may take
 		until, err := entities.Limit(ctx, d, at, r.Ticket(), longest)
 		if err != nil {
-			return Task{}, err
+			return remote.Task{}, err
 		}
 		r.Claim.Until = until
 	}
-	return Task{ID: name.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: kind,
-		Attempt: r.Claim.Failures + r.Claim.Deaths + 1, Until: r.Claim.Until, Operation: r.Claim.Operation, Lifecycle: r.Lifecycle, Step: r.Claim.Step,
-		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: public(r.Entity)}, nil
+	return remote.Task{ID: name.id(), Epoch: r.Claim.Epoch, Handler: h.name, Kind: kind,
+		Attempt: r.Claim.Failures + r.Claim.Deaths + 1, Until: r.Claim.Until, Operation: r.Claim.Operation, Lifecycle: r.Lifecycle, StepKey: r.Claim.Step,
+		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: &r.Entity}, nil
 }
 
 // worker is the handler of a stage, if workers have it.
@@ -354,7 +305,7 @@ func completeTask(ctx context.Context, e *engine.Engine, id string, epoch int64,
 		return shown(t.validatedElsewhere(ctx))
 	}
 	if r.probe {
-		happened, result, err := probed(output)
+		happened, result, err := remote.Probed(output)
 		if err != nil {
 			return Entity{}, err
 		}
@@ -394,18 +345,6 @@ func (t *attempt) doubtful(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
 		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != t.entity.Claim.Epoch
 	}), err
-}
-
-// probed reads what a worker has found out.
-func probed(output json.RawMessage) (happened bool, result json.RawMessage, err error) {
-	var found struct {
-		Happened *bool           `json:"happened"`
-		Result   json.RawMessage `json:"result"`
-	}
-	if len(output) == 0 || json.Unmarshal(output, &found) != nil || found.Happened == nil {
-		return false, nil, fault.New(fault.Validation, `the output of a probe says whether it has happened: {"happened": true, "result": …} or {"happened": false}`).With("pointer", "/output")
-	}
-	return *found.Happened, found.Result, nil
 }
 
 // notHappened goes on behind a probe which says that the body has not acted: it is due,

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -157,7 +158,7 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 // unjournaled does a task whose worker journals nothing: the other side knows.
-func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t Task) error {
+func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t remote.Task) error {
 	var output []byte
 	switch t.Kind {
 	case stageAction:

@@ -72,6 +72,12 @@ import (
 // otherwise.
 const TTL = 24 * time.Hour
 
+// KeyHeader is the header in which a caller gives a request its key.
+const KeyHeader = "Idempotency-Key"
+
+// ReplayedHeader marks an answer that was given before.
+const ReplayedHeader = "Idempotency-Replayed"
+
 // MaxKey is the length of the longest key.
 const MaxKey = 255
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -31,7 +32,38 @@ import (
 
 // scene makes calls of a verb that has a fast form, those that it wins and those that it leaves to the general one, and writes down what each
 // was answered. Rows with a part of skip in them are not compared.
-type scene func(t *testing.T, hf *holdfast.Engine) (told []string, skip string)
+type scene func(t *testing.T, p play) (told []string, skip string)
+
+// play is where a scene is played.
+type play struct {
+	hf     *holdfast.Engine
+	rows   *sql.DB
+	prefix string // of tables
+}
+
+// change changes rows behind the engine's back, as another program would: {…} is a table.
+func (p play) change(t *testing.T, text string) {
+	t.Helper()
+	r, err := p.rows.ExecContext(t.Context(), table.ReplaceAllString(text, p.prefix+"$1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("%s: no row is changed: %v", text, err)
+	}
+}
+
+// declared has what is registered change elsewhere: what the engine knows of it is old.
+func (p play) declared(t *testing.T) {
+	t.Helper()
+	_, err := p.rows.ExecContext(t.Context(), table.ReplaceAllString("DELETE FROM {registry}", p.prefix+"$1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.change(t, "INSERT INTO {registry} (shard, workspace, revision) SELECT shard, name, 100 FROM {workspace}")
+}
+
+var table = regexp.MustCompile(`\{(\w+)\}`)
 
 var scenes = map[string]scene{
 	"events.append":       appendScene,
@@ -101,14 +133,14 @@ func played(t *testing.T, name string, plain bool, scene scene) []string {
 		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
 		t.Cleanup(func() { _ = rows.Close() })
 	}
-	told, skip := scene(t, holdfasttest.OpenOn(t, db, run.Serve(moves)))
+	told, skip := scene(t, play{holdfasttest.OpenOn(t, db, run.Serve(moves)), rows, prefix})
 	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
 		told = append(told, rowsOf(t, rows, prefix+table, skip)...)
 	}
 	return told
 }
 
-// rowsOf are the rows of a table without what is another each time: times, random ids, and the name of the node.
+// rowsOf are the rows of a table without what is another each time: of times and the name of the node it says whether they are set; random ids are left out.
 func rowsOf(t *testing.T, db *sql.DB, table, skip string) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
@@ -131,7 +163,10 @@ func rowsOf(t *testing.T, db *sql.DB, table, skip string) (all []string) {
 		}
 		line := table
 		for i, name := range names {
-			if !passing.MatchString(name) && (name != "id" || !strings.HasSuffix(table, "event") && !strings.HasSuffix(table, "history")) {
+			switch {
+			case passing.MatchString(name):
+				line += fmt.Sprintf(" %s=%v", name, values[i] != nil)
+			case name != "id" || !strings.HasSuffix(table, "event") && !strings.HasSuffix(table, "history"):
 				line += " " + name + "=" + plainText(values[i])
 			}
 		}
@@ -175,13 +210,13 @@ func said(v any, err error) string {
 
 func version(n int64) *int64 { return &n }
 
-func appendScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+func appendScene(t *testing.T, p play) (told []string, _ string) {
 	add := func(stream string, want *int64, names ...string) {
 		a := events.AppendArgs{Stream: stream, Want: want}
 		for i, name := range names {
 			a.Events = append(a.Events, events.Event{Name: name, Data: fmt.Appendf(nil, `{"i":%d}`, i), Meta: events.Meta{Correlation: "c" + name, Actor: "me"}})
 		}
-		last, err := events.Append(t.Context(), engine.Of(hf), a)
+		last, err := events.Append(t.Context(), engine.Of(p.hf), a)
 		told = append(told, said(last, err))
 	}
 	add("a", nil, "one")
@@ -192,12 +227,23 @@ func appendScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
 	add("b", version(-1), "first", "second")
 	add("b", version(-1), "again")
 	add("b", version(1), "third")
+	p.declared(t)
+	add("b", version(2), "fourth")
+	add("b", nil, "fifth")
+	p.change(t, "UPDATE {stream} SET state = 'closed' WHERE name = 'b'")
+	add("b", nil, "late")
+	add("b", version(4), "late")
 	return told, ""
 }
 
-func transitionScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
-	made, err := entities.Create(t.Context(), engine.Of(hf), entities.CreateArgs{Lifecycle: "door", ID: "1", Status: "open", Data: []byte(`{"a":1}`)})
+func transitionScene(t *testing.T, p play) (told []string, _ string) {
+	made, err := entities.Create(t.Context(), engine.Of(p.hf), entities.CreateArgs{Lifecycle: "door", ID: "1", Status: "open", Data: []byte(`{"a":1}`)})
 	told = append(told, said(made, err))
+	move := func(a entities.TransitionArgs) {
+		a.Lifecycle, a.Event, a.ID = "door", "moved", cmp.Or(a.ID, "1")
+		e, err := entities.Transition(t.Context(), engine.Of(p.hf), a)
+		told = append(told, said(e, err))
+	}
 	for _, a := range []entities.TransitionArgs{
 		{From: []string{"open"}, To: "shut"},
 		{From: []string{"open"}, To: "shut"},
@@ -207,17 +253,22 @@ func transitionScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string
 		{From: []string{"shut", "open"}, To: "ajar"},
 		{ID: "none", From: []string{"open"}, To: "shut"},
 	} {
-		a.Lifecycle, a.Event = "door", "moved"
-		if a.ID == "" {
-			a.ID = "1"
-		}
-		e, err := entities.Transition(t.Context(), engine.Of(hf), a)
-		told = append(told, said(e, err))
+		move(a)
 	}
+	p.declared(t)
+	move(entities.TransitionArgs{ID: "1", From: []string{"ajar"}, To: "shut"})
+	p.change(t, "UPDATE {entity} SET phase = 'held', epoch = 1, operation = 'op', revert = 'shut', step = 's', requester = 'r', holder = 'h', until = updated_at, claimed_at = updated_at WHERE id = '1'")
+	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open"})
+	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open", Want: version(6)})
 	return told, ""
 }
 
-func putScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+func putScene(t *testing.T, p play) (told []string, _ string) {
+	put := func(a scopes.PutArgs) {
+		a.Kind, a.ID = "k", cmp.Or(a.ID, "1")
+		s, err := scopes.Put(t.Context(), engine.Of(p.hf), a)
+		told = append(told, said(s, err))
+	}
 	for _, a := range []scopes.PutArgs{
 		{State: []byte(`{"n":1}`)},
 		{State: []byte(`{"n":2}`)},
@@ -227,23 +278,25 @@ func putScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
 		{ID: "2", State: []byte(`{}`), Want: version(0)},
 		{ID: "2", State: []byte(`{}`), Want: version(-1)},
 		{ID: "2", State: []byte(`{"x":"y"}`)},
+		{ID: "2", State: []byte(`{"x":"z"}`), TTL: time.Hour},
+		{ID: "2", State: []byte(`{}`)},
 	} {
-		a.Kind = "k"
-		if a.ID == "" {
-			a.ID = "1"
-		}
-		s, err := scopes.Put(t.Context(), engine.Of(hf), a)
-		told = append(told, said(s, err))
+		put(a)
 	}
+	p.declared(t)
+	put(scopes.PutArgs{State: []byte(`{"n":6}`), TTL: time.Hour})
+	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
+	put(scopes.PutArgs{State: []byte(`{"n":7}`), Want: version(3)})
+	put(scopes.PutArgs{State: []byte(`{"n":8}`)})
 	return told, ""
 }
 
-func editScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
+func editScene(t *testing.T, p play) (told []string, _ string) {
 	edit := func(want *int64, op scopes.Op, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := scopes.Edit(t.Context(), engine.Of(hf), scopes.EditArgs{Kind: "k", ID: "1", Op: op, Want: want, Meta: events.Meta{Correlation: "c"}})
+		s, err := scopes.Edit(t.Context(), engine.Of(p.hf), scopes.EditArgs{Kind: "k", ID: "1", Op: op, Want: want, Meta: events.Meta{Correlation: "c"}})
 		told = append(told, said(s, err))
 	}
 	inc := func(want *int64, field string, by int64) {
@@ -265,6 +318,11 @@ func editScene(t *testing.T, hf *holdfast.Engine) (told []string, _ string) {
 	edit(nil, op, err)
 	inc(nil, `we"ird`, 7)
 	inc(nil, `we"ird`, 1)
+	p.declared(t)
+	inc(nil, "n", 5)
+	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
+	inc(version(8), "n", 5)
+	inc(nil, "n", 5)
 	return told, ""
 }
 
@@ -279,14 +337,14 @@ var moves = run.Define("moves", "1",
 		return holdfast.Effect(ctx, "call", func(context.Context, string) (string, error) { return "over", nil })
 	}, run.Journaled()))
 
-func moveScene(t *testing.T, hf *holdfast.Engine) (told []string, first string) {
-	defer testkit.Run(t, hf)()
+func moveScene(t *testing.T, p play) (told []string, first string) {
+	defer testkit.Run(t, p.hf)()
 	for n := range 4 {
-		started, _, err := moves.Start(t.Context(), hf, n)
+		started, _, err := moves.Start(t.Context(), p.hf, n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := run.Await(t.Context(), hf, started.ID)
+		r, err := run.Await(t.Context(), p.hf, started.ID)
 		if first == "" { // it may have started before the engine ran
 			first = started.ID
 			continue

@@ -2,6 +2,7 @@ package strict
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -119,4 +120,14 @@ func kindOf(c byte) string {
 		return "null"
 	}
 	return "a number"
+}
+
+// Within says where in the document the value stands that was refused by itself.
+func Within(err error, at string) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	inner, _ := f.Fields["pointer"].(string)
+	return f.With("pointer", at+inner)
 }

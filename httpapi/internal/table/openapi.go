@@ -1,4 +1,4 @@
-package httpapi
+package table
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -16,19 +17,19 @@ import (
 // wire. The library makes the schemas; it does not read the requests, because its
 // reader takes what ours refuses (members that are written twice, or in another case).
 
-// document31 makes the OpenAPI document. It takes as long as fifty requests, and most
+// OpenAPI makes the OpenAPI document. It takes as long as fifty requests, and most
 // processes are never asked for it.
-func (a *API) document31() []byte {
+func (t Table[C]) OpenAPI() []byte {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	doc := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "Holdfast", Version: "1",
 		Description: "A durable workflow and state engine for work that must not happen twice."},
-		Servers: []*huma.Server{{URL: strings.TrimSuffix(base, "/")}},
+		Servers: []*huma.Server{{URL: strings.TrimSuffix(Base, "/")}},
 		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"bearer": {Type: "http", Scheme: "bearer", Description: "hf_<id>_<secret>"},
 			"apiKey": {Type: "apiKey", In: "header", Name: "X-Api-Key"}}},
 		Security: []map[string][]string{{"bearer": {}}, {"apiKey": {}}}}
 	problem := schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")
-	for _, r := range a.table {
+	for _, r := range t {
 		doc.AddOperation(r.operation(schemas, problem))
 	}
 	for _, s := range schemas.Map() {
@@ -53,55 +54,55 @@ func (a *API) document31() []byte {
 var orNull = map[string]string{"Entity": "claim", "Resolved": "operation"}
 
 // operation describes a route.
-func (r *route) operation(schemas huma.Registry, problem *huma.Schema) *huma.Operation {
-	op := &huma.Operation{Method: r.method, Path: "/" + r.path, OperationID: r.id, Summary: r.summary, Tags: []string{r.tag},
+func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.Operation {
+	op := &huma.Operation{Method: r.Method, Path: "/" + r.Path, OperationID: r.ID, Summary: r.Summary, Tags: []string{r.Tag},
 		Responses: map[string]*huma.Response{"default": {Description: "A refusal.",
 			Content: map[string]*huma.MediaType{wire.ProblemType: {Schema: problem}}}}}
-	for i := range r.in.typ.NumField() {
-		if p := parameter(r.in.typ.Field(i), schemas); p != nil {
+	for _, f := range r.In.Fields() {
+		if p := parameter(f, schemas); p != nil {
 			op.Parameters = append(op.Parameters, p)
 		}
 	}
-	if r.once != never {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: keyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
+	if r.Once != Never {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: requests.KeyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
-	if r.in.body >= 0 {
-		body := &huma.MediaType{Schema: schemaOf(r.in.typ.Field(r.in.body).Type, schemas)}
-		op.RequestBody = &huma.RequestBody{Required: !r.in.optional, Content: map[string]*huma.MediaType{"application/json": body}}
-		if r.merges {
+	if r.In.Body >= 0 {
+		body := &huma.MediaType{Schema: schemaOf(r.In.Type.Field(r.In.Body).Type, schemas)}
+		op.RequestBody = &huma.RequestBody{Required: !r.In.Optional, Content: map[string]*huma.MediaType{"application/json": body}}
+		if r.Merges {
 			body.Schema = &huma.Schema{Type: "object", AdditionalProperties: true}
-			op.RequestBody.Content[mergePatch] = body
+			op.RequestBody.Content[MergePatch] = body
 		}
 	}
-	ok := &huma.Response{Description: http.StatusText(r.status)}
-	if r.conditional {
+	ok := &huma.Response{Description: http.StatusText(r.Status)}
+	if r.Conditional {
 		r.describeConditions(op, ok)
 	}
-	if r.out.Kind() == reflect.Pointer {
+	if r.Out.Kind() == reflect.Pointer {
 		op.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: "Done."}
 		return op
 	}
-	ok.Content = map[string]*huma.MediaType{"application/json": {Schema: schemaOf(r.out, schemas)}}
-	if r.stream {
+	ok.Content = map[string]*huma.MediaType{"application/json": {Schema: schemaOf(r.Out, schemas)}}
+	if r.Stream {
 		ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
 	}
-	if r.drawn {
+	if r.Drawn {
 		ok.Content["image/svg+xml"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
 	}
-	op.Responses[strconv.Itoa(r.status)] = ok
-	if r.also != 0 {
-		op.Responses[strconv.Itoa(r.also)] = &huma.Response{Description: http.StatusText(r.also), Content: ok.Content}
+	op.Responses[strconv.Itoa(r.Status)] = ok
+	if r.Also != 0 {
+		op.Responses[strconv.Itoa(r.Also)] = &huma.Response{Description: http.StatusText(r.Also), Content: ok.Content}
 	}
 	return op
 }
 
 // describeConditions describes the headers of what has an entity tag.
-func (r *route) describeConditions(op *huma.Operation, ok *huma.Response) {
+func (r *Route[C]) describeConditions(op *huma.Operation, ok *huma.Response) {
 	header := func(name, text string) {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "header", Description: text, Schema: &huma.Schema{Type: "string"}})
 	}
-	if r.method == http.MethodGet {
+	if r.Method == http.MethodGet {
 		header("If-Match", "The ETag that it must have, or several: 412 if it has none of them.")
 		header("If-None-Match", "The ETag that you have: 304 if it is still that.")
 		op.Responses[strconv.Itoa(http.StatusNotModified)] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
@@ -113,7 +114,7 @@ func (r *route) describeConditions(op *huma.Operation, ok *huma.Response) {
 }
 
 func schemaOf(t reflect.Type, schemas huma.Registry) *huma.Schema {
-	if t == reflect.TypeFor[document]() {
+	if t == reflect.TypeFor[Document]() {
 		return &huma.Schema{Type: "object", AdditionalProperties: true}
 	}
 	return schemas.Schema(t, true, t.Name())

@@ -1,4 +1,4 @@
-package httpapi
+package dispatch
 
 import (
 	"cmp"
@@ -129,8 +129,7 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 	if err != nil {
 		return runs.Done{}, runs.Unheard(err)
 	}
-	call := wire.HandlerCall{Kind: "runStep", Attempt: int(l.Step.Attempts), IdempotencyKey: l.Operation(), Input: l.Step.Input,
-		Run: l.Run.ID, Step: l.Step.Name, Visit: l.Step.Visit, State: l.Run.State, RunInput: l.Run.Input}
+	call := callOf(l.Remote())
 	if doubtful && l.Step.Unknown == string(effects.Probe) {
 		a, err := p.asked(ctx, h, l, call)
 		if err != nil || a.Happened {
@@ -143,7 +142,7 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 		if err != nil {
 			return runs.Done{}, runs.Unheard(err)
 		}
-		call.Task, call.Epoch = signer.Task(l.Run.Workspace, l.TaskID()+journalMark, l.Step.Epoch, h.Name), l.Step.Epoch
+		call.Task, call.Epoch = signer.Task(l.Run.Workspace, l.JournalID(), l.Step.Epoch, h.Name), l.Step.Epoch
 	}
 	a, err := p.called(ctx, h, l, call)
 	if now, failed := l.Now(context.WithoutCancel(ctx), p.engine); failed == nil { // it may have journaled meanwhile

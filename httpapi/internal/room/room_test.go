@@ -1,70 +1,67 @@
-package httpapi
+package room
 
 import (
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-func shareOf(r *room, workspace string, cut func()) *share {
-	return &share{room: r, workspace: workspace, cut: cut}
+func shareOf(r *Room, workspace string, cut func()) *Share {
+	return &Share{room: r, Workspace: workspace, cut: cut}
 }
 
 // Verifies that no more is taken than there is, that who waits has nothing in hand, and that who gives up leaves nothing behind.
 func TestARoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(func() bool { return true })
+		r := New(func() bool { return true })
 		a, b, c := shareOf(r, "w", nil), shareOf(r, "w", nil), shareOf(r, "w", nil)
-		if !a.try(roomBytes-10) || !b.try(10) || b.try(11) || c.try(1) {
+		if !a.Try(Bytes-10) || !b.Try(10) || b.Try(11) || c.Try(1) {
 			t.Fatal("there is another amount than there should be")
 		}
 		var waited error
-		go func() { waited = b.wait(t.Context(), 100) }()
+		go func() { waited = b.Wait(t.Context(), 100) }()
 		synctest.Wait()
 		if r.left != 10 {
 			t.Errorf("%d are left: who waits has something in hand", r.left)
 		}
-		if c.try(1) {
+		if c.Try(1) {
 			t.Error("somebody came before who waits")
 		}
-		if !a.wanted() || b.wanted() {
+		if !a.Wanted() || b.Wanted() {
 			t.Error("who has something is not told that others wait for it, or who has nothing is")
 		}
 		gone, leave := context.WithCancel(t.Context())
 		var left error
-		go func() { left = c.wait(gone, 2*roomBytes) }()
+		go func() { left = c.Wait(gone, 2*Bytes) }()
 		synctest.Wait()
 		leave()
 		synctest.Wait()
 		if !errors.Is(left, context.Canceled) {
 			t.Errorf("who left was told %v", left)
 		}
-		a.keep(50)
+		a.Keep(50)
 		synctest.Wait()
-		if waited != nil || r.left != roomBytes-150 {
+		if waited != nil || r.left != Bytes-150 {
 			t.Errorf("%v, and %d are left", waited, r.left)
 		}
-		a.end()
-		b.end()
-		c.end()
-		if err := c.wait(t.Context(), 2*roomBytes); err != nil || r.left != 0 { // all that there is
+		a.End()
+		b.End()
+		c.End()
+		if err := c.Wait(t.Context(), 2*Bytes); err != nil || r.left != 0 { // all that there is
 			t.Errorf("%v, and %d are left", err, r.left)
 		}
-		if err := a.wait(t.Context(), 1); fault.CodeOf(err) != fault.Unavailable {
+		if err := a.Wait(t.Context(), 1); fault.CodeOf(err) != fault.Unavailable {
 			t.Errorf("who waited for long was told %v", err)
 		}
-		c.end()
-		if r.left != roomBytes || len(r.waiting) > 0 {
-			t.Errorf("%d are left of %d, and %d wait", r.left, roomBytes, len(r.waiting))
+		c.End()
+		if r.left != Bytes || len(r.waiting) > 0 {
+			t.Errorf("%d are left of %d, and %d wait", r.left, Bytes, len(r.waiting))
 		}
 	})
 }
@@ -72,18 +69,18 @@ func TestARoomIsBounded(t *testing.T) {
 // Verifies that workspaces come by turns: many who wait of one delay another's by one.
 func TestARoomIsSharedByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(func() bool { return false })
+		r := New(func() bool { return false })
 		all := shareOf(r, "other", nil)
-		all.try(roomBytes)
+		all.Try(Bytes)
 		var order string
 		waits := func(workspace string) {
 			go func() {
 				s := shareOf(r, workspace, nil)
-				if err := s.wait(t.Context(), roomBytes); err != nil {
+				if err := s.Wait(t.Context(), Bytes); err != nil {
 					t.Error(err)
 				}
 				order += workspace
-				s.end()
+				s.End()
 			}()
 			synctest.Wait()
 		}
@@ -93,7 +90,7 @@ func TestARoomIsSharedByTurns(t *testing.T) {
 		waits("b")
 		waits("c")
 		waits("b")
-		all.end()
+		all.End()
 		synctest.Wait()
 		if order != "abcabaa" {
 			t.Errorf("they came in the order %s", order)
@@ -105,30 +102,30 @@ func TestARoomIsSharedByTurns(t *testing.T) {
 // another's; and that a workspace that is passed over for that comes again when something of its own has ended.
 func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(func() bool { return false })
+		r := New(func() bool { return false })
 		first, second, other := shareOf(r, "a", nil), shareOf(r, "a", nil), shareOf(r, "b", nil)
-		if !first.try(roomBytes/2) || second.try(1) {
+		if !first.Try(Bytes/2) || second.Try(1) {
 			t.Fatal("one has more than half, or less")
 		}
 		var waited, passed error
-		go func() { waited = second.wait(t.Context(), 1) }()
+		go func() { waited = second.Wait(t.Context(), 1) }()
 		synctest.Wait()
-		go func() { passed = other.wait(t.Context(), roomBytes/2) }()
+		go func() { passed = other.Wait(t.Context(), Bytes/2) }()
 		synctest.Wait()
-		if other.n != roomBytes/2 || second.n != 0 {
+		if other.n != Bytes/2 || second.n != 0 {
 			t.Errorf("the other has %d, and who has half %d more", other.n, second.n)
 		}
-		first.end()
+		first.End()
 		synctest.Wait()
 		if second.n != 1 || waited != nil || passed != nil {
 			t.Errorf("who was passed over has %d: %v, %v", second.n, waited, passed)
 		}
-		second.end()
-		other.end()
-		if !first.try(roomBytes) || len(r.used) != 1 { // one request may have all
+		second.End()
+		other.End()
+		if !first.Try(Bytes) || len(r.used) != 1 { // one request may have all
 			t.Errorf("what is used is %v", r.used)
 		}
-		first.end()
+		first.End()
 	})
 }
 
@@ -136,35 +133,35 @@ func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
 // is wanted any more, is not.
 func TestASlowClientIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(func() bool { return false })
+		r := New(func() bool { return false })
 		cut := map[string]bool{}
-		client := func(name string, n int) *share {
+		client := func(name string, n int) *Share {
 			s := shareOf(r, "w", func() { cut[name] = true })
-			s.try(n)
-			s.client()
+			s.Try(n)
+			s.Client()
 			return s
 		}
-		slow, fast, done := client("slow", roomBytes-20), client("fast", 10), client("done", 10)
-		done.end()
+		slow, fast, done := client("slow", Bytes-20), client("fast", 10), client("done", 10)
+		done.End()
 		time.Sleep(time.Minute)
-		fast.client()
+		fast.Client()
 		r.cutSlow()
 		if len(cut) != 1 || !cut["slow"] {
 			t.Errorf("cut off: %v", cut)
 		}
-		slow.end()
+		slow.End()
 
 		clear(cut)
-		slow = client("slow", roomBytes-10)
+		slow = client("slow", Bytes-10)
 		time.Sleep(time.Minute)
 		if len(cut) != 0 {
 			t.Errorf("cut off while nobody waits: %v", cut)
 		}
-		slow.cut = func() { go slow.end() } // its handler fails
-		if err := done.wait(t.Context(), 20); err != nil {
+		slow.cut = func() { go slow.End() } // its handler fails
+		if err := done.Wait(t.Context(), 20); err != nil {
 			t.Error(err)
 		}
-		done.end()
+		done.End()
 	})
 }
 
@@ -182,49 +179,26 @@ func (c slowClient) Read(p []byte) (int, error)  { c.takes(); return min(len(p),
 func TestASteadyClientIsNotCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := slowClient{takes: func() { time.Sleep(slowAfter - time.Second) }}
-		r := newRoom(func() bool { return false })
+		r := New(func() bool { return false })
 		cut := false
 		s := shareOf(r, "w", func() { cut = true })
-		s.try(roomBytes)
-		s.client()
+		s.Try(Bytes)
+		s.Client()
 		go func() { // it asks again and again
 			for range 3 {
-				_ = shareOf(r, "other", nil).wait(t.Context(), 1)
+				_ = shareOf(r, "other", nil).Wait(t.Context(), 1)
 			}
 		}()
-		if n, err := (heardWriter{slow, s}).Write(make([]byte, 10*smallMessage)); n != 10*smallMessage || err != nil {
+		if n, err := (heardWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
 			t.Errorf("%d bytes were written: %v", n, err)
 		}
-		s.client()
+		s.Client()
 		if _, err := io.ReadFull(heardReader{slow, s}, make([]byte, 5)); err != nil || cut {
 			t.Errorf("it was cut off: %t, %v", cut, err)
 		}
-		s.end()
+		s.End()
 		synctest.Wait()
 	})
 }
 
 // Verifies that an answer that is written already waits for no room.
-func TestAnAnswerThatIsWrittenWaitsForNoRoom(t *testing.T) {
-	api, _, _ := newAPI(t)
-	put := httptest.NewRequest("PATCH", "http://127.0.0.1/api/v1/scopes/k/s", strings.NewReader(`{"text":"`+strings.Repeat("x", 2*smallBytes)+`"}`))
-	put.Header.Set("Content-Type", mergePatch)
-	w := httptest.NewRecorder()
-	api.ServeHTTP(w, put)
-	etag := w.Header().Get("ETag")
-	if w.Code >= 300 {
-		t.Fatalf("put: %d %s", w.Code, w.Body)
-	}
-	if etag == "" {
-		etag = ask(api, "GET", "/api/v1/scopes/k/s").Header().Get("ETag")
-	}
-	all := shareOf(api.room, "other", func() {})
-	if !all.try(roomBytes) {
-		t.Fatal("there is less room than there should be")
-	}
-	defer all.end()
-	begun := clock.Now()
-	if got := ask(api, "GET", "/api/v1/scopes/k/s", "If-None-Match", etag); got.Code != http.StatusNotModified || clock.Since(begun) >= longestInLine {
-		t.Errorf("answered %d after %s", got.Code, clock.Since(begun))
-	}
-}

@@ -1,4 +1,4 @@
-package httpapi
+package dispatch
 
 import (
 	"cmp"
@@ -11,15 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/runs"
-	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/wire"
+	"github.com/holdfast-go/holdfast/internal/remote"
 )
 
 // servant serves the reactions, in all workspaces, whose handlers are URLs.
@@ -113,9 +109,8 @@ func (s *servant) deliver(ctx context.Context, name string, d *reactions.Deliver
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
 	defer cancel()
-	e := toldEvent(d.Event)
-	_, err = s.send(ctx, h, wire.HandlerCall{Kind: "reaction", Attempt: d.Attempt, IdempotencyKey: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
-		Reaction: d.Lease.Reaction, Event: &e})
+	_, err = s.send(ctx, h, callOf(remote.Task{Kind: "reaction", Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
+		Reaction: d.Lease.Reaction, Event: &d.Event}))
 	return lifecycleengine.Counted(err)
 }
 
@@ -139,7 +134,7 @@ func (s *servant) item(ctx context.Context, t batches.Taken) ([]byte, []batches.
 	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
 	defer cancel()
-	a, err := s.send(ctx, h, wire.HandlerCall{Kind: "batchItem", Attempt: t.Attempt(), IdempotencyKey: t.Operation(), Input: t.Input, Batch: t.Batch, Item: t.Key, ArtifactPrefix: prefixOf(t)})
+	a, err := s.send(ctx, h, callOf(t.Remote()))
 	switch {
 	case err != nil && body.Err() != nil: // this node stops, or the item is not wanted any more
 		err = body.Err()
@@ -147,92 +142,4 @@ func (s *servant) item(ctx context.Context, t batches.Taken) ([]byte, []batches.
 		err = holdfast.NonRetryable(err)
 	}
 	return a.Output, nil, err
-}
-
-// toldEvent is an event as a handler is told of it: its place in the feed is not
-// known yet, as like as not.
-func toldEvent(e events.Event) wire.Event {
-	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
-}
-
-// handled are the reactions of a workspace that handlers serve, as its registry had
-// them at a revision.
-type handled struct {
-	revision int64
-	all      []reactions.Info
-	workers  map[string]runs.Handled // what is known of the handlers that are workers'
-}
-
-// servedBy returns the reactions that some handlers serve.
-func (h handled) servedBy(names []string) (some []reactions.Info) {
-	for _, x := range h.all {
-		if slices.Contains(names, x.Options.Handler) {
-			some = append(some, x)
-		}
-	}
-	return some
-}
-
-// named returns what is known of some handlers, as far as they are workers'.
-func (h handled) named(names []string) map[string]runs.Handled {
-	some := make(map[string]runs.Handled, len(names))
-	for _, name := range names {
-		if w, ok := h.workers[name]; ok {
-			some[name] = w
-		}
-	}
-	return some
-}
-
-// declared is what the call's workspace has declared. It is read again when its registry has
-// changed.
-func (c *call) declared() (handled, error) {
-	e := c.api.hf
-	at, err := engine.Of(e).Place(c.ctx(), store.Read)
-	if err != nil {
-		return handled{}, err
-	}
-	g, err := engine.Of(e).Registry(c.ctx(), at, true)
-	if err != nil {
-		return handled{}, err
-	}
-	known, _ := c.api.handled.Load(at.Workspace)
-	if now, ok := known.(handled); ok && now.revision == g.Revision {
-		return now, nil
-	}
-	now := handled{revision: g.Revision, workers: make(map[string]runs.Handled)}
-	all, err := reactions.List(c.ctx(), engine.Of(e), "")
-	if err != nil {
-		return now, err
-	}
-	for _, x := range all {
-		if x.Options.Handler != "" {
-			now.all = append(now.all, x)
-		}
-	}
-	if err := now.readWorkers(c.ctx(), e); err != nil {
-		return now, err
-	}
-	c.api.handled.Store(at.Workspace, now)
-	return now, nil
-}
-
-// readWorkers reads the handlers of the context's workspace that are workers'.
-func (n handled) readWorkers(ctx context.Context, d holdfast.Doer) error {
-	const page = 500
-	for behind := ""; ; {
-		all, err := handlers.List(ctx, store.DoerOf(d), behind, page)
-		if err != nil {
-			return err
-		}
-		for _, h := range all {
-			behind = h.Name
-			if h.Kind == "worker" {
-				n.workers[h.Name] = runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}
-			}
-		}
-		if len(all) < page {
-			return nil
-		}
-	}
 }

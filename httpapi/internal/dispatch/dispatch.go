@@ -1,0 +1,189 @@
+// Package dispatch has the handlers called that are URLs: for steps of lifecycles, events of
+// reactions, items of batches and steps of runs.
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/tokens"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/run/calls"
+	"github.com/holdfast-go/holdfast/webhook"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Part is the part of an engine that calls handlers.
+type Part struct {
+	SecretKeys [][]byte
+	Policy     egress.Policy
+}
+
+// Start is called by [holdfast.Open].
+func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
+	e := engine.Of(hf)
+	c := &caller{engine: e, client: p.Policy.Client()}
+	if len(p.SecretKeys) > 0 {
+		var err error
+		if c.box, err = seal.New(p.SecretKeys...); err != nil {
+			return err
+		}
+	}
+	s := &servant{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
+	e.Background(s.learn)
+	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce, ByHandler: true,
+		Handlers: s.urls, Body: s.item}
+	e.Background(items.Run)
+	e.Background(newStepper(s).run)
+	if err := run.Door(calls.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
+		return err
+	}
+	if err := batch.Keep().Start(ctx, hf); err != nil {
+		return err
+	}
+	return lifecycleengine.ServePut(e, c.call)
+}
+
+// NoBox is the error of who wants a secret to be kept where there is no key for it.
+func NoBox() error {
+	return fault.New(fault.Unavailable, "secrets cannot be kept: start the server with a key to seal them with (HOLDFAST_SECRET_KEY)")
+}
+
+// caller calls handlers.
+type caller struct {
+	engine  *engine.Engine
+	client  *http.Client
+	box     *seal.Box
+	signers tokens.Keyring
+}
+
+// maxHandlerAnswer is how much a handler may answer.
+const maxHandlerAnswer = 1 << 20
+
+// call calls a handler for a lifecycle.
+func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+	call := callOf(x.Task)
+	if x.Kind == "action" && x.To.Safety == "journaled" {
+		call.Token = tokens.New()
+		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
+			return lifecycleengine.RemoteAnswer{}, err
+		}
+	}
+	return c.send(ctx, x.To, call)
+}
+
+// callOf is what a URL is told of a task.
+func callOf(t remote.Task) wire.HandlerCall {
+	call := wire.HandlerCall{Kind: t.Kind, Attempt: t.Attempt, IdempotencyKey: t.Operation, Input: t.Input, StepKey: t.StepKey, Requester: t.Requester,
+		Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, Run: t.Run, Step: t.Step, Visit: t.Visit, State: t.State, RunInput: t.RunInput}
+	if t.Entity != nil {
+		call.Entity = new(shapes.Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
+	}
+	if t.Event != nil {
+		call.Event = new(shapes.ToldEvent(*t.Event))
+	}
+	return call
+}
+
+// send calls a handler, and says of every end what is known. A refusal by the handler
+// is its word; whatever else keeps its answer from being heard leaves it open whether
+// it has acted, once the call was sent.
+func (c *caller) send(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+	r, err := c.request(ctx, h, call)
+	if err != nil {
+		return lifecycleengine.RemoteAnswer{}, err
+	}
+	a, err := egress.Do(c.client, r, maxHandlerAnswer)
+	switch {
+	case fault.CodeOf(err) == fault.Forbidden:
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
+	case err != nil:
+		return lifecycleengine.RemoteAnswer{}, unheard(err)
+	}
+	return judge(a)
+}
+
+func unheard(err error) error {
+	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycleengine.ErrUnheard)
+}
+
+// judge makes of an HTTP answer what the handler says.
+func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
+	var told wire.HandlerAnswer
+	if len(bytes.TrimSpace(a.Body)) > 0 {
+		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
+			return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
+		}
+	}
+	if told.Message == "" {
+		told.Message = http.StatusText(a.Status)
+	}
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
+	case a.Status == http.StatusUnprocessableEntity:
+		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(told.Message)
+	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
+		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message)
+	case a.Status >= 400 && a.Status < 500:
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
+	}
+	return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
+}
+
+// request makes the signed request.
+func (c *caller) request(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (*http.Request, error) {
+	call.Handler = h.Name
+	call.Input = shapes.DocOr(call.Input)
+	if c.box == nil {
+		return nil, holdfast.NonRetryable(NoBox())
+	}
+	secret, err := c.box.Open(h.Secret, "handler", store.WorkspaceOf(ctx), h.Name)
+	if err != nil {
+		return nil, holdfast.NonRetryable(err)
+	}
+	body, err := json.Marshal(call)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, holdfast.NonRetryable(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	key := call.IdempotencyKey + "/" + call.Kind
+	if len(key) > 255 || strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 { // names of streams may be long, and of any letters
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	r.Header.Set(requests.KeyHeader, key)
+	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, secret)
+}
+
+// plainID leaves in the id of a message what may be in one.
+func plainID(r rune) rune {
+	if r == '.' || r == '/' || r <= ' ' || r > '~' {
+		return '_'
+	}
+	return r
+}

@@ -1,0 +1,61 @@
+// Package shapes writes what the engine knows in the shapes of the wire.
+package shapes
+
+import (
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Entity is an entity of a lifecycle.
+func Entity(name string, e lifecycleengine.Entity) wire.Entity {
+	w := wire.Entity{Lifecycle: name, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: wire.At(e.CreatedAt), UpdatedAt: wire.At(e.UpdatedAt)}
+	if len(w.Data) == 0 {
+		w.Data = json.RawMessage("{}")
+	}
+	if o := e.Claimed; o != nil {
+		claim := Claim(*o)
+		w.Claim = &claim
+	}
+	return w
+}
+
+// Claim is the claim that an operation has.
+func Claim(o lifecycleengine.Operation) wire.Claim {
+	return wire.Claim{StepKey: o.Step, Requester: o.Requester, Holder: o.Holder, Epoch: o.Epoch, Until: wire.At(o.Until), Uncertain: o.Phase == "uncertain",
+		Operation: o.ID, Since: wire.At(o.Since)}
+}
+
+// ToldEvent is an event as a handler is told of it: its place in the feed is not
+// known yet, as like as not.
+func ToldEvent(e events.Event) wire.Event {
+	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
+}
+
+// Task is a task as its worker is told of it.
+func Task(t remote.Task) wire.Task {
+	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: DocOr(t.Input), Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
+		Context: wire.TaskContext{StepKey: t.StepKey, Requester: t.Requester, Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix,
+			Run: t.Run, Step: t.Step, Visit: t.Visit}}
+	if t.Entity != nil {
+		w.Context.Entity = new(Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
+	}
+	if t.Event != nil {
+		w.Context.Event = new(ToldEvent(*t.Event))
+	}
+	if t.Run != "" {
+		w.Context.State, w.Context.Input = DocOr(t.State), DocOr(t.RunInput)
+	}
+	return w
+}
+
+// DocOr is a document, or null if there is none.
+func DocOr(doc []byte) json.RawMessage {
+	if len(doc) == 0 {
+		return json.RawMessage("null")
+	}
+	return doc
+}

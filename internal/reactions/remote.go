@@ -1,0 +1,150 @@
+package reactions
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// calls is how many handlers a node calls at once for reactions. One reaction in one workspace has half of it at the
+// most.
+const calls = 128
+
+type callingKey struct{}
+
+// CallingWorker is the engine's worker that calls handlers elsewhere for the reactions and after-effects
+// that they serve. It is one beside the engine's own: a handler that does not answer
+// takes up a body until its time is over, and would hold up the program's reactions.
+func CallingWorker(e interface {
+	Engine
+	handlers.Engine
+	Node() string
+}) *Worker {
+	return e.Shared(callingKey{}, func() any {
+		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Parallel: calls, ByHandler: true, Idle: true}
+		e.Background(w.Run)
+		return w
+	}).(*Worker)
+}
+
+// Remote gives out the events of reactions whose handlers are workers.
+type Remote struct {
+	remote.NoEffects
+
+	Engine Engine
+	Log    *slog.Logger
+	// After is who makes the tasks of after-effects.
+	After After
+
+	handled remote.Known[[]Info]
+}
+
+// After knows the after-effects of lifecycles, which are reactions that lifecycles have declared.
+type After interface {
+	Is(Info) bool
+	// Wants says whether an event is one that the after-effect follows.
+	Wants(Info, events.Event) (bool, error)
+	Task(context.Context, Task) (remote.Task, error)
+}
+
+// Owns says whether a task is an event of a reaction.
+func (r *Remote) Owns(id string) bool { return IsTask(id) }
+
+// Offer has the reactions that the claim's handlers serve.
+func (r *Remote) Offer(ctx context.Context, c remote.Claim) (remote.Offer, error) {
+	all, err := r.handled.For(c, func() ([]Info, error) {
+		all, err := List(ctx, r.Engine, "")
+		return slices.DeleteFunc(all, func(x Info) bool { return x.Options.Handler == "" }), err
+	})
+	if err != nil {
+		return remote.Offer{}, err
+	}
+	served := make(map[string]Info)
+	ask := Ask{Holder: c.Worker, Lease: c.Lease, Every: r.After.Is, Wants: func(l *Lease, e events.Event) (bool, error) {
+		if x := served[l.Reaction]; r.After.Is(x) {
+			return r.After.Wants(x, e)
+		}
+		return true, nil
+	}}
+	var names, topics []string
+	for _, x := range all {
+		if slices.Contains(c.Handlers, x.Options.Handler) {
+			served[x.Name] = x
+			ask.Reactions, names, topics = append(ask.Reactions, x), append(names, x.Name), append(topics, store.MarkTopic(x.Name))
+		}
+	}
+	return remote.Offer{Topics: topics, Held: wake.HeldReaction, Due: wake.Needs(wake.Reaction, names...), Take: func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
+		ask.Limit = limit
+		return r.take(ctx, d, ask)
+	}}, nil
+}
+
+func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, error) {
+	taken, err := TakeTasks(ctx, d, a)
+	all := make([]remote.Task, 0, len(taken))
+	for _, t := range taken {
+		x := t.Remote()
+		if r.After.Is(t.Reaction) {
+			var failed error
+			if x, failed = r.After.Task(ctx, t); failed != nil { // its lease expires, and it is taken again
+				r.Log.Warn("an after-effect could not be given out", "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", failed)
+				continue
+			}
+		}
+		all = append(all, x)
+	}
+	return all, err
+}
+
+// Remote is the task as another program is told of it.
+func (t Task) Remote() remote.Task {
+	return remote.Task{ID: t.ID(), Epoch: t.Lease.Epoch, Handler: t.Reaction.Options.Handler, Kind: "reaction", Input: t.Event.Data, Attempt: t.Lease.Attempt(),
+		Until: t.Lease.Until, Operation: t.Lease.Operation(t.Event.Version), Reaction: t.Reaction.Name, Event: &t.Event}
+}
+
+// Complete acknowledges the event.
+func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result) (remote.Ended, error) {
+	if err := done.Stateless(); err != nil {
+		return remote.Ended{}, err
+	}
+	version, err := CompleteTask(ctx, r.Engine, h.ID, h.Epoch)
+	return remote.Ended{Status: "acked", Version: version}, err
+}
+
+// Fail has the event delivered again later, blocks its stream, or skips it, as the reaction's options say.
+func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (remote.Ended, error) {
+	if err := why.Said(); err != nil { // without a message it would be no failure
+		return remote.Ended{}, err
+	}
+	version, f, err := FailTask(ctx, r.Engine, h.ID, h.Epoch, why.Message, !why.Final && !why.Invalid)
+	out := remote.Ended{Status: "failed", Version: version, NotBefore: f.NotBefore}
+	if f.Blocked {
+		out.Status = "blocked"
+	}
+	if f.Skipped {
+		out.Status = "skipped"
+	}
+	return out, err
+}
+
+// Renew extends the lease of the event's stream, as long as the handler may take.
+func (r *Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (remote.Renewed, error) {
+	x, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, lease, func(handler string) (time.Duration, error) {
+		h, err := handlers.Get(ctx, r.Engine, handler)
+		if fault.CodeOf(err) == fault.NotFound {
+			err = nil // it was deleted meanwhile
+		}
+		return cmp.Or(h.Timeout, hold.Timeout), err
+	})
+	return remote.Renewed{Until: x.Until, CancelRequested: x.CancelRequested}, err
+}
