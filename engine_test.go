@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -110,11 +111,7 @@ func TestAShortTurnOfTheJanitorIsNoStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hf.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = hf.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
+	defer testkit.Run(t, hf)()
 	<-sweeping
 	if _, err := hf.Status(t.Context()); err != nil {
 		t.Error(err)

@@ -17,6 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -37,27 +39,15 @@ func work(n int, cost int64) iter.Seq[batch.Work[in]] {
 // each runs a test on both databases, each with parts of its own, on an engine that runs.
 func each(t *testing.T, f func(t *testing.T, open func(parts ...holdfast.Part) *holdfast.Engine)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		f(t, func(parts ...holdfast.Part) *holdfast.Engine { return run(t, holdfasttest.Open(t, parts...)) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
+	storetest.OnBoth(t, func(t *testing.T, db string) {
 		f(t, func(parts ...holdfast.Part) *holdfast.Engine {
-			return run(t, holdfasttest.OpenOn(t, postgresURL(t), parts...))
+			return run(t, holdfasttest.OpenOn(t, holdfasttest.At(db), parts...))
 		})
 	})
 }
 
 func run(t *testing.T, e *holdfast.Engine) *holdfast.Engine {
-	ctx, stop := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { stop(); done.Wait() })
+	testkit.Run(t, e)
 	return e
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -53,10 +54,7 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}))
 	api := httpapi.New(s.engine, o)
 	s.beside = httpapi.New(s.engine, httpapi.Options{NoKeys: true})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.engine.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
+	testkit.Run(t, s.engine)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
 		api.ServeHTTP(w, r)

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
@@ -21,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -159,7 +159,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 			t.Errorf("renewed %+v", r)
 		}
 		holdfasttest.Advance(t, d.engine, time.Hour)
-		stop := background(t, d.engine)
+		stop := testkit.Run(t, d.engine)
 		b = d.ends("b")
 		stop()
 		if b.Status != "CANCELLED" || b.Counts != (wire.BatchCounts{Succeeded: 1, Accepted: 1, Failed: 1, Cancelled: 1}) || b.Charged != 30 || b.Refunded != 20 {
@@ -176,25 +176,25 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		d.want(d.ask("GET", "batches?status=odd", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "batches/none", nil, nil), 404, fault.NotFound)
 		// What happened is told, to the end, and again from where somebody was.
-		names, ids := d.eventsOf("b", "")
+		names, ids := d.toldOf("batches/"+"b", "")
 		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
 			t.Errorf("told of %q", names)
 		}
-		if after, _ := d.eventsOf("b", ids[len(ids)-1]); len(after) > 0 {
+		if after, _ := d.toldOf("batches/"+"b", ids[len(ids)-1]); len(after) > 0 {
 			t.Errorf("told of %q behind its end", after)
 		}
-		if again, _ := d.eventsOf("b", ids[1]); !slices.Equal(again, names[2:]) {
+		if again, _ := d.toldOf("batches/"+"b", ids[1]); !slices.Equal(again, names[2:]) {
 			t.Errorf("told again of %q", again)
 		}
 	}, batch.Keep(), batch.Artifacts(files))
 }
 
-// eventsOf follows a batch to its end.
-func (d *door) eventsOf(id, last string) (names, ids []string) {
+// toldOf follows a batch or a run to its end.
+func (d *door) toldOf(path, last string) (names, ids []string) {
 	d.t.Helper()
 	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/batches/"+id+"/events", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/"+path+"/events", nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -221,22 +221,8 @@ func (d *door) eventsOf(id, last string) (names, ids []string) {
 // ends waits for the end of a batch.
 func (d *door) ends(id string) wire.Batch {
 	d.t.Helper()
-	d.eventsOf(id, "")
+	d.toldOf("batches/"+id, "")
 	return d.batch(id)
-}
-
-// background runs an engine until the function that it returns is called.
-func background(t *testing.T, e *holdfast.Engine) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	stop = sync.OnceFunc(func() { cancel(); done.Wait() })
-	t.Cleanup(stop)
-	return stop
 }
 
 func TestABatchIsDoneByAURL(t *testing.T) {
@@ -266,7 +252,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 	eachDoor(t, o, func(t *testing.T, d *door) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: handler.URL}, nil), 201, "")
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 3, Items: newItems(5, "x", "bad", "shy", "y")}, nil), 201, "")
 		b := d.ends("b")
 		if b.Status != "COMPLETED" || b.Counts != (wire.BatchCounts{Succeeded: 3, Failed: 1, Accepted: 3}) {
@@ -314,7 +300,7 @@ func TestBatchesUnderAKey(t *testing.T) {
 func TestABatchOfAProgramsKind(t *testing.T) {
 	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{Parallel: 3})
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Input: json.RawMessage("21")}}}, nil), 201, "")
 		for begun := clock.Now(); d.batch("b").Status != "COMPLETED"; _ = clock.Wait(t.Context(), 10*time.Millisecond) {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -111,7 +112,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 			without := newDoor(t, holdfasttest.OpenOn(t, db, stream.Feed(stream.FeedOptions{})), elsewhere)
 			put := wire.PutReaction{Events: []string{"n"}}
 			with.want(with.ask("PUT", "reactions/prog", put, nil, "X-Holdfast-Workspace", "other"), 201, "")
-			background(t, with.engine)
+			testkit.Run(t, with.engine)
 			free := sync.OnceFunc(func() { close(let) })
 			t.Cleanup(free) // before the engine ends, which waits for the body
 			with.append("s", 1)

@@ -18,22 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 // running lets the engine work until the test ends.
-func (d *door) running() {
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.engine.Run(ctx) }()
-	d.t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			d.t.Errorf("run: %v", err)
-		}
-	})
-}
+func (d *door) running() { testkit.Run(d.t, d.engine) }
 
 // sse is one event as it comes over the line.
 type sse struct {

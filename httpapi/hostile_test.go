@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -220,7 +221,7 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"n"}, Handler: "Far"}, nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("w", "Far"), nil), 201, "")
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		t.Cleanup(let) // before the engine ends, which waits for the calls
 		d.append("s", 1)
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Far", Items: newItems(5, "x")}, nil), 201, "")

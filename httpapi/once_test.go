@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -436,14 +437,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
 			all.Wait()
 		}
 	}
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(p ...holdfast.Part) *holdfast.Engine { return holdfasttest.Open(t, p...) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(p ...holdfast.Part) *holdfast.Engine {
-			return holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), p...)
-		})
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		test(t, func(p ...holdfast.Part) *holdfast.Engine { return holdfasttest.OpenOn(t, holdfasttest.At(db), p...) })
 	})
 }

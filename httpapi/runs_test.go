@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -76,35 +76,6 @@ func (d *door) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 func (d *door) runEnds(id, status string) wire.Run {
 	d.t.Helper()
 	return d.runIs(id, status, func(r wire.Run) bool { return r.Status == status })
-}
-
-// toldOfRun follows a run to its end.
-func (d *door) toldOfRun(id, last string) (names, ids []string) {
-	d.t.Helper()
-	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
-	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v1/workflow-runs/"+id+"/events", nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	if last != "" {
-		r.Header.Set("Last-Event-ID", last)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	for s := bufio.NewScanner(resp.Body); s.Scan(); {
-		if name, ok := strings.CutPrefix(s.Text(), "event: "); ok {
-			names = append(names, name)
-		}
-		if id, ok := strings.CutPrefix(s.Text(), "id: "); ok {
-			ids = append(ids, id)
-		}
-	}
-	return names, ids
 }
 
 // Verifies what is kept of definitions: one of a name and version, however it is written;
@@ -170,7 +141,7 @@ func TestDefinitionsOfRuns(t *testing.T) {
 // run which has failed is retried.
 func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", chaseJSON, nil), 201, "")
 		key, long := "k", strings.Repeat("x", 256)
@@ -250,7 +221,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		if r.Status != "FAILED" || !strings.Contains(*r.Error, "no mail") || r.FinishedAt == nil || *r.CurrentStepName != "remind" {
 			t.Fatalf("it is %+v", r)
 		}
-		before, _ := d.toldOfRun(r.ID, "") // it is over
+		before, _ := d.toldOf("workflow-runs/"+r.ID, "") // it is over
 		if before[0] != "created" || before[len(before)-1] != "failed" {
 			t.Errorf("told of %q", before)
 		}
@@ -272,14 +243,14 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		if got := strings.ReplaceAll(string(r.Output), " ", ""); got != `{"sent":2}` || r.CurrentStepName != nil {
 			t.Errorf("it is %+v, with %s", r, got)
 		}
-		names, ids := d.toldOfRun(r.ID, "")
+		names, ids := d.toldOf("workflow-runs/"+r.ID, "")
 		if !slices.Equal(names[:len(before)], before) || names[len(names)-1] != "completed" || !slices.Contains(names, "retried") { // it goes on behind "failed"
 			t.Errorf("told of %q", names)
 		}
-		if rest, _ := d.toldOfRun(r.ID, ids[len(ids)-3]); !slices.Equal(rest, names[len(names)-2:]) {
+		if rest, _ := d.toldOf("workflow-runs/"+r.ID, ids[len(ids)-3]); !slices.Equal(rest, names[len(names)-2:]) {
 			t.Errorf("told of %q behind the last but two", rest)
 		}
-		if rest, _ := d.toldOfRun(r.ID, ids[len(ids)-1]); len(rest) != 0 {
+		if rest, _ := d.toldOf("workflow-runs/"+r.ID, ids[len(ids)-1]); len(rest) != 0 {
 			t.Errorf("told of %q behind its end", rest)
 		}
 		var page wire.List[wire.Event]
@@ -328,7 +299,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 			t.Errorf("renewed %+v", renewed)
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
-		if names, _ := d.toldOfRun(second.ID, ""); names[len(names)-1] != "cancelled" {
+		if names, _ := d.toldOf("workflow-runs/"+second.ID, ""); names[len(names)-1] != "cancelled" {
 			t.Errorf("told of %q", names)
 		}
 		d.want(d.ask("POST", "workflow-runs/"+second.ID+"/signals", wire.Signal{Type: "t"}, nil), 409, fault.InvalidTransition)
@@ -351,7 +322,7 @@ const askJSON = `{"name":"ask","version":"1","steps":[
 // once, by who speaks for one who may; and that no signal decides it.
 func TestSignalsAndApprovals(t *testing.T) {
 	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		key := func(role keys.Role, requesters ...string) (*door, string) {
 			k, text, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, Requesters: requesters, By: "test"})
 			if err != nil {
@@ -473,7 +444,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 func TestRunsUnderAKey(t *testing.T) {
 	o := httpapi.Options{NoKeys: true, Declare: true}
 	eachDoor(t, o, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
 		twice := func(path string, body any, status int, into any) {
@@ -768,7 +739,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 // it is declared there.
 func TestARunIsDoneByAURL(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		far := &remote{status: 200, body: `{"output":{"ref":1},"state":{"n":1}}`, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
 		t.Cleanup(srv.Close)
@@ -862,7 +833,7 @@ func TestARunIsDoneByAURL(t *testing.T) {
 // open.
 func TestAJournaledURL(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		background(t, d.engine)
+		testkit.Run(t, d.engine)
 		var journal sync.Map
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			var c wire.HandlerCall
@@ -898,7 +869,7 @@ func TestStepsThatCall(t *testing.T) {
 					fmt.Fprint(w, `{"ok":true}`)
 				}))
 				t.Cleanup(srv.Close)
-				background(t, d.engine)
+				testkit.Run(t, d.engine)
 				d.want(d.ask("POST", "workflow-definitions", def, nil), 201, "")
 				r := d.start("call@1", `{"url":"`+srv.URL+`/x"}`)
 				if name == "refused" {

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -92,18 +93,11 @@ func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *door, api 
 	t.Helper()
 	api = httpapi.New(e, o)
 	srv := httptest.NewServer(api)
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	halt := testkit.Run(t, e)
 	stop = sync.OnceFunc(func() {
 		srv.Close()
 		api.Stop()
-		cancel()
-		done.Wait()
+		halt()
 	})
 	t.Cleanup(stop)
 	return &door{t: t, engine: e, url: srv.URL, header: http.Header{}}, api, stop
@@ -402,14 +396,8 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 func serving(t *testing.T, e *holdfast.Engine, api *httpapi.API) *door {
 	t.Helper()
 	srv := httptest.NewServer(api)
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() { _ = e.Run(ctx) })
-	t.Cleanup(func() {
-		srv.Close()
-		cancel()
-		done.Wait()
-	})
+	testkit.Run(t, e)
+	t.Cleanup(srv.Close)
 	return &door{t: t, engine: e, url: srv.URL, header: http.Header{}}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -36,13 +37,6 @@ func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 	}
 }
 
-func wantCode(t *testing.T, err error, want fault.Code) {
-	t.Helper()
-	if fault.CodeOf(err) != want {
-		t.Errorf("the error is %v, want %q", err, want)
-	}
-}
-
 // TestCommit verifies that what a handler commits is written once, that its answer is
 // kept whatever its status is, and what Commit refuses.
 func TestCommit(t *testing.T) {
@@ -57,7 +51,7 @@ func TestCommit(t *testing.T) {
 			if err := order(r.Context()); err != nil {
 				t.Error(err)
 			}
-			wantCode(t, order(r.Context()), fault.Conflict)
+			testkit.WantCode(t, order(r.Context()), fault.Conflict)
 			w.WriteHeader(http.StatusTeapot)
 			fmt.Fprint(w, "tea")
 		}}
@@ -67,8 +61,8 @@ func TestCommit(t *testing.T) {
 		wantReplay(t, call{key: "k"}.to(h), first)
 		wantRuns(t, c, 1)
 		wantEvents(t, hf, 1)
-		wantCode(t, order(late), fault.Conflict)
-		wantCode(t, order(context.Background()), fault.Internal)
+		testkit.WantCode(t, order(late), fault.Conflict)
+		testkit.WantCode(t, order(context.Background()), fault.Internal)
 		wantEvents(t, hf, 1)
 	})
 }
@@ -139,7 +133,7 @@ func TestCommitTooLate(t *testing.T) {
 				if another {
 					wantStatus(t, call{key: key}.to(h), 200)
 				}
-				wantCode(t, order(r.Context()), fault.LeaseLost)
+				testkit.WantCode(t, order(r.Context()), fault.LeaseLost)
 				w.WriteHeader(http.StatusConflict)
 			}
 			h = wrapped(hf, c, idem.Options{SharedKeys: true})

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/idem"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -358,15 +359,9 @@ func wantLost(t *testing.T, w *httptest.ResponseRecorder, why string) {
 // both runs a test on both databases, with something that opens engines on the same
 // one.
 func both(t *testing.T, f func(t *testing.T, open func() *holdfast.Engine)) {
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		db := holdfasttest.At(holdfasttest.SQLite(t))
-		f(t, func() *holdfast.Engine { return holdfasttest.OpenOn(t, db) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		db := holdfasttest.At(holdfasttest.PostgreSQL(t))
-		f(t, func() *holdfast.Engine { return holdfasttest.OpenOn(t, db) })
+	t.Helper()
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, func() *holdfast.Engine { return holdfasttest.OpenOn(t, holdfasttest.At(db)) })
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -36,7 +37,7 @@ func (p *fxPost) until(what string, so func(stream.Position) bool) {
 	p.Helper()
 	p.running(func() {
 		p.Helper()
-		fxWait(p, what, func() bool {
+		testkit.Eventually(p, what, func() bool {
 			all := p.positions()
 			return len(all) >= len(p.fired) && !slices.ContainsFunc(all, func(at stream.Position) bool { return at.Holder != "" || !so(at) })
 		})
@@ -269,7 +270,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 	stands := func(t *testing.T, w *world, id, what string, so func(stream.Position) bool) stream.Position {
 		t.Helper()
 		var at stream.Position
-		comesAbout(t, id+" "+what, func() bool {
+		testkit.Eventually(t, id+" "+what, func() bool {
 			all, _, err := stream.Query(context.Background(), w.e, stream.Filter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}, stream.Position{}, 10)
 			if err != nil || len(all) != 1 || all[0].Holder != "" || !so(all[0]) {
 				return false

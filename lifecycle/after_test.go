@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -147,7 +148,7 @@ func (p *fxPost) waitFor(credits int) {
 	p.Helper()
 	p.running(func() {
 		p.Helper()
-		fxWait(p, fmt.Sprintf("%d credits are written", credits), func() bool { return len(p.credits()) >= credits })
+		testkit.Eventually(p, fmt.Sprintf("%d credits are written", credits), func() bool { return len(p.credits()) >= credits })
 	})
 }
 
@@ -156,7 +157,7 @@ func (p *fxPost) failed(id string, times int) {
 	p.Helper()
 	p.running(func() {
 		p.Helper()
-		fxWait(p, fmt.Sprintf("it has failed %d times", times), func() bool {
+		testkit.Eventually(p, fmt.Sprintf("it has failed %d times", times), func() bool {
 			all, _, err := reactions.Query(context.Background(), engine.Of(p.e), reactions.Filter{}, reactions.Position{}, 100)
 			return err == nil && slices.ContainsFunc(all, func(at reactions.Position) bool {
 				return strings.HasSuffix(at.Stream, "/"+id) && at.Failures >= times && at.Holder == ""

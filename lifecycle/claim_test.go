@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -40,7 +41,7 @@ func TestAClaimByHand(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		_, err := w.fire("i", "note")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
 			t.Errorf("the facts are %v", f)
 		}
@@ -218,7 +219,7 @@ func TestAClaimByHandIsValidated(t *testing.T) {
 		w.create("i", "j")
 		w.may("i", func(context.Context, *lifecycle.Act[bill]) error { return errOwn })
 		_, err := w.l.Claim(context.Background(), w.e, "i", "close", "admin")
-		wantCode(t, err, fault.ActionInvalid)
+		testkit.WantCode(t, err, fault.ActionInvalid)
 		if !errors.Is(err, errOwn) {
 			t.Errorf("%v", err)
 		}
@@ -262,7 +263,7 @@ func TestEndsOfOneClaimRace(t *testing.T) {
 				t.Errorf("%d ends of one claim: %+v, %v", won, ended, lost)
 			}
 			for _, err := range lost {
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 			}
 			if got := w.get(id); got.Version != 2 {
 				t.Errorf("%+v", got)

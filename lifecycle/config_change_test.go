@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -278,7 +279,7 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 			d.create("a")
 		}
 		err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "entity")+` SET status = 'moving'`)
+			return execIn(ctx, tx, `UPDATE holdfast_entity SET status = 'moving'`)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +316,7 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 		}
 		exec := func(text string) {
 			err := d.e.Update(d.ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				return execIn(ctx, tx, strings.NewReplacer("ENTITY", tableOf(tx, "entity"), "LIFECYCLE", tableOf(tx, "lifecycle")).Replace(text))
+				return execIn(ctx, tx, text)
 			})
 			if err != nil {
 				d.t.Fatal(err)
@@ -323,11 +324,11 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 		}
 		const statuses, claims = `["here","moving","there","lost"]`, `["moving"]`
 		for _, x := range []struct{ damage, repair, want string }{
-			{`UPDATE ENTITY SET status = 'nowhere' WHERE id = 'free'`, `UPDATE ENTITY SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a status that its lifecycle's config does not have"},
-			{`UPDATE ENTITY SET status = 'moving' WHERE id = 'free'`, `UPDATE ENTITY SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a claim status, and nobody has claimed it"},
-			{`UPDATE LIFECYCLE SET statuses = '["here","moving","lost"]'`, `UPDATE LIFECYCLE SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
-			{`UPDATE LIFECYCLE SET claims = '["moving","lost"]'`, `UPDATE LIFECYCLE SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
-			{`UPDATE ENTITY SET plan = NULL; UPDATE LIFECYCLE SET claims = '[]'`, `UPDATE LIFECYCLE SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation is held in a status that is no claim status any more"},
+			{`UPDATE holdfast_entity SET status = 'nowhere' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a status that its lifecycle's config does not have"},
+			{`UPDATE holdfast_entity SET status = 'moving' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a claim status, and nobody has claimed it"},
+			{`UPDATE holdfast_lifecycle SET statuses = '["here","moving","lost"]'`, `UPDATE holdfast_lifecycle SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
+			{`UPDATE holdfast_lifecycle SET claims = '["moving","lost"]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
+			{`UPDATE holdfast_entity SET plan = NULL; UPDATE holdfast_lifecycle SET claims = '[]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation is held in a status that is no claim status any more"},
 		} {
 			if found := check(); found != "" {
 				d.t.Errorf("before %s: %s", x.damage, found)
@@ -428,7 +429,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		engine.Of(two).Round(ctx)
 		at("claimed", "open")
 		stop := w.run(two)
-		comesAbout(t, "it is parked", func() bool {
+		testkit.Eventually(t, "it is parked", func() bool {
 			e, err := now.Get(ctx, two, "charged")
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
@@ -543,7 +544,7 @@ func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))
-		running(t, other())
+		testkit.Run(t, other())
 		select {
 		case id := <-far.told:
 			if id != "p1" {

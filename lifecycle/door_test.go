@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -147,7 +148,7 @@ func TestALifecycleThatIsPut(t *testing.T) {
 		if err := json.Unmarshal(got.Data, &data); err != nil || len(data) != 2 || data["label"] != "L1" || data["to"] != "x" {
 			t.Errorf("the data is %s", got.Data)
 		}
-		running(t, e)
+		testkit.Run(t, e)
 		if id := <-far.told; id != "p1" {
 			t.Errorf("the after-effect was told of %s", id)
 		}
@@ -155,15 +156,6 @@ func TestALifecycleThatIsPut(t *testing.T) {
 			t.Errorf("called %d and %d times", far.count("MaySend"), far.count("Send"))
 		}
 	})
-}
-
-// running runs an engine until the test ends.
-func running(t *testing.T, e *holdfast.Engine) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() { _ = e.Run(ctx) })
-	t.Cleanup(func() { stop(); done.Wait() })
 }
 
 // Verifies that other workspaces know nothing of it, and that each may have its own
@@ -285,7 +277,7 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin")
-				wantCode(t, err, fault.ActionFailed)
+				testkit.WantCode(t, err, fault.ActionFailed)
 				now, err := l.Get(ctx, engine.Of(e), "p1")
 				if err != nil {
 					t.Fatal(err)
@@ -315,7 +307,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 		for _, e := range []*holdfast.Engine{program, server} {
 			declare(t, t.Context(), e, "transactional", "Send", "MaySend", "Tell")
 			_, err := lifecycleengine.PutConfig(t.Context(), engine.Of(e), "parcel", []byte(parcels), false)
-			wantCode(t, err, fault.Conflict)
+			testkit.WantCode(t, err, fault.Conflict)
 		}
 		if _, err := lifecycleengine.Named(t.Context(), engine.Of(server), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("the server serves the program's: %v", err)
@@ -323,7 +315,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme") // nor under the same name elsewhere
 		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
 		_, err := lifecycleengine.PutConfig(ctx, engine.Of(server), "parcel", []byte(parcels), false)
-		wantCode(t, err, fault.Conflict)
+		testkit.WantCode(t, err, fault.Conflict)
 		other := strings.Replace(parcels, `"workflow": "parcel"`, `"workflow": "letter"`, 1)
 		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(server), "letter", []byte(other), false); err != nil {
 			t.Fatal(err)
@@ -333,7 +325,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
 			AfterEffect("Tell", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
 		_, err = holdfast.Open(t.Context(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, late)
-		wantCode(t, err, fault.Conflict)
+		testkit.WantCode(t, err, fault.Conflict)
 	})
 }
 
@@ -386,7 +378,7 @@ func TestAnAnswerThatCannotBeUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin")
-		wantCode(t, err, fault.ActionFailed)
+		testkit.WantCode(t, err, fault.ActionFailed)
 		if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
 			t.Errorf("it is %+v, %v", now, err)
 		}

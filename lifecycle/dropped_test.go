@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -45,7 +46,7 @@ steps:
 		two := w.engine(now)
 		stop := w.run(two)
 		defer stop()
-		comesAbout(t, "it is done", func() bool {
+		testkit.Eventually(t, "it is done", func() bool {
 			e, err := now.Get(ctx, two, "b1")
 			if err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain" {
 				t.Fatalf("it is parked: %s", e.Claimed.Error)

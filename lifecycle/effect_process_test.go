@@ -1,14 +1,11 @@
 package lifecycle_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -108,35 +106,11 @@ func (w *fxWorld) policy(name string, asked func(key string) (int, bool, error))
 // it (SIGKILL).
 func fxKilled(t *testing.T, db, what, word string) (rest string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestFxChild$")
-	cmd.Env = append(os.Environ(), fxChildVar+"="+what, fxDBVar+"="+db)
-	r, out := io.Pipe()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	c := testkit.Start(t, testkit.Self("TestFxChild", fxChildVar+"="+what, fxDBVar+"="+db))
+	for found := false; !found; {
+		rest, found = strings.CutPrefix(c.Next(), word+" ")
 	}
-	patience := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
-	defer patience.Stop()
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		out.Close()
-		close(done)
-	}()
-	var said []string
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		said = append(said, lines.Text())
-		if after, ok := strings.CutPrefix(lines.Text(), word+" "); ok {
-			rest = after
-			break
-		}
-	}
-	_ = cmd.Process.Kill()
-	r.Close()
-	<-done
-	if rest == "" {
-		t.Fatalf("the child did not say %q, but %q", word, said)
-	}
+	c.Kill()
 	return rest
 }
 

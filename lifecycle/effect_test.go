@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -204,29 +204,10 @@ func fxStates(p lifecycle.Pending) (all []string) {
 	return all
 }
 
-func fxWait(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for !yes() {
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("it does not come about that %s", what)
-		}
-	}
-}
-
 // running runs an engine while f waits for something.
 func (w *fxWorld) running(f func()) {
 	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- w.e.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-	}()
+	defer testkit.Run(w, w.e)()
 	f()
 }
 
@@ -240,7 +221,7 @@ func (w *fxWorld) resumed(id string) {
 	}
 	holdfasttest.Advance(w, w.e, 10*time.Minute)
 	w.running(func() {
-		fxWait(w, id+" is resumed", func() bool {
+		testkit.Eventually(w, id+" is resumed", func() bool {
 			now := w.get(id).Claimed
 			return now == nil || (now.Epoch > before.Epoch && now.Phase != "held")
 		})
@@ -730,7 +711,7 @@ func TestResumedUpToALimit(t *testing.T) {
 			w.Fatal(err)
 		}
 		w.running(func() {
-			fxWait(w, "the deadly one is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
+			testkit.Eventually(w, "the deadly one is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
 		})
 		if o := w.is("d", "charging", "uncertain"); o.Deaths != 5 || o.Failures != 0 {
 			w.Errorf("parked is %+v", o)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -147,7 +148,7 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 		t.Errorf("it panicked with %v, not with %v (%v)", value, f.panics, err)
 	}
 	if f.panics == nil {
-		wantCode(t, err, f.code)
+		testkit.WantCode(t, err, f.code)
 		if !errors.Is(err, f.is) {
 			t.Errorf("the error %v is not %v", err, f.is)
 		}
@@ -208,7 +209,7 @@ func TestWhateverFailsUnclaimedWritesNothing(t *testing.T) {
 				t.Errorf("%s: panic %v, error %v", f.name, value, err)
 			}
 			if f.panics == nil && f.outcome != "failed" {
-				wantCode(t, err, f.code)
+				testkit.WantCode(t, err, f.code)
 			}
 			w.happened(id, "open", "created")
 			w.written(id)
@@ -247,7 +248,7 @@ func TestAStepTimesOutInTimeUnderALongLease(t *testing.T) {
 		if took := clock.Since(begun); took > 5*time.Second {
 			t.Errorf("a timeout of 100 ms took %s", took)
 		}
-		wantCode(t, err, fault.ActionFailed)
+		testkit.WantCode(t, err, fault.ActionFailed)
 		w.happened("i", "open", "created", "claimed", "released")
 	})
 }
@@ -304,7 +305,7 @@ func TestWant(t *testing.T) {
 			w.advance(time.Hour)
 			w.round() // it is open again, at version 2
 			_, err := w.fire(stale, step, lifecycle.Want(1))
-			wantCode(t, err, fault.Concurrency)
+			testkit.WantCode(t, err, fault.Concurrency)
 			if f := factsOf(err); f["expectedVersion"] != int64(1) || f["lastVersion"] != int64(2) {
 				t.Errorf("%s: the facts are %v", step, f)
 			}
@@ -329,7 +330,7 @@ func TestWant(t *testing.T) {
 			}
 		}
 		_, err := w.fire("stale-close", "close", lifecycle.Want(-1))
-		wantCode(t, err, fault.Validation)
+		testkit.WantCode(t, err, fault.Validation)
 	})
 }
 
@@ -363,12 +364,12 @@ func TestRequesters(t *testing.T) {
 			_, err := w.l.Fire(ctx, w.e, id, step, as)
 			return err
 		}
-		wantCode(t, fire("i", "close", "guest"), fault.Forbidden)
-		wantCode(t, fire("i", "close", "system"), fault.Forbidden)
-		wantCode(t, fire("i", "pay", ""), fault.Forbidden)
-		wantCode(t, fire("i", "fly", "admin"), fault.NotFound)
-		wantCode(t, fire("nothing", "close", "admin"), fault.NotFound)
-		wantCode(t, fire("nothing", "pay", "system"), fault.NotFound)
+		testkit.WantCode(t, fire("i", "close", "guest"), fault.Forbidden)
+		testkit.WantCode(t, fire("i", "close", "system"), fault.Forbidden)
+		testkit.WantCode(t, fire("i", "pay", ""), fault.Forbidden)
+		testkit.WantCode(t, fire("i", "fly", "admin"), fault.NotFound)
+		testkit.WantCode(t, fire("nothing", "close", "admin"), fault.NotFound)
+		testkit.WantCode(t, fire("nothing", "pay", "system"), fault.NotFound)
 		if _, err := w.l.Claim(ctx, w.e, "i", "close", "guest"); !errors.Is(err, holdfast.ErrForbidden) {
 			t.Errorf("%v", err)
 		}
@@ -381,13 +382,13 @@ func TestRequesters(t *testing.T) {
 		if got := w.get("i"); got.Status != "paying" || got.Claimed == nil || got.Claimed.Requester != "admin" {
 			t.Errorf("%+v", got)
 		}
-		wantCode(t, fire("i", "pay", "system"), fault.ClaimFailed)
-		wantCode(t, fire("i", "close", "admin"), fault.ClaimFailed)
+		testkit.WantCode(t, fire("i", "pay", "system"), fault.ClaimFailed)
+		testkit.WantCode(t, fire("i", "close", "admin"), fault.ClaimFailed)
 		goOn <- nil
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, fire("i", "pay", "system"), fault.InvalidTransition)
+		testkit.WantCode(t, fire("i", "pay", "system"), fault.InvalidTransition)
 		w.happened("i", "closed", "created", "claimed", "settled/pay")
 		if err := fire("j", "pay", "system"); err != nil {
 			t.Fatal(err)

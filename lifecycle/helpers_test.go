@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -13,17 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // invoices is what most tests here work with: a step that is claimed, one with a
@@ -292,26 +288,11 @@ func (w *world) advance(by time.Duration) { w.t.Helper(); holdfasttest.Advance(w
 func (w *world) round() { engine.Of(w.e).Round(context.Background()) }
 
 // run runs an engine until the test ends, or the function is called.
-func (w *world) run(e *holdfast.Engine) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			w.t.Errorf("run: %v", err)
-		}
-	})
-	stop = func() { cancel(); done.Wait() }
-	w.t.Cleanup(stop)
-	return stop
-}
+func (w *world) run(e *holdfast.Engine) (stop func()) { return testkit.Run(w.t, e) }
 
 // in runs a statement in a transaction; arguments are $1, $2 …
 func (w *world) in(ctx context.Context, tx holdfast.Tx, text string, args ...any) error {
-	if w.postgres() {
-		_, err := postgres.Raw(tx).Exec(ctx, text, args...)
-		return err
-	}
-	_, err := sqlite.Raw(tx).ExecContext(ctx, strings.ReplaceAll(text, "$", "?"), args...)
+	_, err := storetest.Exec(ctx, tx, text, args...)
 	return err
 }
 
@@ -327,42 +308,14 @@ func (w *world) exec(text string, args ...any) {
 // texts reads one column.
 func (w *world) texts(text string) (all []string) {
 	w.t.Helper()
-	err := w.e.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-		all = nil
-		if w.postgres() {
-			rows, err := postgres.Raw(tx).Query(ctx, text)
-			if err != nil {
-				return err
-			}
-			all, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			return err
-		}
-		rows, err := sqlite.Raw(tx).QueryContext(ctx, text)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one sql.NullString
-			if err := rows.Scan(&one); err != nil {
-				return err
-			}
-			all = append(all, one.String)
-		}
-		return rows.Err()
+	err := w.e.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+		all, err = storetest.Column[string](ctx, tx, text)
+		return err
 	})
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
 	return all
-}
-
-// entityTable is the name of Holdfast's own table of entities.
-func (w *world) entityTable() string {
-	if w.postgres() {
-		return "holdfast.entity"
-	}
-	return "holdfast_entity"
 }
 
 // makeOut makes a table that bodies write to.
@@ -402,26 +355,6 @@ func factsOf(err error) map[string]any {
 		return f.Fields
 	}
 	return nil
-}
-
-// codeOf fails unless an error has a code.
-func wantCode(t testing.TB, err error, code fault.Code) {
-	t.Helper()
-	if fault.CodeOf(err) != code {
-		t.Errorf("the error is %q (%v), not %q", fault.CodeOf(err), err, code)
-	}
-}
-
-// comesAbout looks again and again until something is so.
-func comesAbout(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
-		}
-	}
 }
 
 // held fires a step in the background whose body waits, and returns when the body

@@ -3,13 +3,10 @@
 package lifecycle_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -92,42 +90,18 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			w := newFxWorld(t)
 			w.open(fxDatabase(db))
 			w.does("b", func(ctx context.Context, _ *fxAct) error { _, err := w.charge(ctx, "card", nil); return err })
-			child := exec.Command(os.Args[0], "-test.run=^TestLateChild$")
-			child.Env = append(os.Environ(), lateVar+"="+db)
-			in, err := child.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := child.StdoutPipe()
-			if err == nil {
-				err = child.Start()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
-			lines := bufio.NewScanner(out)
-			if !lines.Scan() || lines.Text() != "begun" {
-				t.Fatalf("the child says %q", lines.Text())
-			}
-			if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			fxWait(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
+			child := testkit.Start(t, testkit.Self("TestLateChild", lateVar+"="+db))
+			child.Expect("begun")
+			child.Signal(syscall.SIGSTOP)
+			testkit.Eventually(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
 				engine.Of(w.e).Round(t.Context())
 				return w.get("b").Claimed.Phase == "due"
 			})
 			w.resumed("b")
 			(&late{fxWorld: w}).resolve("card", false, lifecycle.Failure)
-			_, err = in.Write([]byte("."))
-			if err = errors.Join(err, child.Process.Signal(syscall.SIGCONT)); err != nil {
-				t.Fatal(err)
-			}
-			var said []string
-			for lines.Scan() {
-				said = append(said, lines.Text())
-			}
-			if len(said) != 1 || !strings.Contains(said[0], "LEASE_LOST") {
+			child.Tell("go on")
+			child.Signal(syscall.SIGCONT)
+			if said := child.Wait(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "LEASE_LOST") {
 				t.Errorf("the child says %q", said)
 			}
 			(&late{fxWorld: w}).reported("", 0, false)

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -78,7 +79,7 @@ func TestSerializedCallersAndClaimingOnes(t *testing.T) {
 				return err
 			})
 			for _, err := range lost {
-				wantCode(t, err, fault.ClaimFailed)
+				testkit.WantCode(t, err, fault.ClaimFailed)
 				if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
 					t.Errorf("%s: the facts are %v", id, f)
 				}
@@ -109,7 +110,7 @@ func TestALeaseExcludesAllOthers(t *testing.T) {
 				for _, other := range []struct{ as, step string }{{"admin", "pay"}, {"system", "pay"}, {"admin", "close"}, {"system", "void"}, {"admin", "note"}, {"admin", "skip"}} {
 					for _, o := range [][]lifecycle.FireOption{nil, {lifecycle.Want(1)}} {
 						err := w.fireAs(other.as, id, other.step, o...)
-						wantCode(t, err, fault.ClaimFailed)
+						testkit.WantCode(t, err, fault.ClaimFailed)
 						if f := factsOf(err); f["operation"] != got.Claimed.ID || f["until"] == nil {
 							t.Errorf("%v is told %v", other, f)
 						}
@@ -148,8 +149,8 @@ func TestAClaimExcludesASerializedRequester(t *testing.T) {
 	everywhere(t, leases, func(t *testing.T, w *world) {
 		w.create("i")
 		goOn, done := w.held("i", "pay", nil)
-		wantCode(t, w.fireAs("system", "i", "pay"), fault.ClaimFailed)
-		wantCode(t, w.fireAs("system", "i", "void"), fault.ClaimFailed)
+		testkit.WantCode(t, w.fireAs("system", "i", "pay"), fault.ClaimFailed)
+		testkit.WantCode(t, w.fireAs("system", "i", "void"), fault.ClaimFailed)
 		goOn <- errOwn
 		if err := <-done; !errors.Is(err, errOwn) {
 			t.Error(err)
@@ -191,7 +192,7 @@ func TestWhoComesAfterAnExpiredLeaseEndsIt(t *testing.T) {
 		} {
 			w.create(i)
 			goOn, done := w.heldBy("system", i, "pay", func(context.Context, *lifecycle.Act[bill]) error { return nil })
-			wantCode(t, next(i), fault.ClaimFailed)
+			testkit.WantCode(t, next(i), fault.ClaimFailed)
 			w.advance(time.Hour)
 			if err := next(i); err != nil {
 				t.Errorf("who %s: %v", i, err)
@@ -250,7 +251,7 @@ func TestALeaseIsRenewed(t *testing.T) {
 	each(t, leases, func(t *testing.T, w *world) {
 		w.create("i")
 		w.act("i", func(ctx context.Context, a *lifecycle.Act[bill]) error {
-			comesAbout(t, "the lease is extended", func() bool {
+			testkit.Eventually(t, "the lease is extended", func() bool {
 				w.round()
 				c := w.get("i").Claimed
 				return c == nil || c.Until.After(a.Entity.Claimed.Until)
@@ -281,8 +282,8 @@ func TestAnEffectUnderALease(t *testing.T) {
 			if f := factsOf(err); !errors.Is(err, errOwn) || f["outcome"] != "uncertain" || f["status"] != "open" {
 				t.Fatalf("%v: %v", err, f)
 			}
-			wantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
-			wantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
+			testkit.WantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
+			testkit.WantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
 			all, err := lifecycle.Operations(ctx, w.e, "uncertain", "", 10)
 			if err != nil || len(all) != 1 || all[0].Status != "open" {
 				t.Fatalf("%+v, %v", all, err)
@@ -301,7 +302,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			status := map[lifecycle.Outcome]string{"": "closed", lifecycle.Success: "closed", lifecycle.Failure: "open"}[end]
 			if end == "" {
 				stop := w.run(w.e)
-				comesAbout(t, "it is resumed", func() bool { return w.get(id).Claimed == nil })
+				testkit.Eventually(t, "it is resumed", func() bool { return w.get(id).Claimed == nil })
 				stop()
 			}
 			w.free(id, status)
@@ -434,14 +435,14 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		y := &yard{t, ctx, e, l}
 		task := y.one("Send")
 		if task.Entity.Status != "packed" || task.Requester != "system" {
 			t.Errorf("%+v", task)
 		}
 		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		for range 2 {
 			if got, err := lifecycleengine.CompleteTask(ctx, engine.Of(e), task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
 				t.Errorf("%+v, %v", got, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -56,7 +57,7 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 		}, lifecycle.Want(7))
 		w.wantRow("i", "closing 8 41")
 		_, err := w.fire("i", "note")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
 			t.Errorf("the facts are %v", f)
 		}
@@ -75,7 +76,7 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 		w.wantRow("j", "noted 4 1")
 		w.happened("j", "noted", "created", "settled/skip")
 		_, err = w.fire("nobody", "close")
-		wantCode(t, err, fault.NotFound)
+		testkit.WantCode(t, err, fault.NotFound)
 		if _, err := w.l.Create(context.Background(), w.e, "k", bill{}); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("%v", err)
 		}
@@ -192,7 +193,7 @@ func TestTheUserDeletesAClaimedRow(t *testing.T) {
 				goOn, done := w.held(id, "close", func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
 				remove()
 				_, err := w.fire(id, "close")
-				wantCode(t, err, fault.NotFound)
+				testkit.WantCode(t, err, fault.NotFound)
 				if how == "settle" {
 					goOn <- nil
 				} else {
@@ -236,7 +237,7 @@ func TestTheUserEditsARowUnderAnUnclaimedStep(t *testing.T) {
 		w.exec(`UPDATE bills SET cents = 5, rev = rev + 1 WHERE nr = 'i'`)
 		goOn <- nil
 		err := <-done
-		wantCode(t, err, fault.Concurrency)
+		testkit.WantCode(t, err, fault.Concurrency)
 		if f := factsOf(err); f["expectedVersion"] != int64(0) || f["lastVersion"] != int64(1) {
 			t.Errorf("the facts are %v", f)
 		}
@@ -351,7 +352,7 @@ func adoptedLate(t *testing.T, w *world) {
 	}
 	swept := make(chan struct{})
 	go func() { w.round(); close(swept) }()
-	comesAbout(t, "the sweep waits for the row", func() bool {
+	testkit.Eventually(t, "the sweep waits for the row", func() bool {
 		var n int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		return err == nil && n > 0
@@ -467,7 +468,7 @@ func TestRowsAndTablesThatAreNoUse(t *testing.T) {
 		w.wantRow("none", "? 0 0")
 		l := w.lifecycle(strings.Replace(inOwn(invoices), "bills", "nowhere", 1))
 		_, err := holdfast.Open(context.Background(), databaseAt(w.db), holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, l)
-		wantCode(t, err, fault.Validation)
+		testkit.WantCode(t, err, fault.Validation)
 		if !strings.Contains(fmt.Sprint(err), "nowhere") {
 			t.Errorf("%v", err)
 		}
@@ -485,7 +486,7 @@ func TestTheTableRefusesAStatus(t *testing.T) {
 		w.makeOut()
 		w.create("into", "out", "unclaimed")
 		_, err := w.fire("into", "try")
-		wantCode(t, err, fault.Validation)
+		testkit.WantCode(t, err, fault.Validation)
 		w.happened("into", "open", "created")
 		w.act("out", func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
 		if _, err := w.fire("out", "close"); err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -102,9 +102,9 @@ func obey(db string) error {
 	return nil
 }
 
-func startNode(t *testing.T, db string) *storetest.Child {
+func startNode(t *testing.T, db string) *testkit.Child {
 	t.Helper()
-	return storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+	return testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
 // Verifies that what a process held that was killed (SIGKILL) in the middle of its

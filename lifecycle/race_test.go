@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
@@ -20,7 +20,7 @@ const (
 // crowd is some processes, with all that they say in one place.
 type crowd struct {
 	t     *testing.T
-	nodes []*storetest.Child
+	nodes []*testkit.Child
 	lines chan said
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -29,7 +30,7 @@ func TestALongBodyIsRenewed(t *testing.T) {
 		w.act("i", func(ctx context.Context, a *lifecycle.Act[bill]) error {
 			first = a.Entity.Claimed.Until
 			w.write(a, "me")
-			comesAbout(t, "the hold is extended by three leases", func() bool {
+			testkit.Eventually(t, "the hold is extended by three leases", func() bool {
 				w.round()
 				c := w.get("i").Claimed
 				if c == nil || c.Epoch != a.Entity.Claimed.Epoch {
@@ -100,7 +101,7 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 		w.create("a", "b", "c", "untouched")
 		w.round() // a round before the edit must not put off the one after it
 		for id, status := range map[string]string{"a": "closing", "b": "trying"} {
-			w.exec(`UPDATE `+w.entityTable()+` SET status = $1 WHERE id = $2`, status, id)
+			w.exec(`UPDATE holdfast_entity SET status = $1 WHERE id = $2`, status, id)
 		}
 		w.round()
 		var until time.Time
@@ -114,13 +115,13 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 			}
 		}
 		w.advance(4 * time.Minute)
-		w.exec(`UPDATE ` + w.entityTable() + ` SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
+		w.exec(`UPDATE holdfast_entity SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
 		w.round()
 		if got := w.get("b"); got.Claimed == nil || !got.Claimed.Until.Equal(until) {
 			t.Errorf("the hold ends %+v, not %s", got.Claimed, until)
 		}
 		_, err := w.fire("a", "close")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		w.advance(time.Minute)
 		w.round()
 		w.happened("a", "open", "created", "adopted", "recovered")
@@ -148,7 +149,7 @@ func TestAStrayIsFoundAmongMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.exec(`UPDATE ` + w.entityTable() + ` SET status = 'closing' WHERE id = 'zz'`)
+		w.exec(`UPDATE holdfast_entity SET status = 'closing' WHERE id = 'zz'`)
 		w.round()
 		w.round()
 		if got := w.get("zz"); got.Claimed == nil {
@@ -164,7 +165,7 @@ func TestAStatusEditedUnderAClaimIsNotOverwritten(t *testing.T) {
 		w.makeOut()
 		w.create("i")
 		c := w.claim("i", "close")
-		w.exec(`UPDATE ` + w.entityTable() + ` SET status = 'noted' WHERE id = 'i'`)
+		w.exec(`UPDATE holdfast_entity SET status = 'noted' WHERE id = 'i'`)
 		if got, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes("i", "me")); err == nil {
 			t.Errorf("it is settled: %+v", got)
 		}
@@ -253,7 +254,7 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 				}
 				continue
 			}
-			wantCode(t, err, fault.Validation)
+			testkit.WantCode(t, err, fault.Validation)
 			text := fmt.Sprint(err)
 			for _, s := range append([]string{"invoice", "billing"}, c.bare...) {
 				if !strings.Contains(text, s) {
@@ -356,7 +357,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 		w.claim("i", "close")
 		w.advance(time.Hour)
 		w.run(w.e)
-		comesAbout(t, "the engine says that it is not well", func() bool {
+		testkit.Eventually(t, "the engine says that it is not well", func() bool {
 			_, err := w.e.Status(ctx)
 			return err != nil
 		})
@@ -367,7 +368,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		c.set(nil)
-		comesAbout(t, "the engine is well again", func() bool {
+		testkit.Eventually(t, "the engine is well again", func() bool {
 			_, err := w.e.Status(ctx)
 			return err == nil
 		})

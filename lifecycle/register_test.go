@@ -17,9 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // letters is a lifecycle that goes from draft to sent, or through review.
@@ -212,11 +211,7 @@ func TestAConfigStrandsNoRowOfTheUsersOwn(t *testing.T) {
 
 // execIn runs a statement in a transaction of the engine's.
 func execIn(ctx context.Context, tx holdfast.Tx, text string) error {
-	if strings.Contains(fmt.Sprintf("%T", store.TxOf(tx).Conn()), "postgres") {
-		_, err := postgres.Raw(tx).Exec(ctx, text)
-		return err
-	}
-	_, err := sqlite.Raw(tx).ExecContext(ctx, text)
+	_, err := storetest.Exec(ctx, tx, text)
 	return err
 }
 
@@ -240,7 +235,7 @@ func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
 			if _, err := store.Raise(ctx, store.TxOf(tx)); err != nil {
 				return err
 			}
-			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "lifecycle")+` SET wanted = '["draft","sent"]'`)
+			return execIn(ctx, tx, `UPDATE holdfast_lifecycle SET wanted = '["draft","sent"]'`)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -306,7 +301,7 @@ func TestARegistryThatWentBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			return execIn(ctx, tx, `UPDATE `+tableOf(tx, "registry")+` SET revision = revision - 1`)
+			return execIn(ctx, tx, `UPDATE holdfast_registry SET revision = revision - 1`)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -315,11 +310,4 @@ func TestARegistryThatWentBack(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-func tableOf(tx holdfast.Tx, name string) string {
-	if strings.Contains(fmt.Sprintf("%T", store.TxOf(tx).Conn()), "postgres") {
-		return "holdfast." + name
-	}
-	return "holdfast_" + name
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -149,9 +150,9 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 			t.Errorf("it is taken twice: %+v", again)
 		}
 		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin")
-		wantCode(t, err, fault.ClaimFailed)
+		testkit.WantCode(t, err, fault.ClaimFailed)
 		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch-1, nil, nil)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		if _, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil {
 			t.Error(err)
 		}
@@ -170,7 +171,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 			t.Errorf("it came to %+v, %v", f, err)
 		}
 		_, err = lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "too late", true, false)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		y.is("done")
 	})
 }
@@ -253,11 +254,11 @@ func TestAWorkersEffects(t *testing.T) {
 					t.Errorf("the second attempt is %+v", next)
 				}
 				_, err = lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 				again, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, nil, false)
 				y.is(want)
 				if unknown == "hold" {
-					wantCode(t, err, fault.Conflict)
+					testkit.WantCode(t, err, fault.Conflict)
 					return
 				}
 				if err != nil || again.Key != first.Key || again.State != "begun" {
@@ -286,18 +287,18 @@ func TestAWorkerThatStops(t *testing.T) {
 				y.is("doing due")
 				task := y.one("Do")
 				_, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute) // it was heard of
-				wantCode(t, err, "")
+				testkit.WantCode(t, err, "")
 				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
 				_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 				if err := lifecycleengine.Sweep(y.ctx, engine.Of(y.e)); err != nil {
 					t.Fatal(err)
 				}
 				y.is(want)
 				_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 				_, err = lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute)
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 			})
 		})
 	}
@@ -307,10 +308,10 @@ func TestBadTasks(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		for _, id := range []string{"", "tsk_", "tsk_!!", "tsk_W10", "x", "tsk_WyJhIiwiYiIsImMiLCJkIl0"} {
 			_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), id, 1, nil, nil)
-			wantCode(t, err, fault.NotFound)
+			testkit.WantCode(t, err, fault.NotFound)
 		}
 		_, err := lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "", []string{"Do"}, 1, time.Minute)
-		wantCode(t, err, fault.Validation)
+		testkit.WantCode(t, err, fault.Validation)
 	})
 }
 
@@ -327,7 +328,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
-		wantCode(t, err, fault.NotFound)
+		testkit.WantCode(t, err, fault.NotFound)
 		y.is("doing held")
 		if _, err := claim.Release(y.ctx, "enough"); err != nil {
 			t.Fatal(err)
@@ -335,10 +336,10 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		op := y.fire("check")
 		task := y.one("May")
 		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(op, "action"), task.Epoch, nil, nil)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		y.is("checking held")
 		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin")
-		wantCode(t, err, fault.Validation)
+		testkit.WantCode(t, err, fault.Validation)
 	})
 }
 
@@ -419,10 +420,10 @@ func TestAWorkerIsAsked(t *testing.T) {
 			t.Fatalf("the task is %+v", asked)
 		}
 		_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), first.ID, first.Epoch, nil, nil)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		for _, bad := range []string{``, `{}`, `{"happened":"yes"}`, `[]`} {
 			_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(bad), nil)
-			wantCode(t, err, fault.Validation)
+			testkit.WantCode(t, err, fault.Validation)
 		}
 		for range 2 {
 			if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
@@ -502,7 +503,7 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 		}
 		holdfasttest.Advance(y.t, y.e, 30*time.Second)
 		_, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		engine.Of(y.e).Round(y.ctx)
 		y.is("new") // nothing was begun
 	})

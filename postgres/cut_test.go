@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -143,7 +144,7 @@ func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 		})
 	}
 	watcher := connect(t, url)
-	eventually(t, "many wait", func() bool { return waiting(t, watcher) >= 8 })
+	testkit.Eventually(t, "many wait", func() bool { return waiting(t, watcher) >= 8 })
 	for i := range 10 { // all of it while the locks are held
 		name := fmt.Sprintf("free%d", i)
 		mustAppend(t, hf, name, stream.None)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -74,7 +75,7 @@ func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 		})
 	}
 	watcher := connect(t, url)
-	eventually(t, "somebody waits for a held row", func() bool { return waiting(t, watcher) > 0 })
+	testkit.Eventually(t, "somebody waits for a held row", func() bool { return waiting(t, watcher) > 0 })
 	slowest := make([]time.Duration, 16)
 	for caller := range slowest {
 		others.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -130,13 +131,13 @@ func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := stream.Append(t.Context(), kept, "s", 0, event("late"))
-	wantFault(t, err, fault.Unavailable, "has ended")
+	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	tx, j := begin(t, hf, conn)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err = stream.Append(t.Context(), j, "s", 0, event("late"))
-	wantFault(t, err, fault.Unavailable, "has ended")
+	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	wantState(t, hf, conn, 0, 1)
 }
 

@@ -6,10 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -28,151 +25,46 @@ import (
 // breaker stands between an engine and its server and breaks one connection at
 // a chosen moment: when the client has sent the marker.
 type breaker struct {
-	listener net.Listener
-	server   string
-	wg       sync.WaitGroup
-
+	*testkit.Proxy
 	marker atomic.Pointer[[]byte]
 	// deliver says whether the server still gets what held the marker. Its
 	// answer is awaited, so that it has done what it was asked to, and thrown
 	// away.
 	deliver atomic.Bool
-	// hang says that the connection is not closed then: from the marker on, all
-	// that either side sends is swallowed, and neither learns of the other's end.
+	// hang says that the connection is not closed then, but hangs.
 	hang   atomic.Bool
 	broken atomic.Int32
 	// listened counts the connections that began to listen.
 	listened atomic.Int32
-
-	mu    sync.Mutex
-	pairs []*pair
-}
-
-// pair is a connection through the breaker.
-type pair struct {
-	client, server net.Conn
-	hung           atomic.Bool
-}
-
-// hangAll has every open connection swallow what is sent, for ever.
-func (b *breaker) hangAll() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, p := range b.pairs {
-		p.hung.Store(true)
-	}
-}
-
-func (b *breaker) close() {
-	b.listener.Close()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, p := range b.pairs {
-		p.client.Close()
-		p.server.Close()
-	}
 }
 
 // newBreaker listens for the test, and returns itself and the URL through it.
-func newBreaker(t *testing.T, base string) (*breaker, string) {
+func newBreaker(t *testing.T, base string) (b *breaker, through string) {
 	t.Helper()
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &breaker{server: u.Host}
-	if b.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	b.wg.Go(b.accept)
-	t.Cleanup(func() { b.close(); b.wg.Wait() })
-	u.Host = b.listener.Addr().String()
-	return b, u.String()
+	b = &breaker{}
+	b.Proxy, through = testkit.NewProxy(t, base, b.fate, nil)
+	return b, through
 }
 
-func (b *breaker) accept() {
-	for {
-		client, err := b.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", b.server)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		p := &pair{client: client, server: server}
-		b.mu.Lock()
-		b.pairs = append(b.pairs, p)
-		b.mu.Unlock()
-		b.wg.Go(func() { b.serve(p) })
+func (b *breaker) fate(sent []byte) testkit.Fate {
+	if bytes.Contains(sent, []byte("LISTEN ")) {
+		b.listened.Add(1)
 	}
-}
-
-// serve copies both ways, and swallows the answer to the marker.
-func (b *breaker) serve(p *pair) {
-	client, server := p.client, p.server
-	var swallow atomic.Bool
-	answered := make(chan struct{})
-	b.wg.Go(func() {
-		defer close(answered)
-		defer p.end(client)
-		buffer := make([]byte, 64<<10)
-		for {
-			n, err := server.Read(buffer)
-			if err != nil || swallow.Load() {
-				return
-			}
-			if p.hung.Load() {
-				continue
-			}
-			if _, err := client.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-	})
-	defer p.end(server)
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			return
-		}
-		if p.hung.Load() {
-			continue
-		}
-		if bytes.Contains(buffer[:n], []byte("LISTEN ")) {
-			b.listened.Add(1)
-		}
-		if marker := b.marker.Load(); marker != nil && bytes.Contains(buffer[:n], *marker) {
-			b.marker.Store(nil)
-			b.broken.Add(1)
-			if b.hang.Load() {
-				p.hung.Store(true)
-				if b.deliver.Load() {
-					_, _ = server.Write(buffer[:n])
-				}
-				continue
-			}
-			swallow.Store(true)
-			if b.deliver.Load() {
-				_, _ = server.Write(buffer[:n])
-				<-answered
-			}
-			client.Close()
-			return
-		}
-		if _, err := server.Write(buffer[:n]); err != nil && !errors.Is(err, io.EOF) {
-			return
-		}
+	marker := b.marker.Load()
+	if marker == nil || !bytes.Contains(sent, *marker) {
+		return testkit.Pass
 	}
-}
-
-// end closes one side when the other has ended, unless nobody is to know.
-func (p *pair) end(side net.Conn) {
-	if !p.hung.Load() {
-		side.Close()
+	b.marker.Store(nil)
+	b.broken.Add(1)
+	switch hang, deliver := b.hang.Load(), b.deliver.Load(); {
+	case hang && deliver:
+		return testkit.DeliverAndHang
+	case hang:
+		return testkit.Hang
+	case deliver:
+		return testkit.LoseAnswer
 	}
+	return testkit.Cut
 }
 
 // arm makes the next message with the marker the last one.

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
 
@@ -27,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -54,54 +52,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is a helper process that waits to be told to begin.
-type child struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	stderr strings.Builder
-}
-
-func startChild(t *testing.T, url, schema, name string) *child {
+func startChild(t *testing.T, url, schema, name string) *testkit.Child {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &child{cmd: exec.Command(self)}
-	c.cmd.Env = append(os.Environ(), envURL+"="+url, envSchema+"="+schema, envName+"="+name)
-	c.cmd.Stderr = &c.stderr
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.out = bufio.NewReader(out)
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
-	if line, err := c.out.ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the helper process says %q (%v): %s", line, err, c.stderr.String())
-	}
+	c := testkit.Start(t, testkit.Self("", envURL+"="+url, envSchema+"="+schema, envName+"="+name))
+	c.Expect("ready")
 	return c
-}
-
-func (c *child) say(t *testing.T) {
-	t.Helper()
-	if _, err := io.WriteString(c.in, "go\n"); err != nil {
-		t.Fatalf("tell the helper process: %v: %s", err, c.stderr.String())
-	}
-}
-
-func (c *child) wait(t *testing.T) {
-	t.Helper()
-	_, _ = io.Copy(io.Discard, c.out)
-	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("the helper process: %v: %s", err, c.stderr.String())
-	}
 }
 
 var (
@@ -278,22 +233,6 @@ func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
 	}
 }
 
-// wantFault checks an error's code and that its sentence holds every part.
-func wantFault(t *testing.T, err error, code fault.Code, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error where %s is wanted", code)
-	}
-	if fault.CodeOf(err) != code {
-		t.Fatalf("the code is %s, not %s: %v (%v)", fault.CodeOf(err), code, err, errors.Unwrap(err))
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the sentence does not say %q: %v", part, err)
-		}
-	}
-}
-
 // wantMoved checks that an error is the refusal of a writer that lost, and that
 // it was told the true version.
 func wantMoved(t *testing.T, err error, last int64) {
@@ -305,20 +244,5 @@ func wantMoved(t *testing.T, err error, last int64) {
 	}
 	if f.Fields["lastVersion"] != last {
 		t.Errorf("a loser was told version %v, not %d", f.Fields["lastVersion"], last)
-	}
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after 30 seconds still not: %s", what)
-		}
 	}
 }

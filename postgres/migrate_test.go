@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -42,15 +43,15 @@ func TestManyProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
 		t.Run(fmt.Sprint(len(schemas)), func(t *testing.T) {
 			t.Parallel()
 			url := fresh(t)
-			all := make([]*child, testlevel.Pick(4, 10, 10))
+			all := make([]*testkit.Child, testlevel.Pick(4, 10, 10))
 			for i := range all {
 				all[i] = startChild(t, url, schemas[i%len(schemas)], fmt.Sprintf("process-%d", i))
 			}
 			for _, c := range all {
-				c.say(t)
+				c.Tell("go")
 			}
 			for _, c := range all {
-				c.wait(t)
+				c.Wait()
 			}
 			for _, schema := range schemas {
 				wantMigratedOnce(t, url, schema, len(all)/len(schemas))
@@ -171,7 +172,7 @@ func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 			url, conn := migrated(t)
 			execute(t, conn, c.spoil)
 			before := content(t, conn, "holdfast")
-			wantFault(t, openError(t, postgres.URL(url), quiet), c.code, c.naming...)
+			testkit.WantCode(t, openError(t, postgres.URL(url), quiet), c.code, c.naming...)
 			if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), options); fault.CodeOf(err) != c.code {
 				t.Errorf("Migrate: %v", err)
 			}
@@ -189,7 +190,7 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 	url := fresh(t)
 	config := quiet
 	config.NoMigrate = true
-	wantFault(t, openError(t, postgres.URL(url), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	testkit.WantCode(t, openError(t, postgres.URL(url), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	conn := connect(t, url)
 	if n := query[int](t, conn, `SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'`); n != 0 {
 		t.Error("the schema was made")
@@ -235,7 +236,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 	config, next := quiet, postgres.URL(url, later(t, add))
 	config.NoMigrate = true
-	wantFault(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
+	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
 	if after := content(t, conn, "holdfast"); after != before {
 		t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
 	}
@@ -250,7 +251,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 
 	execute(t, conn, fmt.Sprintf(`UPDATE holdfast.migration SET min_reader = %d WHERE number = %[1]d`, now+1))
-	wantFault(t, openError(t, postgres.URL(url), quiet), fault.DatabaseTooNew, fmt.Sprintf("schema %d", now+1))
+	testkit.WantCode(t, openError(t, postgres.URL(url), quiet), fault.DatabaseTooNew, fmt.Sprintf("schema %d", now+1))
 	openEngine(t, next)
 }
 
@@ -284,7 +285,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 					for what, err := range map[string]error{
 						"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": plain, "Migrate with a role": granted,
 					} {
-						if wantFault(t, err, fault.DatabaseForeign, "before the first release", "use a new database or schema"); strings.Contains(err.Error(), "\n") {
+						if testkit.WantCode(t, err, fault.DatabaseForeign, "before the first release", "use a new database or schema"); strings.Contains(err.Error(), "\n") {
 							t.Errorf("%s by %s as %s answers several lines: %v", what, name, role, err)
 						}
 					}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -137,7 +138,7 @@ func TestAWrongURLIsRefusedWithoutRepeatingThePassword(t *testing.T) {
 					t.Errorf("the password is told: %v", e)
 				}
 			}
-			wantFault(t, err, c.code, c.parts...)
+			testkit.WantCode(t, err, c.code, c.parts...)
 		})
 	}
 }
@@ -168,7 +169,7 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, conn, `SELECT pg_reload_conf()`)
-	eventually(t, "passwords are asked for", func() bool {
+	testkit.Eventually(t, "passwords are asked for", func() bool {
 		probe, err := pgx.Connect(t.Context(), as(t, server.URL(), "app", "wrong"))
 		if err == nil {
 			probe.Close(t.Context())
@@ -177,7 +178,7 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 	})
 	started := time.Now()
 	err = openError(t, postgres.URL(as(t, server.URL(), "app", "wrong")), quiet)
-	wantFault(t, err, fault.DatabaseDenied, "password")
+	testkit.WantCode(t, err, fault.DatabaseDenied, "password")
 	if took := time.Since(started); took > 5*time.Second {
 		t.Errorf("a wrong password was tried for %v", took)
 	}
@@ -199,12 +200,12 @@ func TestADefaultOfReadOnlyIsSetAsideOrRefused(t *testing.T) {
 	}
 	pooled, err := holdfast.Open(t.Context(), postgres.URL(url, postgres.Pooled()), quiet)
 	if err != nil {
-		wantFault(t, err, fault.DatabaseReadOnly, "default_transaction_read_only")
+		testkit.WantCode(t, err, fault.DatabaseReadOnly, "default_transaction_read_only")
 		return
 	}
 	defer pooled.Close()
 	_, err = stream.Append(t.Context(), pooled, "s", stream.Any, event("a"))
-	wantFault(t, err, fault.DatabaseReadOnly, "default_transaction_read_only")
+	testkit.WantCode(t, err, fault.DatabaseReadOnly, "default_transaction_read_only")
 	err = pooled.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := stream.Append(ctx, tx, "s", stream.Any, event("a"))
 		return err
@@ -240,7 +241,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	wantFault(t, openError(t, postgres.URL(server.URL()), quiet), fault.DatabaseReadOnly, "standby", "primary")
+	testkit.WantCode(t, openError(t, postgres.URL(server.URL()), quiet), fault.DatabaseReadOnly, "standby", "primary")
 	if _, err := store.DatabaseOf(postgres.URL(server.URL())).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseReadOnly {
 		t.Errorf("Migrate: %v", err)
 	}
@@ -250,7 +251,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	}
 	for name, write := range writes {
 		var err error
-		eventually(t, "old connections are gone", func() bool { // a lost one is of unknown outcome, and there may be several
+		testkit.Eventually(t, "old connections are gone", func() bool { // a lost one is of unknown outcome, and there may be several
 			err = write()
 			return !errors.Is(err, holdfast.ErrOutcomeUnknown)
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -157,7 +158,7 @@ func progress(t *testing.T, writers []*writer, more int64) {
 	t.Helper()
 	for _, w := range writers {
 		goal := w.acked.Load() + more
-		eventually(t, "appends go through", func() bool { return w.acked.Load() >= goal })
+		testkit.Eventually(t, "appends go through", func() bool { return w.acked.Load() >= goal })
 	}
 }
 
@@ -173,7 +174,7 @@ func TestAServerThatIsDownIsToldAsSuch(t *testing.T) {
 	if err == nil {
 		hf.Close()
 	}
-	wantFault(t, err, fault.Unavailable, "cannot be reached")
+	testkit.WantCode(t, err, fault.Unavailable, "cannot be reached")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the context's end is not in the error: %v", err)
 	}

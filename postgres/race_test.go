@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -164,7 +165,7 @@ func waitedFor(t *testing.T, url string, hf *holdfast.Engine, exists, commit boo
 		done <- err
 	}()
 	watcher := connect(t, url)
-	eventually(t, "the second append waits for the first", func() bool { return waiting(t, watcher) == 1 })
+	testkit.Eventually(t, "the second append waits for the first", func() bool { return waiting(t, watcher) == 1 })
 	if !commit {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
@@ -221,7 +222,7 @@ func TestAWriteThatWaitsForARowEndsWithItsContext(t *testing.T) {
 	}
 	t.Log(err)
 	watcher := connect(t, url)
-	eventually(t, "nobody waits any more", func() bool { return waiting(t, watcher) == 0 })
+	testkit.Eventually(t, "nobody waits any more", func() bool { return waiting(t, watcher) == 0 })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -220,7 +221,7 @@ func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	url := fresh(t)
 	admin := connect(t, url)
 	app, stranger := newRole(t, url, "LOGIN"), newRole(t, url, "LOGIN")
-	wantFault(t, openError(t, postgres.URL(as(t, url, app, "")), quiet), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	testkit.WantCode(t, openError(t, postgres.URL(as(t, url, app, "")), quiet), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	if n := query[int](t, admin, `SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'`); n != 0 {
 		t.Error("the schema was made")
 	}
@@ -229,12 +230,12 @@ func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), with); err != nil {
 		t.Fatal(err)
 	}
-	wantFault(t, openError(t, postgres.URL(as(t, url, stranger, "")), quiet), fault.DatabaseDenied, "grant", "--runtime-role")
+	testkit.WantCode(t, openError(t, postgres.URL(as(t, url, stranger, "")), quiet), fault.DatabaseDenied, "grant", "--runtime-role")
 
 	// Tables are there, but a migration is not recorded: behind, not foreign.
 	execute(t, admin, `CREATE TABLE saved AS SELECT * FROM holdfast.migration`, `DELETE FROM holdfast.migration`)
 	before := content(t, admin, "holdfast")
-	wantFault(t, openError(t, postgres.URL(as(t, url, app, "")), quiet), fault.DatabaseTooOld, "holdfast migrate")
+	testkit.WantCode(t, openError(t, postgres.URL(as(t, url, app, "")), quiet), fault.DatabaseTooOld, "holdfast migrate")
 	if content(t, admin, "holdfast") != before {
 		t.Error("the schema was changed")
 	}
@@ -257,7 +258,7 @@ func TestAMissingGrantIsNamed(t *testing.T) {
 		defer hf.Close()
 		err = useEverything(t.Context(), hf, "denied")
 	}
-	wantFault(t, err, fault.DatabaseDenied, "event")
+	testkit.WantCode(t, err, fault.DatabaseDenied, "event")
 }
 
 // Verifies, statement by statement, that the rights granted to the runtime role

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
@@ -45,7 +46,7 @@ func silentLoops(t *testing.T, param string, rounds int, within time.Duration) {
 	n.breaker = b
 	progress(t, n.writers, 3)
 	for range rounds {
-		n.goOn(t, within, b.hangAll)
+		n.goOn(t, within, b.HangAll)
 	}
 	n.check(t)
 }
@@ -170,7 +171,7 @@ func (n *silentNode) check(t *testing.T) {
 	for _, w := range n.writers {
 		w.check(t, n.hf)
 		names := wantGapless(t, n.hf, w.name)
-		eventually(t, "the reaction is at the end of "+w.name, func() bool { return len(wantGapless(t, n.hf, "copy-"+w.name)) >= len(names) })
+		testkit.Eventually(t, "the reaction is at the end of "+w.name, func() bool { return len(wantGapless(t, n.hf, "copy-"+w.name)) >= len(names) })
 		if copied := wantGapless(t, n.hf, "copy-"+w.name); !slices.Equal(copied, names) {
 			t.Errorf("%s has %d events, and its copy has %d", w.name, len(names), len(copied))
 		}
@@ -178,7 +179,7 @@ func (n *silentNode) check(t *testing.T) {
 	}
 	events := query[int](t, n.watcher, "SELECT count(*) FROM holdfast.event WHERE stream NOT LIKE '$%'")
 	var fed map[string]int
-	eventually(t, "the feed has every event", func() bool { fed = n.feed(t); return len(fed) >= events })
+	testkit.Eventually(t, "the feed has every event", func() bool { fed = n.feed(t); return len(fed) >= events })
 	for at, times := range fed {
 		if times != 1 || len(fed) > events {
 			t.Errorf("the feed has %d events of %d, and %s %d times", len(fed), events, at, times)

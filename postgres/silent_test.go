@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -105,7 +106,7 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("held")); err != nil {
 			return err
 		}
-		b.hangAll()
+		b.HangAll()
 		time.AfterFunc(100*time.Millisecond, cancel) // while the statement waits
 		_, err := postgres.Raw(tx).Exec(ctx, "SELECT 1")
 		return err
@@ -139,9 +140,9 @@ func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 		t.Errorf("there are %v: %v", names, err)
 	}
 	for _, text := range []string{"0", "-1s", "soon", "8"} {
-		wantFault(t, openError(t, postgres.URL(as(t, url, "", "", "call_timeout="+text)), quiet), fault.Validation, "call_timeout", "8s")
+		testkit.WantCode(t, openError(t, postgres.URL(as(t, url, "", "", "call_timeout="+text)), quiet), fault.Validation, "call_timeout", "8s")
 	}
-	wantFault(t, openError(t, postgres.URL(url, postgres.CallTimeout(-time.Second)), quiet), fault.Validation, "CallTimeout")
+	testkit.WantCode(t, openError(t, postgres.URL(url, postgres.CallTimeout(-time.Second)), quiet), fault.Validation, "CallTimeout")
 }
 
 // Verifies that a check has a limit of its own: it ends well where its statements take longer than a

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -271,7 +272,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			if moved {
 				t.Errorf("moved to %q", c.to)
 			}
-			wantFault(t, err, fault.Validation, c.because)
+			testkit.WantCode(t, err, fault.Validation, c.because)
 		}
 		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "none", nil); moved || err != nil {
 			t.Errorf("a trigger kept the row as it was: %t, %v", moved, err)
@@ -301,7 +302,7 @@ func TestTableThatKeepsAnotherStatusIsRefused(t *testing.T) {
 		`CREATE TRIGGER shout BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION shout()`, `INSERT INTO orders VALUES (1, 'new', 0)`)
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
-		wantFault(t, err, fault.Validation, "PAID")
+		testkit.WantCode(t, err, fault.Validation, "PAID")
 		if moved {
 			t.Error("moved")
 		}
@@ -318,7 +319,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	hf, conn, own := newOrders(t, plainOrders)
 	execute(t, conn, `INSERT INTO orders VALUES (1, 'new', 0)`)
 	_, _, err := own.Move(t.Context(), nil, "", "1", "new", "paid", nil)
-	wantFault(t, err, fault.Internal)
+	testkit.WantCode(t, err, fault.Internal)
 	var left holdfast.Tx
 	gone := errors.New("gone")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -341,7 +342,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
 		return err
 	})
-	wantFault(t, err, fault.Internal, "another engine")
+	testkit.WantCode(t, err, fault.Internal, "another engine")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := own.Read(ended, nil, "", "1"); !errors.Is(err, context.Canceled) {
@@ -355,7 +356,7 @@ func TestTableMovesInAJoinedTransaction(t *testing.T) {
 	execute(t, conn, `INSERT INTO orders VALUES (1, 'new', 0)`, `CREATE SCHEMA other`, `SET search_path = other`)
 	tx, joined := begin(t, hf, conn)
 	_, _, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "never", nil)
-	wantFault(t, err, fault.Validation)
+	testkit.WantCode(t, err, fault.Validation)
 	if _, moved, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 		t.Fatal(moved, err, errors.Unwrap(err))
 	}
@@ -508,12 +509,12 @@ func TestTableRefusesWhatItCannotUse(t *testing.T) {
 		{with(func(t *store.Table) { t.ID = "expr" }), []string{"UNIQUE"}},
 		{with(func(t *store.Table) { t.ID, t.Workspace = "note", "tenant" }), []string{`("tenant", "note")`}},
 	} {
-		wantFault(t, tableError(t, hf, c.table), fault.Validation, c.parts...)
+		testkit.WantCode(t, tableError(t, hf, c.table), fault.Validation, c.parts...)
 	}
 	execute(t, conn, `CREATE UNIQUE INDEX ON orders (note, tenant) INCLUDE (status)`)
 	openTable(t, hf, with(func(t *store.Table) { t.ID, t.Workspace = "note", "tenant" }))
 	openTable(t, hf, with(func(t *store.Table) { t.Workspace = "tenant" })) // an id is unique by itself
-	wantFault(t, tableError(t, hf, with(func(t *store.Table) { t.ID = "note" })), fault.Validation, "UNIQUE")
+	testkit.WantCode(t, tableError(t, hf, with(func(t *store.Table) { t.ID = "note" })), fault.Validation, "UNIQUE")
 }
 
 func TestTableFollowsTheSearchPath(t *testing.T) {
@@ -529,7 +530,7 @@ func TestTableFollowsTheSearchPath(t *testing.T) {
 	table.Name = "first.orders"
 	hf := openEngine(t, postgres.URL(url))
 	wantRow(t, openTable(t, hf, table), "", "1", "first", 0)
-	wantFault(t, tableError(t, hf, orders), fault.Validation, "search_path")
+	testkit.WantCode(t, tableError(t, hf, orders), fault.Validation, "search_path")
 }
 
 func TestTableOverPartitions(t *testing.T) {
@@ -561,13 +562,13 @@ func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 	table := orders
 	table.Name = "shop.orders"
 	for _, grant := range []string{`USAGE ON SCHEMA "shop"`, `SELECT, UPDATE ON "shop"."orders"`} {
-		wantFault(t, tableError(t, hf, table), fault.DatabaseDenied, "GRANT "+grant+" TO", role)
+		testkit.WantCode(t, tableError(t, hf, table), fault.DatabaseDenied, "GRANT "+grant+" TO", role)
 		if strings.HasPrefix(grant, "USAGE") {
 			execute(t, admin, "GRANT "+grant+" TO "+role)
 		}
 	}
 	execute(t, admin, "GRANT SELECT ON shop.orders TO "+role)
-	wantFault(t, tableError(t, hf, table), fault.DatabaseDenied, `GRANT UPDATE ON "shop"."orders" TO`)
+	testkit.WantCode(t, tableError(t, hf, table), fault.DatabaseDenied, `GRANT UPDATE ON "shop"."orders" TO`)
 	execute(t, admin, "GRANT UPDATE (status, version) ON shop.orders TO "+role)
 	own := openTable(t, hf, table)
 	wantMove(t, hf, own, "1", "new", "paid", 1)
@@ -575,7 +576,7 @@ func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 	execute(t, admin, "REVOKE UPDATE (status, version) ON shop.orders FROM "+role)
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "paid", "sent", nil)
-		wantFault(t, err, fault.DatabaseDenied, `SELECT, UPDATE ON "shop"."orders"`)
+		testkit.WantCode(t, err, fault.DatabaseDenied, `SELECT, UPDATE ON "shop"."orders"`)
 		_, found, err := own.Read(ctx, store.TxOf(tx).Conn(), "", "1")
 		if !found {
 			t.Error("the transaction is not usable")
@@ -587,7 +588,7 @@ func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 	}
 	execute(t, admin, "REVOKE SELECT ON shop.orders FROM "+role)
 	_, _, err = own.Read(t.Context(), nil, "", "1")
-	wantFault(t, err, fault.DatabaseDenied, `SELECT, UPDATE ON "shop"."orders"`)
+	testkit.WantCode(t, err, fault.DatabaseDenied, `SELECT, UPDATE ON "shop"."orders"`)
 }
 
 func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
@@ -602,15 +603,15 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	}
 	execute(t, conn, `ALTER TABLE orders DROP COLUMN version`)
 	_, _, err := own.Read(t.Context(), nil, "", "1")
-	wantFault(t, err, fault.Validation, "not what it was", "version")
+	testkit.WantCode(t, err, fault.Validation, "not what it was", "version")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "sent", "x", nil)
 		return err
 	})
-	wantFault(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "not what it was")
 	execute(t, conn, `DROP TABLE orders`)
 	_, err = own.In(t.Context(), []string{"sent"}, 1)
-	wantFault(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "not what it was")
 }
 
 // Verifies that a move, and a read, finds its row by an index, as PostgreSQL plans
@@ -662,7 +663,7 @@ func TestTableBehindADescribingPool(t *testing.T) {
 		own := openTable(t, hf, orders)
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 			_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "never", nil)
-			wantFault(t, err, fault.Validation)
+			testkit.WantCode(t, err, fault.Validation)
 			want := int64(2 * i)
 			if v, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", &want); v != want+1 || !moved || err != nil {
 				t.Errorf("%s: %d, %t, %v", mode, v, moved, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -33,7 +34,7 @@ func TestAnAfterEffectStartsARun(t *testing.T) {
 			t.Parallel()
 			l := bills()
 			e := holdfasttest.OpenOn(t, holdfasttest.At(where(t)), l, run.Serve(def))
-			running(t, e)
+			testkit.Run(t, e)
 			if _, err := l.Create(t.Context(), e, "b1", order{ID: "b1"}); err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,7 @@ func TestAnAfterEffectStartsARun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var all []run.Run
-			until(t, func() bool {
+			testkit.Eventually(t, "the run is over", func() bool {
 				var err error
 				if all, err = run.List(t.Context(), e, "", def.ID(), 10); err != nil {
 					t.Fatal(err)

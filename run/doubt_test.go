@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -89,15 +90,9 @@ func (b *bench) resolve(name string, happened bool) {
 // stopOnce runs an engine until something is so, and stops it in an orderly way.
 func stopOnce(t *testing.T, e *holdfast.Engine, yes func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
-	until(t, yes)
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	stop := testkit.Run(t, e)
+	testkit.Eventually(t, "the engine may stop", yes)
+	stop()
 }
 
 // Verifies that of two waits in a row for one signal the second waits on when the first has
@@ -353,13 +348,13 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 	}, run.Idempotent()))
 	nap := run.Define("nap", "1", run.Wait("w", 50*time.Millisecond))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		running(t, e)
+		testkit.Run(t, e)
 		room := run.WorkerOf(e).Parallel
 		var ids []string
 		for range room + 6 {
 			ids = append(ids, newBench(t, e, slow).id)
 		}
-		until(t, func() bool { return bodies.of(ids...) == room })
+		testkit.Eventually(t, "every body that there is room for was begun", func() bool { return bodies.of(ids...) == room })
 		over(t, e, newBench(t, e, nap).id, "COMPLETED")
 		if n := bodies.of(ids...); n != room {
 			t.Errorf("there is room for %d bodies, and %d were begun", room, n)

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -345,14 +345,10 @@ func TestARunStartsInATransaction(t *testing.T) {
 }
 
 // exec runs a statement on our tables, written as SQLite's.
-func (b *bench) exec(db, text string) {
+func (b *bench) exec(text string) {
 	b.t.Helper()
 	b.ok(b.e.Update(b.ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if strings.HasPrefix(db, "postgres") {
-			_, err := postgres.Raw(tx).Exec(ctx, strings.ReplaceAll(text, "holdfast_", "holdfast."))
-			return err
-		}
-		_, err := sqlite.Raw(tx).ExecContext(ctx, text)
+		_, err := storetest.Exec(ctx, tx, text)
 		return err
 	}))
 }
@@ -367,13 +363,13 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 		sleeper := func(def *run.Definition) *bench {
 			b := newBench(t, e, def)
 			b.ok(run.Send(b.ctx, e, b.id, "news", "1", "n"))
-			b.exec(db, `UPDATE holdfast_step SET due_at = deadline WHERE run = '`+b.id+`'`)
+			b.exec(`UPDATE holdfast_step SET due_at = deadline WHERE run = '` + b.id + `'`)
 			return b
 		}
 		deaf := []*bench{sleeper(long), sleeper(short)}
-		other.exec(db, `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 600)
+		other.exec(`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 600)
 			INSERT INTO holdfast_signal (shard, workspace, run, id, n, type, payload, at)
-			SELECT r.shard, r.workspace, r.id, 'x' || c.i, c.i, 'other', '1', r.created_at FROM holdfast_run AS r, c WHERE r.id = '`+other.id+`'`)
+			SELECT r.shard, r.workspace, r.id, 'x' || c.i, c.i, 'other', '1', r.created_at FROM holdfast_run AS r, c WHERE r.id = '` + other.id + `'`)
 		found := func() string {
 			r, err := e.Check(t.Context())
 			other.ok(err)
@@ -403,9 +399,9 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 		if found() != "" {
 			t.Errorf("when all are woken: %s", found())
 		}
-		other.exec(db, `DELETE FROM holdfast_signal WHERE type = 'other'`) // or it pauses behind them
+		other.exec(`DELETE FROM holdfast_signal WHERE type = 'other'`) // or it pauses behind them
 		last := sleeper(short)
-		running(t, e)
+		testkit.Run(t, e)
 		over(t, e, last.id, "COMPLETED")
 	}, run.Serve(long, short))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -48,15 +49,9 @@ func TestABodyLearnsOfACancelOfItsRun(t *testing.T) {
 		}, run.Idempotent()))
 		e := holdfasttest.OpenOn(t, holdfasttest.At(db), run.Serve(def), run.Lease(12*time.Minute))
 		other := holdfasttest.OpenOn(t, holdfasttest.At(db))
-		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-		var running sync.WaitGroup
-		defer running.Wait()
-		defer stop()
-		running.Go(func() {
-			if err := e.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		testkit.Run(t, e)
 		for _, by := range []*holdfast.Engine{e, other} {
 			r, _, err := def.Start(t.Context(), e, nil)
 			if err != nil {

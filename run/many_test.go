@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
@@ -85,7 +86,7 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int)}
 			def := five()
 			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), run.Serve(def))
-			running(t, e)
+			testkit.Run(t, e)
 			const each = 20
 			ranSome(t, e, db, def, each, false) // the first may start before the engine runs
 			ranSome(t, e, db, def, each, true)
@@ -113,7 +114,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			defer release()
 			def := five()
 			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), run.Serve(def))
-			running(t, e)
+			testkit.Run(t, e)
 			ranSome(t, e, db, def, 1, false)
 			hold.Store(true)
 			var waits run.Run

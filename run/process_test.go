@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
@@ -32,13 +33,9 @@ const nodeVar = "HOLDFAST_RUN_NODE"
 // eachAt is holdfasttest.Each, for those who need to tell others where the database is.
 func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
 	t.Helper()
-	for name, db := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			where := db(t)
-			f(t, holdfasttest.OpenOn(t, holdfasttest.At(where), parts...), where)
-		})
-	}
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, holdfasttest.OpenOn(t, holdfasttest.At(db), parts...), db)
+	})
 }
 
 // nodeDefs are what nodes do: their bodies say that they have begun, and end when they are
@@ -197,9 +194,9 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 		text string
 	}
 	lines := make(chan line)
-	var nodes []*storetest.Child
+	var nodes []*testkit.Child
 	for i := range processes {
-		node := storetest.StartChild(t, "TestNodeProcess", nodeVar, url)
+		node := testkit.StartChild(t, "TestNodeProcess", nodeVar, url)
 		nodes = append(nodes, node)
 		go func() {
 			for text := range node.Lines() {
@@ -254,9 +251,9 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 // all are given the same run; and that in another workspace it is another.
 func TestManyProcessesStartOnce(t *testing.T) {
 	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
-		var nodes []*storetest.Child
+		var nodes []*testkit.Child
 		for range 4 {
-			nodes = append(nodes, storetest.StartChild(t, "TestNodeProcess", nodeVar, db))
+			nodes = append(nodes, testkit.StartChild(t, "TestNodeProcess", nodeVar, db))
 		}
 		for round := range 5 {
 			for i, n := range nodes {
@@ -315,7 +312,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 			}
 			ids[d.ID()] = r.ID
 		}
-		first := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		first := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		first.Tell("work")
 		first.Expect("body quiet "+ids["quiet@1"]+" 1", "body opaque "+ids["opaque@1"]+" 1")
 		first.Kill()
@@ -323,7 +320,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 		if l := stepOf(t, e, ids["opaque@1"], func(runs.Step) bool { return true }); !l.Step.Uncertain || l.Step.Holder != "" {
 			t.Errorf("the opaque step is %+v", l.Step)
 		}
-		second := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		second := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		second.Tell("work")
 		second.Expect("body quiet " + ids["quiet@1"] + " 2")
 		second.Tell("go")
@@ -352,12 +349,12 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stopped := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		stopped := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		stopped.Tell("work")
 		stopped.Expect("body quiet " + r.ID + " 1")
 		stopped.Signal(syscall.SIGSTOP)
 		expire(t, e)
-		other := storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+		other := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		other.Tell("work")
 		other.Expect("body quiet " + r.ID + " 2")
 		other.Tell("go")
@@ -410,7 +407,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 		}
 	}
 	holdfasttest.Advance(t, one, time.Minute) // the pause behind it
-	running(t, one)
+	testkit.Run(t, one)
 	limit, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for i, b := range all {

@@ -10,27 +10,13 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
 
 type order struct {
 	ID    string `json:"id"`
 	Cents int    `json:"cents"`
-}
-
-// running runs an engine until the test ends.
-func running(t *testing.T, hf *holdfast.Engine) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- hf.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func over(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
@@ -65,7 +51,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 	)
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
-		running(t, hf)
+		testkit.Run(t, hf)
 		r, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
 		if err != nil || !created {
 			t.Fatal(created, err)
@@ -74,7 +60,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var asked []run.Request
-		until(t, func() bool {
+		testkit.Eventually(t, "the approval is asked for", func() bool {
 			asked, err = run.Requests(ctx, hf, r.ID)
 			return err != nil || len(asked) == 1
 		})
@@ -103,18 +89,4 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Errorf("another input: %v", err)
 		}
 	}, run.Serve(def))
-}
-
-// until waits until something is so.
-func until(t *testing.T, yes func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !yes() {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come to pass")
-		}
-		if clock.Wait(t.Context(), 5*time.Millisecond) != nil {
-			t.Fatal("the test is over")
-		}
-	}
 }

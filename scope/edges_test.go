@@ -24,10 +24,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // capitals is a workspace whose folder cannot be called after it: each of them takes three
@@ -281,12 +280,8 @@ func (e *env) oversize(id, doc string) {
 		}
 		return
 	}
-	e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
-		if e.name == "postgres" {
-			_, err = postgres.Raw(tx).Exec(ctx, `UPDATE holdfast.scope SET state = $1 WHERE id = $2`, doc, id)
-		} else {
-			_, err = sqlite.Raw(tx).ExecContext(ctx, `UPDATE holdfast_scope SET state = ? WHERE id = ?`, doc, id)
-		}
+	e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := storetest.Exec(ctx, tx, `UPDATE holdfast_scope SET state = $1 WHERE id = $2`, doc, id)
 		return err
 	}))
 }

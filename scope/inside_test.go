@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/scope"
@@ -105,7 +106,7 @@ func TestInsideOtherHandlers(t *testing.T) {
 			t.Parallel()
 			p := newProgram()
 			hf := holdfasttest.OpenOn(t, db(t), p.bills, run.Serve(p.chase), p.scans, p.mails)
-			runEngine(t, hf)
+			testkit.Run(t, hf)
 			p.everything(t, hf)
 			want := tallied{Closed: 1, Steps: 1, Items: map[string]int64{"a": 1, "b": 2}, Events: []string{"one", "two"}}
 			changes, err := tallyIn(hf).Watch(t.Context())
@@ -159,18 +160,4 @@ func (p *program) everything(t *testing.T, hf *holdfast.Engine) {
 	if _, err := stream.Append(ctx, hf, "letters", stream.Any, stream.Event{Name: "one"}, stream.Event{Name: "two"}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// runEngine runs an engine to the end of the test.
-func runEngine(t *testing.T, hf *holdfast.Engine) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- hf.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/scope"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // ends makes so many scopes, half of which end by themselves, and deletes the others.
@@ -73,15 +72,15 @@ func TestNothingIsLeftOfWhatEnded(t *testing.T) {
 func (e *env) count(table string) (n int) {
 	e.Helper()
 	e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		n = 0
 		where := ` WHERE workspace LIKE 'case-%'`
 		if table == "history" {
 			where += ` AND stream LIKE '$scope/%'`
 		}
-		if e.name == "postgres" {
-			return postgres.Raw(tx).QueryRow(ctx, `SELECT count(*) FROM holdfast.`+table+where).Scan(&n)
+		counts, err := storetest.Column[int](ctx, tx, `SELECT count(*) FROM holdfast_`+table+where)
+		if err == nil {
+			n = counts[0]
 		}
-		return sqlite.Raw(tx).QueryRowContext(ctx, `SELECT count(*) FROM holdfast_`+table+where).Scan(&n)
+		return err
 	}))
 	return n
 }

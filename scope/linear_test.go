@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -198,85 +196,31 @@ func TestLinearizable(t *testing.T) {
 	})
 }
 
-// cutter stands between an engine and its server, and cuts a connection now and then: before
-// what the client has sent arrives, or behind it, so that the answer is lost.
+// cutter cuts a connection between an engine and its server now and then: before what the
+// client has sent arrives, or behind it, so that the answer is lost.
 type cutter struct {
-	listener net.Listener
-	server   string
-	wg       sync.WaitGroup
-	on       atomic.Bool
-	cuts     atomic.Int64
+	on   atomic.Bool
+	cuts atomic.Int64
 }
 
-func newCutter(t *testing.T, base string) (*cutter, string) {
-	t.Helper()
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
+func (c *cutter) fate([]byte) testkit.Fate {
+	if !c.on.Load() || rand.IntN(40) > 0 {
+		return testkit.Pass
 	}
-	c := &cutter{server: u.Host}
-	if c.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
+	c.cuts.Add(1)
+	if rand.IntN(3) > 0 {
+		return testkit.LoseAnswer
 	}
-	c.wg.Go(func() {
-		for {
-			client, err := c.listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", c.server)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			c.wg.Go(func() { c.pass(client, server) })
-		}
-	})
-	t.Cleanup(func() { _ = c.listener.Close(); c.wg.Wait() })
-	u.Host = c.listener.Addr().String()
-	return c, u.String()
+	return testkit.Cut
 }
-
-func (c *cutter) pass(client, server net.Conn) {
-	var deaf atomic.Bool
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		_, _ = io.Copy(writerFunc(func(b []byte) (int, error) {
-			if deaf.Load() {
-				return 0, io.ErrClosedPipe // the answer is here, and is not passed on
-			}
-			return client.Write(b)
-		}), server)
-		_ = client.Close()
-	}()
-	_, _ = io.Copy(writerFunc(func(b []byte) (int, error) {
-		if !c.on.Load() || rand.IntN(40) > 0 {
-			return server.Write(b)
-		}
-		c.cuts.Add(1)
-		if rand.IntN(3) > 0 {
-			deaf.Store(true)
-			_, _ = server.Write(b)
-			<-answered
-		}
-		return 0, io.ErrClosedPipe
-	}), client)
-	_ = client.Close()
-	_ = server.Close()
-	<-answered
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // TestLinearizableWithLostAnswers verifies the same where connections to the server are cut,
 // so that answers are lost: those are asked for, and only a call that was told that nobody
 // knows may have been made or not.
 func TestLinearizableWithLostAnswers(t *testing.T) {
 	base := holdfasttest.PostgreSQL(t)
-	c, through := newCutter(t, base)
+	c := &cutter{}
+	_, through := testkit.NewProxy(t, base, c.fate, nil)
 	hf := holdfasttest.OpenOn(t, postgres.URL(through))
 	e := &env{T: t, name: "postgres", ctx: freshWorkspace(), hf: hf}
 	other := e.at(holdfasttest.OpenOn(t, postgres.URL(base)))

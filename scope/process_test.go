@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -119,7 +119,7 @@ const perProcess = 200
 
 // processes has four processes change a scope of a store, each so many times, and returns
 // what they say. In memory they are four groups of goroutines.
-func (e *env) processes(how string, nodes []*storetest.Child) (lines []string) {
+func (e *env) processes(how string, nodes []*testkit.Child) (lines []string) {
 	e.Helper()
 	if nodes == nil {
 		var mu sync.Mutex
@@ -155,10 +155,10 @@ func (e *env) processes(how string, nodes []*storetest.Child) (lines []string) {
 func TestFourProcesses(t *testing.T) {
 	each(t, func(e *env) {
 		e.ctx = context.Background() // the workspace of the processes
-		var nodes []*storetest.Child
+		var nodes []*testkit.Child
 		if e.where != "" {
 			for range 4 {
-				nodes = append(nodes, storetest.StartChild(e.T, "TestNothing", nodeVar, e.where))
+				nodes = append(nodes, testkit.StartChild(e.T, "TestNothing", nodeVar, e.where))
 			}
 		}
 		hows := []string{"inc", "push", "always", "default"}
@@ -249,7 +249,7 @@ func TestKilledProcessLosesNothingOfAScope(t *testing.T) {
 			var group sync.WaitGroup
 			var mu sync.Mutex
 			for p := range 2 {
-				node := storetest.StartChild(e.T, "TestNothing", nodeVar, e.where)
+				node := testkit.StartChild(e.T, "TestNothing", nodeVar, e.where)
 				node.Tell("forever k%d-%d 0", round, p)
 				group.Go(func() {
 					lines := killedAfter(node, 5+rand.IntN(25))
@@ -275,7 +275,7 @@ func TestKilledProcessLosesNothingOfAScope(t *testing.T) {
 // rounds is how often two processes are killed.
 const rounds = 3
 
-func killedAfter(node *storetest.Child, n int) (lines []string) {
+func killedAfter(node *testkit.Child, n int) (lines []string) {
 	for line := range node.Lines() {
 		if lines = append(lines, line); len(lines) == n {
 			node.Signal(os.Kill)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -295,7 +296,7 @@ func TestWatchOfAWorkspaceThatAnotherNodePlaces(t *testing.T) {
 		}
 		here, there := *e, *e
 		here.hf, there.hf = nodes[0], nodes[1]
-		runEngine(e.T, here.hf)
+		testkit.Run(e.T, here.hf)
 		var all []<-chan scope.Change[json.RawMessage]
 		for i := range 3 { // at least one of them is not on the first shard
 			here.ctx = holdfast.InWorkspace(e.ctx, fmt.Sprint("later-", i))

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/scope"
@@ -288,7 +289,7 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 		e.ok(err)
 		e.has("1", `{"n":1}`)
 		other := e.other()
-		runEngine(e.T, e.hf)
+		testkit.Run(e.T, e.hf)
 		pass(1) // the node looks for those who watch from now on
 		var (
 			all   []<-chan scope.Change[json.RawMessage]

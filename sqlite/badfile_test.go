@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -39,7 +40,7 @@ func TestABadFileIsRefusedByNameAndNotTouched(t *testing.T) {
 			bad.make(t, path)
 			before := snapshot(t, filepath.Dir(path))
 			for range 2 {
-				wantFault(t, openError(t, sqlite.File(path), quiet), bad.code, path)
+				testkit.WantCode(t, openError(t, sqlite.File(path), quiet), bad.code, path)
 				if _, err := store.DatabaseOf(sqlite.File(path)).Migrate(t.Context(), options); fault.CodeOf(err) != bad.code {
 					t.Errorf("Migrate: %v", err)
 				}
@@ -252,7 +253,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 		{"", fault.Validation, `""`},
 	} {
 		t.Run(fmt.Sprintf("%q", filepath.Base(c.path)), func(t *testing.T) {
-			wantFault(t, openError(t, sqlite.File(c.path), quiet), c.code, c.part)
+			testkit.WantCode(t, openError(t, sqlite.File(c.path), quiet), c.code, c.part)
 		})
 	}
 	wantSame(t, dir, before)
@@ -288,7 +289,7 @@ func TestAloneRefusesAnotherProgramsDatabase(t *testing.T) {
 	path := dbPath(t)
 	others(t, path)
 	before := snapshot(t, filepath.Dir(path))
-	wantFault(t, openError(t, sqlite.File(path, sqlite.Alone()), quiet), fault.DatabaseForeign, path, "1 table")
+	testkit.WantCode(t, openError(t, sqlite.File(path, sqlite.Alone()), quiet), fault.DatabaseForeign, path, "1 table")
 	wantSame(t, filepath.Dir(path), before)
 
 	ours := dbPath(t)

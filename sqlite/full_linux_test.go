@@ -39,15 +39,15 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		limitedDatabase(t)
 		return
 	}
-	c.expect(t, "ready")
-	c.say(t)
-	switch verdict := c.line(t); {
+	c.Expect("ready")
+	c.Tell("go")
+	switch verdict := c.Next(); {
 	case verdict == "no mount":
-		t.Logf("no mount (%s): the database's size is limited instead", c.wait(t))
+		t.Logf("no mount (%s): the database's size is limited instead", c.Wait())
 		limitedDatabase(t)
 	default:
 		t.Log(verdict)
-		c.wait(t)
+		c.Wait()
 	}
 }
 

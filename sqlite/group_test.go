@@ -78,8 +78,8 @@ func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	holder.say(t)
-	holder.wait(t)
+	holder.Tell("go")
+	holder.Wait()
 	mustAppend(t, hf, "s", 0, "after")
 	if names := wantGapless(t, hf, "s"); len(names) != 2 {
 		t.Errorf("a write that was given up is there: %v", names)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -86,7 +87,7 @@ func TestJoinRefusesATransactionThatReadAnOlderState(t *testing.T) {
 	}
 	mustAppend(t, hf, "s", 0, "meanwhile")
 	_, err := sqlite.Join(hf, tx)
-	wantFault(t, err, fault.Validation, "immediate", "before it reads")
+	testkit.WantCode(t, err, fault.Validation, "immediate", "before it reads")
 	if err := tx.QueryRow(`SELECT count(*) FROM mine`).Scan(&n); err != nil {
 		t.Errorf("the transaction is no longer usable: %v", err)
 	}
@@ -320,14 +321,14 @@ func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := stream.Append(t.Context(), kept, "s", 0, event("late", ""))
-	wantFault(t, err, fault.Unavailable, "has ended")
+	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	tx := begin(t, db)
 	j := mustJoin(t, hf, tx)
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = stream.Append(t.Context(), j, "s", 0, event("late", ""))
-	wantFault(t, err, fault.Unavailable, "has ended")
+	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	wantState(t, hf, db, 1, 1)
 }
 

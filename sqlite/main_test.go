@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -22,11 +21,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -68,87 +67,25 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is a helper process.
-type child struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	stderr strings.Builder
-}
-
 // startChild starts a job and waits until it is ready. alter may change the
 // command before it starts.
-func startChild(t *testing.T, job, path, name string, alter func(*exec.Cmd)) *child {
+func startChild(t *testing.T, job, path, name string, alter func(*exec.Cmd)) *testkit.Child {
 	t.Helper()
 	c, err := launch(t, job, path, name, alter)
 	if err != nil {
 		t.Fatalf("start the job %s: %v", job, err)
 	}
-	c.expect(t, "ready")
+	c.Expect("ready")
 	return c
 }
 
-func launch(t *testing.T, job, path, name string, alter func(*exec.Cmd)) (*child, error) {
+func launch(t *testing.T, job, path, name string, alter func(*exec.Cmd)) (*testkit.Child, error) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &child{cmd: exec.Command(self)}
-	c.cmd.Env = append(os.Environ(), envJob+"="+job, envPath+"="+path, envName+"="+name)
-	c.cmd.Stderr = &c.stderr
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.out = bufio.NewReader(out)
+	cmd := testkit.Self("", envJob+"="+job, envPath+"="+path, envName+"="+name)
 	if alter != nil {
-		alter(c.cmd)
+		alter(cmd)
 	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
-	return c, nil
-}
-
-// line reads one line that the job prints.
-func (c *child) line(t *testing.T) string {
-	t.Helper()
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		_ = c.cmd.Wait()
-		t.Fatalf("the helper process ended (%v): %s", c.cmd.ProcessState, c.stderr.String())
-	}
-	return strings.TrimSpace(line)
-}
-
-func (c *child) expect(t *testing.T, want string) {
-	t.Helper()
-	if got := c.line(t); got != want {
-		t.Fatalf("the helper process says %q, not %q", got, want)
-	}
-}
-
-// say tells the job to go on.
-func (c *child) say(t *testing.T) {
-	t.Helper()
-	if _, err := io.WriteString(c.in, "go\n"); err != nil {
-		t.Fatalf("tell the helper process: %v: %s", err, c.stderr.String())
-	}
-}
-
-// wait returns what the job printed once it has ended well.
-func (c *child) wait(t *testing.T) string {
-	t.Helper()
-	rest, _ := io.ReadAll(c.out)
-	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("the helper process: %v: %s%s", err, c.stderr.String(), rest)
-	}
-	return string(rest)
+	return testkit.TryStart(t, cmd)
 }
 
 var quiet = holdfast.Config{Log: slog.New(slog.DiscardHandler)}
@@ -307,22 +244,6 @@ func gapless(ctx context.Context, hf *holdfast.Engine, name string) ([]string, e
 				return nil, fmt.Errorf("%s: version %d stands where %d should", name, e.Version, len(names))
 			}
 			names = append(names, e.Name)
-		}
-	}
-}
-
-// wantFault checks an error's code and that its sentence holds every part.
-func wantFault(t *testing.T, err error, code fault.Code, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error where %s is wanted", code)
-	}
-	if fault.CodeOf(err) != code {
-		t.Fatalf("the code is %s, not %s: %v (%v)", fault.CodeOf(err), code, err, errors.Unwrap(err))
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the sentence does not name %q: %v", part, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -36,15 +37,15 @@ func jobMigrate(ctx context.Context, path, name string, begin func() error) erro
 func TestTenProcessesMigrateOneEmptyFileAtOnce(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
-	all := make([]*child, 10)
+	all := make([]*testkit.Child, 10)
 	for i := range all {
 		all[i] = startChild(t, "migrate", path, fmt.Sprintf("process-%d", i), nil)
 	}
 	for _, c := range all {
-		c.say(t)
+		c.Tell("go")
 	}
 	for _, c := range all {
-		c.wait(t)
+		c.Wait()
 	}
 	wantMigratedOnce(t, path, len(all))
 }
@@ -123,7 +124,7 @@ func TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing(t *testing.T) {
 	before := snapshot(t, filepath.Dir(path))
 	for range 2 {
 		err := openError(t, sqlite.File(path), quiet)
-		wantFault(t, err, fault.DatabaseTooNew, fmt.Sprintf("schema %d", newest+1), fmt.Sprintf("schema %d", newest))
+		testkit.WantCode(t, err, fault.DatabaseTooNew, fmt.Sprintf("schema %d", newest+1), fmt.Sprintf("schema %d", newest))
 	}
 	if _, err := store.DatabaseOf(sqlite.File(path)).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseTooNew {
 		t.Errorf("Migrate: %v", err)
@@ -173,7 +174,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 	config, next := quiet, sqlite.File(path, later(t, add))
 	config.NoMigrate = true
-	wantFault(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
+	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
 	db := openSQL(t, path)
 	if n := queryInt(t, db, `SELECT count(*) FROM pragma_table_info('holdfast_token') WHERE name = 'later'`); n != 0 {
 		t.Error("the schema was changed")
@@ -189,7 +190,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 
 	execSQL(t, db, fmt.Sprintf(`UPDATE holdfast_migration SET min_reader = %d WHERE number = %[1]d`, now+1))
-	wantFault(t, openError(t, sqlite.File(path), quiet), fault.DatabaseTooNew, fmt.Sprintf("schema %d", now+1))
+	testkit.WantCode(t, openError(t, sqlite.File(path), quiet), fault.DatabaseTooNew, fmt.Sprintf("schema %d", now+1))
 	openEngine(t, next)
 }
 
@@ -219,7 +220,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 			} {
 				_, migrated := store.DatabaseOf(db).Migrate(t.Context(), options)
 				for what, err := range map[string]error{"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": migrated} {
-					if wantFault(t, err, fault.DatabaseForeign, "before the first release", "use a new database"); strings.Contains(err.Error(), "\n") {
+					if testkit.WantCode(t, err, fault.DatabaseForeign, "before the first release", "use a new database"); strings.Contains(err.Error(), "\n") {
 						t.Errorf("%s by %s answers several lines: %v", what, name, err)
 					}
 				}
@@ -227,7 +228,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 			wantSame(t, filepath.Dir(path), before)
 
 			pool = openSQL(t, path)
-			wantFault(t, openError(t, sqlite.DB(pool), quiet), fault.DatabaseForeign, "before the first release")
+			testkit.WantCode(t, openError(t, sqlite.DB(pool), quiet), fault.DatabaseForeign, "before the first release")
 			if n := queryInt(t, pool, `SELECT count(*) FROM holdfast_migration, sqlite_schema WHERE type = 'table'`); n != 2*last {
 				t.Errorf("a pool of the program's own changed it: %d", n)
 			}
@@ -256,7 +257,7 @@ func TestAMigrationOfAnotherTextIsForeign(t *testing.T) {
 	execSQL(t, db, `UPDATE holdfast_migration SET sum = 'other' WHERE number = 1`)
 	db.Close()
 	before := snapshot(t, filepath.Dir(path))
-	wantFault(t, openError(t, sqlite.File(path), quiet), fault.DatabaseForeign, "migration 1")
+	testkit.WantCode(t, openError(t, sqlite.File(path), quiet), fault.DatabaseForeign, "migration 1")
 	wantSame(t, filepath.Dir(path), before)
 }
 
@@ -271,7 +272,7 @@ func TestAMissingRecordOfAMigrationIsDamage(t *testing.T) {
 	execSQL(t, db, fmt.Sprintf(`DELETE FROM holdfast_migration WHERE number = %d`, newest))
 	db.Close()
 	before := snapshot(t, filepath.Dir(path))
-	wantFault(t, openError(t, sqlite.File(path), quiet), fault.DatabaseDamaged, fmt.Sprintf("migration %d", newest))
+	testkit.WantCode(t, openError(t, sqlite.File(path), quiet), fault.DatabaseDamaged, fmt.Sprintf("migration %d", newest))
 	wantSame(t, filepath.Dir(path), before)
 }
 
@@ -286,7 +287,7 @@ func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := snapshot(t, filepath.Dir(path))
-	wantFault(t, openError(t, sqlite.File(path), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	testkit.WantCode(t, openError(t, sqlite.File(path), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	db := openSQL(t, path)
 	if n := queryInt(t, db, `SELECT count(*) FROM sqlite_schema`); n != 0 {
 		t.Errorf("%d things were made", n)
@@ -295,7 +296,7 @@ func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 	wantSame(t, filepath.Dir(path), before)
 
 	missing := dbPath(t)
-	wantFault(t, openError(t, sqlite.File(missing), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
+	testkit.WantCode(t, openError(t, sqlite.File(missing), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	wantSame(t, filepath.Dir(missing), nil)
 
 	current := dbPath(t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -41,15 +42,15 @@ func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
 	makeDatabase(t, path)
-	all := make([]*child, 4)
+	all := make([]*testkit.Child, 4)
 	for i := range all {
 		all[i] = startChild(t, "append", path, fmt.Sprintf("p%d", i), nil)
 	}
 	for _, c := range all {
-		c.say(t)
+		c.Tell("go")
 	}
 	for _, c := range all {
-		c.wait(t)
+		c.Wait()
 	}
 	hf := openEngine(t, sqlite.File(path))
 	names := wantGapless(t, hf, "shared")
@@ -132,8 +133,8 @@ func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
 		_, err := stream.Append(t.Context(), hf, "s", 0, event("after", ""))
 		done <- err
 	}()
-	holder.say(t)
-	holder.wait(t)
+	holder.Tell("go")
+	holder.Wait()
 	if err := <-done; err != nil {
 		t.Errorf("a write that waited for the lock: %v", err)
 	}

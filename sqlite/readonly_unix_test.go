@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
@@ -68,7 +69,7 @@ func TestWhatMayNotBeWrittenIsRefusedAtTheStart(t *testing.T) {
 			giveTo(t, path, c.file, c.folder)
 			before := snapshot(t, filepath.Dir(path))
 			got := openAsNobody(t, self, path, "denied")
-			wantFault(t, fault.New(got.Code, "%s", got.Message), got.Code, path)
+			testkit.WantCode(t, fault.New(got.Code, "%s", got.Message), got.Code, path)
 			if !slices.Contains(c.codes, got.Code) {
 				t.Errorf("got %s: %s", got.Code, got.Message)
 			}
@@ -89,7 +90,7 @@ func TestAFileThatCannotBeCreatedIsRefused(t *testing.T) {
 	self, path := worldBinary(t), worldPath(t)
 	giveTo(t, filepath.Dir(path), 0o555, 0o755)
 	got := openAsNobody(t, self, path, "none")
-	wantFault(t, fault.New(got.Code, "%s", got.Message), fault.Unavailable, path)
+	testkit.WantCode(t, fault.New(got.Code, "%s", got.Message), fault.Unavailable, path)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was created")
 	}
@@ -147,8 +148,8 @@ func openAsNobody(t *testing.T, self, path, name string) (v verdict) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		}
 	})
-	c.say(t)
-	if err := json.Unmarshal([]byte(c.wait(t)), &v); err != nil {
+	c.Tell("go")
+	if err := json.Unmarshal([]byte(c.Wait()), &v); err != nil {
 		t.Fatal(err)
 	}
 	return v

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -54,18 +55,6 @@ func newOrders(t *testing.T, columns string, statements ...string) (*holdfast.En
 	t.Helper()
 	hf, db := beside(t, append([]string{`CREATE TABLE orders (` + columns + `)`}, statements...)...)
 	return hf, db, openTable(t, hf, orders)
-}
-
-func wantTableFault(t *testing.T, err error, code fault.Code, parts ...string) {
-	t.Helper()
-	if err == nil || fault.CodeOf(err) != code {
-		t.Fatalf("the error is %v (%v), not %s", err, errors.Unwrap(err), code)
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the sentence does not say %q: %v", part, err)
-		}
-	}
 }
 
 // wrapped stands around a transaction, as the crash tests' does.
@@ -284,7 +273,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			if moved {
 				t.Errorf("moved to %q", c.to)
 			}
-			wantTableFault(t, err, fault.Validation, c.why)
+			testkit.WantCode(t, err, fault.Validation, c.why)
 		}
 		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "skip", nil); moved || err != nil {
 			t.Errorf("a trigger kept the row as it was: %t, %v", moved, err)
@@ -317,13 +306,13 @@ func TestTableThatRollsBackEndsTheTransaction(t *testing.T) {
 			t.Errorf("%t, %v", moved, err)
 		}
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "2", "new", "boom", nil)
-		wantTableFault(t, err, fault.Validation, "all of it")
+		testkit.WantCode(t, err, fault.Validation, "all of it")
 		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "2", "new", "paid", nil); moved || err == nil {
 			t.Errorf("it goes on: %t, %v", moved, err)
 		}
 	}
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { fail(ctx, tx); return nil })
-	wantTableFault(t, err, fault.Validation, "all of it")
+	testkit.WantCode(t, err, fault.Validation, "all of it")
 	tx := begin(t, db)
 	fail(t.Context(), mustJoin(t, hf, tx))
 	if _, err := tx.Exec(`INSERT INTO mine VALUES (1)`); err == nil {
@@ -337,7 +326,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	t.Parallel()
 	hf, _, own := newOrders(t, plainOrders, `INSERT INTO orders VALUES (1, 'new', 0, '')`)
 	_, _, err := own.Move(t.Context(), nil, "", "1", "new", "paid", nil)
-	wantTableFault(t, err, fault.Internal)
+	testkit.WantCode(t, err, fault.Internal)
 	var left holdfast.Tx
 	gone := errors.New("gone")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -359,7 +348,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
 		return err
 	})
-	wantTableFault(t, err, fault.Internal, "another engine")
+	testkit.WantCode(t, err, fault.Internal, "another engine")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := own.Read(ended, nil, "", "1"); !errors.Is(err, context.Canceled) {
@@ -373,7 +362,7 @@ func TestTableMovesInAJoinedTransaction(t *testing.T) {
 	tx := begin(t, db)
 	joined := mustJoin(t, hf, tx)
 	_, _, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "never", nil)
-	wantTableFault(t, err, fault.Validation)
+	testkit.WantCode(t, err, fault.Validation)
 	if _, moved, err := own.Move(t.Context(), store.TxOf(joined).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
 		t.Fatal(moved, err, errors.Unwrap(err))
 	}
@@ -539,12 +528,12 @@ func TestTableRefusesWhatItCannotUse(t *testing.T) {
 		{with(func(t *store.Table) { t.ID = "expr" }), []string{"UNIQUE"}},
 		{with(func(t *store.Table) { t.ID, t.Workspace = "note", "tenant" }), []string{`("tenant", "note")`}},
 	} {
-		wantTableFault(t, tableError(t, hf, c.table), fault.Validation, c.parts...)
+		testkit.WantCode(t, tableError(t, hf, c.table), fault.Validation, c.parts...)
 	}
 	execSQL(t, db, `CREATE UNIQUE INDEX e ON orders (note, tenant)`)
 	openTable(t, hf, with(func(t *store.Table) { t.ID, t.Workspace = "note", "tenant" }))
 	openTable(t, hf, with(func(t *store.Table) { t.Workspace = "tenant" })) // an id is unique by itself
-	wantTableFault(t, tableError(t, hf, with(func(t *store.Table) { t.ID = "note" })), fault.Validation, "UNIQUE")
+	testkit.WantCode(t, tableError(t, hf, with(func(t *store.Table) { t.ID = "note" })), fault.Validation, "UNIQUE")
 }
 
 func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
@@ -556,15 +545,15 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	wantRow(t, own, "", "1", "sent", 2)
 	execSQL(t, db, `ALTER TABLE orders DROP COLUMN version`)
 	_, _, err := own.Read(t.Context(), nil, "", "1")
-	wantTableFault(t, err, fault.Validation, "not what it was", "version")
+	testkit.WantCode(t, err, fault.Validation, "not what it was", "version")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "sent", "x", nil)
 		return err
 	})
-	wantTableFault(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "not what it was")
 	execSQL(t, db, `DROP TABLE orders`)
 	_, err = own.In(t.Context(), []string{"sent"}, 1)
-	wantTableFault(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "not what it was")
 }
 
 // Verifies that a move, and a read, finds its row by an index, and that In uses one

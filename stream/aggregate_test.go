@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -90,40 +89,20 @@ func mustLoad[S any](t *testing.T, a *stream.Aggregate[S], d holdfast.Doer, id s
 	return s, v
 }
 
-// onSQLite says which database an engine is on.
-func onSQLite(t *testing.T, hf *holdfast.Engine) bool {
-	t.Helper()
-	s, err := hf.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.HasPrefix(s.Database, "SQLite")
-}
-
 // meddle changes the database behind the engine's back. In the statement a table
 // is @x and an argument $1; types are for PostgreSQL.
 func meddle(t *testing.T, hf *holdfast.Engine, statement string, args ...any) {
 	t.Helper()
-	lite := onSQLite(t, hf)
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		var n int64
-		if lite {
-			r, err := sqlite.Raw(tx).ExecContext(ctx, strings.NewReplacer("@", "holdfast_", "$1", "?1", "$2", "?2", "::text", "", "::json", "").Replace(statement), args...)
-			if err != nil {
-				return err
-			}
-			n, _ = r.RowsAffected()
-		} else {
-			r, err := postgres.Raw(tx).Exec(ctx, strings.ReplaceAll(statement, "@", "holdfast."), args...)
-			if err != nil {
-				return err
-			}
-			n = r.RowsAffected()
+		text := strings.ReplaceAll(statement, "@", "holdfast_")
+		if storetest.IsSQLite(tx) {
+			text = strings.NewReplacer("::text", "", "::json", "").Replace(text)
 		}
-		if n == 0 {
-			return errors.New("nothing was changed")
+		n, err := storetest.Exec(ctx, tx, text, args...)
+		if err == nil && n == 0 {
+			err = errors.New("nothing was changed")
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", statement, err)

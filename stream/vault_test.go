@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -25,19 +27,6 @@ func newVault(t *testing.T, seed string) *stream.Vault {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// eachDatabase runs a test on a database that several engines may be opened on.
-func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
-	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		f(t, holdfasttest.At(holdfasttest.SQLite(t)))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		f(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
-	})
 }
 
 func about(subject, name, data string) stream.Event {
@@ -69,18 +58,12 @@ func shown(t *testing.T, v *stream.Vault, d holdfast.Doer, name string) string {
 	return strings.Join(line, " ")
 }
 
-func wantCode(t *testing.T, err error, code fault.Code, says string) {
-	t.Helper()
-	if fault.CodeOf(err) != code || !strings.Contains(err.Error(), says) {
-		t.Errorf("the error is %v, and should be %s and say %q", err, code, says)
-	}
-}
-
 // TestAVaultGivesBackWhatItTook verifies that data comes back byte for byte, by
 // every way of reading and on another node, that events without a subject are
 // left alone, and that workspaces have keys of their own.
 func TestAVaultGivesBackWhatItTook(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		db := holdfasttest.At(where)
 		hf, other := holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)
 		v, again := newVault(t, "m"), newVault(t, "m")
 		mustSeal(t, v, hf, "s",
@@ -115,7 +98,8 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 // more is taken for it; that others are untouched; and that it may be repeated,
 // and come before anything is known.
 func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		db := holdfasttest.At(where)
 		hf, other := holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)
 		v, node := newVault(t, "m"), newVault(t, "m")
 		mustSeal(t, v, hf, "s", about("ann", "a", `1`), about("bob", "b", `2`), about("", "c", `3`))
@@ -135,18 +119,18 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 				t.Errorf("after forgetting: %s", got)
 			}
 			_, err := n.v.Append(t.Context(), n.d, "s", stream.Any, about("", "x", `0`), about("ann", "y", `0`))
-			wantCode(t, err, fault.Conflict, "without a subject")
+			testkit.WantCode(t, err, fault.Conflict, "without a subject")
 		}
 		if had, err := v.Forget(t.Context(), hf, "eve"); err != nil || had {
 			t.Errorf("forgetting one who is not known said %v, %v", had, err)
 		}
 		_, err := node.Append(t.Context(), other, "s", stream.Any, about("eve", "y", `0`))
-		wantCode(t, err, fault.Conflict, "eve")
+		testkit.WantCode(t, err, fault.Conflict, "eve")
 		if got := shown(t, v, hf, "s"); got != "a=null! b=2 c=3" {
 			t.Errorf("something was appended: %s", got)
 		}
 		_, err = v.Forget(t.Context(), hf, "")
-		wantCode(t, err, fault.Validation, "subject")
+		testkit.WantCode(t, err, fault.Validation, "subject")
 	})
 }
 
@@ -154,7 +138,8 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 // on two nodes and half of them in transactions, all use the key that was stored:
 // everything can be read.
 func TestRacingAppendsUseOneKey(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		db := holdfasttest.At(where)
 		nodes := []*holdfast.Engine{holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)}
 		v := newVault(t, "m")
 		for round := range 4 {
@@ -195,7 +180,7 @@ func TestAppendsThatRaceWithForgettingLeaveNothing(t *testing.T) {
 			return err
 		})
 		for _, err := range lost {
-			wantCode(t, err, fault.Conflict, "forgotten")
+			testkit.WantCode(t, err, fault.Conflict, "forgotten")
 		}
 		if got := strings.ReplaceAll(shown(t, v, hf, "s"), "a=null!", ""); strings.TrimSpace(got) != "" {
 			t.Errorf("can be read: %s", got)
@@ -330,7 +315,7 @@ func TestTamperedDataIsAnError(t *testing.T) {
 			if all != nil {
 				t.Errorf("%s: %+v was shown", c.what, all)
 			}
-			t.Run(c.what, func(t *testing.T) { wantCode(t, err, fault.DatabaseDamaged, c.says) })
+			t.Run(c.what, func(t *testing.T) { testkit.WantCode(t, err, fault.DatabaseDamaged, c.says) })
 			raw, err := stream.Read(t.Context(), hf, name, 0, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -350,19 +335,19 @@ func TestAnotherMasterKeyIsRefused(t *testing.T) {
 		mustSeal(t, newVault(t, "m"), hf, "s", about("ann", "a", `1`))
 		wrong := newVault(t, "w")
 		_, err := wrong.Read(t.Context(), hf, "s", 0, 0)
-		wantCode(t, err, fault.Forbidden, "another master key")
+		testkit.WantCode(t, err, fault.Forbidden, "another master key")
 		_, err = wrong.Append(t.Context(), hf, "s", stream.Any, about("ann", "a", `1`))
-		wantCode(t, err, fault.Forbidden, "another master key")
+		testkit.WantCode(t, err, fault.Forbidden, "another master key")
 		if got := shown(t, newVault(t, "m"), hf, "s"); got != "a=1" {
 			t.Error(got)
 		}
 	})
 	for _, n := range []int{0, 16, 31, 33} {
 		_, err := stream.NewVault(make([]byte, n))
-		wantCode(t, err, fault.Validation, "32 random bytes")
+		testkit.WantCode(t, err, fault.Validation, "32 random bytes")
 	}
 	_, err := stream.NewVault(make([]byte, 32))
-	wantCode(t, err, fault.Validation, "all zero")
+	testkit.WantCode(t, err, fault.Validation, "all zero")
 	if text := fmt.Sprintf("%v %+v %#v", newVault(t, "m"), newVault(t, "m"), newVault(t, "m")); text != "stream.Vault stream.Vault stream.Vault" {
 		t.Error(text)
 	}
@@ -374,7 +359,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		_, err := stream.Append(t.Context(), hf, "s", stream.Any, about("ann", "a", `1`))
-		wantCode(t, err, fault.Validation, "through a Vault")
+		testkit.WantCode(t, err, fault.Validation, "through a Vault")
 		for _, refused := range []struct {
 			e    stream.Event
 			code fault.Code
@@ -387,7 +372,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 			{about("ann", "a", `"`+strings.Repeat("x", strict.MaxBytes*3/4)+`"`), fault.PayloadTooLarge},
 		} {
 			_, err := v.Append(t.Context(), hf, "s", stream.Any, refused.e)
-			wantCode(t, err, refused.code, "event 0")
+			testkit.WantCode(t, err, refused.code, "event 0")
 		}
 		most := `"` + strings.Repeat("x", strict.MaxBytes*3/4-64) + `"`
 		mustSeal(t, v, hf, "s", about("ann", "a", most))
@@ -398,7 +383,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "decrypted before")
+		testkit.WantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "decrypted before")
 	})
 }
 
@@ -427,7 +412,7 @@ func TestASealedAggregateForgets(t *testing.T) {
 			t.Error(s, at)
 		}
 		_, err := people.Do(t.Context(), hf, "7", say("ann", `3`))
-		wantCode(t, err, fault.Conflict, "forgotten")
+		testkit.WantCode(t, err, fault.Conflict, "forgotten")
 		if s := mustDo(t, people, hf, "7", say("", `4`)); fmt.Sprint(s) != "[forgotten 2 4]" {
 			t.Error(s)
 		}

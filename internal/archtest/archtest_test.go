@@ -89,7 +89,7 @@ func TestRules(t *testing.T) {
 	never(t, adapters, join(capabilities, adapters, inner)) // their public functions name the root's types
 	never(t, []string{"httpapi"}, join(adapters, []string{"internal/cli"}))
 	never(t, join(capabilities, adapters, inner, ground, []string{root, "httpapi", "client", "wire", "idem", "internal/cli", "cmd/holdfast"}),
-		[]string{"internal/storetest", "internal/pgtest", "internal/archtest", "holdfasttest"})
+		[]string{"internal/storetest", "internal/testkit", "internal/pgtest", "internal/archtest", "holdfasttest"})
 }
 
 // never checks that no rule lets one of pkgs import one of others.

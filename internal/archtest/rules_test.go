@@ -181,6 +181,10 @@ var Rules = slices.Concat(
 			Pkg: "internal/pgtest/...", May: []string{"internal/clock", "fault"}, Libs: []string{"github.com/jackc/pgx/v5"},
 			Why: "a PostgreSQL for tests knows nothing of what is tested",
 		},
+		{
+			Pkg: "internal/testkit", May: []string{"internal/clock", "fault"},
+			Why: "what many tests need knows nothing of what is tested",
+		},
 		{Pkg: "internal/testlevel", Why: "how thorough a test is depends on nothing that is tested"},
 		{
 			Pkg: "internal/testrun", May: []string{"internal/clock", "internal/pgtest", "internal/testlevel"},
@@ -210,7 +214,7 @@ type Confinement struct {
 // Confined are the imports that are kept to few places.
 var Confined = []Confinement{
 	{
-		Import: "testing", Only: []string{"holdfasttest/...", "internal/testlevel", "internal/testrun", "internal/storetest/..."},
+		Import: "testing", Only: []string{"holdfasttest/...", "internal/testkit", "internal/testlevel", "internal/testrun", "internal/storetest/..."},
 		Why: "a program that imports testing carries its flags",
 	},
 	{

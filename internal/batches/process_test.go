@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/internal/wallets"
@@ -31,13 +32,9 @@ const nodeVar = "HOLDFAST_BATCHES_NODE"
 // eachAt runs a test on both databases, which have names for other processes.
 func eachAt(t *testing.T, f func(*testing.T, site, string)) {
 	t.Helper()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := make(t)
-			f(t, site{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
-		})
-	}
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, site{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
+	})
 }
 
 // TestNodeProcess is no test, but a program in a process of its own, which the tests below
@@ -142,9 +139,9 @@ func serve(e *holdfast.Engine, finish bool) {
 	w.Run(context.Background())
 }
 
-func start(t *testing.T, db string) *storetest.Child {
+func start(t *testing.T, db string) *testkit.Child {
 	t.Helper()
-	return storetest.StartChild(t, "TestNodeProcess", nodeVar, db)
+	return testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
 // Verifies I13, from four processes with four callers each: whoever wins, no item is taken
@@ -154,7 +151,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		ctx := t.Context()
 		s.wallet(1_000_000)
-		var nodes []*storetest.Child
+		var nodes []*testkit.Child
 		for range 4 {
 			nodes = append(nodes, start(t, db))
 		}
@@ -211,7 +208,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 func TestProcessesShareAWallet(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		s.wallet(1000)
-		var nodes []*storetest.Child
+		var nodes []*testkit.Child
 		for range 4 {
 			nodes = append(nodes, start(t, db))
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batches"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wallets"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // Verifies that many who take and settle at once do each item once, and count right.
@@ -147,19 +146,15 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 // rename takes a wallet away, as nothing but a hand in the tables can, with its ledger.
 func (s site) rename(from, to string) {
 	s.t.Helper()
-	s.exec("UPDATE {}wallet SET id = '" + to + "' WHERE id = '" + from + "'")
-	s.exec("UPDATE {}ledger SET wallet = '" + to + "' WHERE wallet = '" + from + "'")
+	s.exec("UPDATE holdfast_wallet SET id = '" + to + "' WHERE id = '" + from + "'")
+	s.exec("UPDATE holdfast_ledger SET wallet = '" + to + "' WHERE wallet = '" + from + "'")
 }
 
-// exec does something to the tables by hand: {} stands before the name of a table.
+// exec does something to the tables by hand; they are named as on SQLite.
 func (s site) exec(text string) {
 	s.t.Helper()
 	s.ok(s.e.Update(s.t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-		if strings.HasSuffix(s.t.Name(), "sqlite") {
-			_, err := sqlite.Raw(tx).ExecContext(ctx, strings.ReplaceAll(text, "{}", "holdfast_"))
-			return err
-		}
-		_, err := postgres.Raw(tx).Exec(ctx, strings.ReplaceAll(text, "{}", "holdfast."))
+		_, err := storetest.Exec(ctx, tx, text)
 		return err
 	}))
 }
@@ -174,18 +169,18 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		_, err := batches.Fail(t.Context(), engine.Of(s.e), all[1], "no", 0, false)
 		s.ok(err)
 		for name, c := range map[string][3]string{
-			"a charge that is another's": {"UPDATE {}ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE {}ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
-			"a return that is a refund":  {"UPDATE {}ledger SET reference = '$batch/b/refund/k001' WHERE reference = '$batch/b/return/k001'", "UPDATE {}ledger SET reference = '$batch/b/return/k001' WHERE reference = '$batch/b/refund/k001'", "ledger"},
-			"a charge to another wallet": {`INSERT INTO {}wallet SELECT shard, workspace, 'v', 0, negative, 2, created_at, updated_at FROM {}wallet WHERE id = 'w';
-				INSERT INTO {}ledger SELECT shard, workspace, 'v', 1, -1, -1, reason, '$batch/b/charge/k000', at FROM {}ledger WHERE wallet = 'w' AND n = 1;
-				INSERT INTO {}ledger SELECT shard, workspace, 'v', 2, 1, 0, reason, 'x', at FROM {}ledger WHERE wallet = 'w' AND n = 1`,
-				`DELETE FROM {}ledger WHERE wallet = 'v'; DELETE FROM {}wallet WHERE id = 'v'`, "another wallet"},
-			"charges that do not add up":   {"UPDATE {}batch SET charged = charged + 1", "UPDATE {}batch SET charged = charged - 1", "charged"},
-			"an item in another state":     {"UPDATE {}item SET state = 'waiting' WHERE key = 'k000'", "UPDATE {}item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
-			"a gap in the order of items":  {"UPDATE {}item SET n = 9 WHERE n = 4", "UPDATE {}item SET n = 4 WHERE n = 9", "counts"},
-			"an end with something to do":  {"UPDATE {}batch SET status = 'CANCELLED'", "UPDATE {}batch SET status = 'RUNNING'", "at its end"},
-			"a version without its event":  {"UPDATE {}batch SET version = version + 1", "UPDATE {}batch SET version = version - 1", "version"},
-			"an item that nobody will see": {"UPDATE {}item SET dirty = NOT dirty WHERE key = 'k001'", "UPDATE {}item SET dirty = NOT dirty WHERE key = 'k001'", "counts"},
+			"a charge that is another's": {"UPDATE holdfast_ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE holdfast_ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
+			"a return that is a refund":  {"UPDATE holdfast_ledger SET reference = '$batch/b/refund/k001' WHERE reference = '$batch/b/return/k001'", "UPDATE holdfast_ledger SET reference = '$batch/b/return/k001' WHERE reference = '$batch/b/refund/k001'", "ledger"},
+			"a charge to another wallet": {`INSERT INTO holdfast_wallet SELECT shard, workspace, 'v', 0, negative, 2, created_at, updated_at FROM holdfast_wallet WHERE id = 'w';
+				INSERT INTO holdfast_ledger SELECT shard, workspace, 'v', 1, -1, -1, reason, '$batch/b/charge/k000', at FROM holdfast_ledger WHERE wallet = 'w' AND n = 1;
+				INSERT INTO holdfast_ledger SELECT shard, workspace, 'v', 2, 1, 0, reason, 'x', at FROM holdfast_ledger WHERE wallet = 'w' AND n = 1`,
+				`DELETE FROM holdfast_ledger WHERE wallet = 'v'; DELETE FROM holdfast_wallet WHERE id = 'v'`, "another wallet"},
+			"charges that do not add up":   {"UPDATE holdfast_batch SET charged = charged + 1", "UPDATE holdfast_batch SET charged = charged - 1", "charged"},
+			"an item in another state":     {"UPDATE holdfast_item SET state = 'waiting' WHERE key = 'k000'", "UPDATE holdfast_item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
+			"a gap in the order of items":  {"UPDATE holdfast_item SET n = 9 WHERE n = 4", "UPDATE holdfast_item SET n = 4 WHERE n = 9", "counts"},
+			"an end with something to do":  {"UPDATE holdfast_batch SET status = 'CANCELLED'", "UPDATE holdfast_batch SET status = 'RUNNING'", "at its end"},
+			"a version without its event":  {"UPDATE holdfast_batch SET version = version + 1", "UPDATE holdfast_batch SET version = version - 1", "version"},
+			"an item that nobody will see": {"UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "counts"},
 		} {
 			s.exec(c[0])
 			if r, err := s.e.Check(t.Context()); err != nil || !strings.Contains(r.String(), c[2]) {

@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -27,26 +26,19 @@ var ctx = context.Background()
 
 func onSQLite(t *testing.T) bool { return strings.HasSuffix(t.Name(), "/sqlite") }
 
-var (
-	ours = regexp.MustCompile(`\bholdfast_`)
-	// times are columns that SQLite keeps as numbers.
-	times = regexp.MustCompile(`\bNOW\b`)
-)
+// times are columns that SQLite keeps as numbers.
+var times = regexp.MustCompile(`\bNOW\b`)
 
 // exec runs a statement on our tables, written as SQLite's, and returns how many
 // rows it touched.
 func exec(t *testing.T, hf *holdfast.Engine, query string) (n int64) {
 	t.Helper()
-	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		if onSQLite(t) {
-			r, err := sqlite.Raw(tx).ExecContext(ctx, times.ReplaceAllString(query, fmt.Sprint(clock.Now().UnixMilli())))
-			if err == nil {
-				n, err = r.RowsAffected()
-			}
-			return err
-		}
-		tag, err := postgres.Raw(tx).Exec(ctx, times.ReplaceAllString(ours.ReplaceAllString(query, "holdfast."), "now()"))
-		n = tag.RowsAffected()
+	now := "now()"
+	if onSQLite(t) {
+		now = fmt.Sprint(clock.Now().UnixMilli())
+	}
+	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
+		n, err = storetest.Exec(ctx, tx, times.ReplaceAllString(query, now))
 		return err
 	})
 	if err != nil {
@@ -62,10 +54,11 @@ func rows(t *testing.T, hf *holdfast.Engine, table, name string) int64 {
 	var n int64
 	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		query := fmt.Sprintf(`SELECT count(*) FROM holdfast_%s WHERE workspace = 'default' AND stream = '%s'`, table, name)
-		if onSQLite(t) {
-			return errors.Join(undo, sqlite.Raw(tx).QueryRowContext(ctx, query).Scan(&n))
+		counts, err := storetest.Column[int64](ctx, tx, query)
+		if err == nil {
+			n = counts[0]
 		}
-		return errors.Join(undo, postgres.Raw(tx).QueryRow(ctx, ours.ReplaceAllString(query, "holdfast.")).Scan(&n))
+		return errors.Join(undo, err)
 	})
 	if !errors.Is(err, undo) || strings.Count(err.Error(), "\n") > 0 {
 		t.Fatal(err)

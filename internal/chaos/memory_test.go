@@ -27,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	binary := build(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		b := &bomber{rig: newRig(t, binary, db, 1, "1h")}
-		b.at = "http://" + b.proxies[0].target.Load().(string) + "/api/v1/" // not through the proxy, which would copy it all
+		b.at = "http://" + b.proxies[0].Server() + "/api/v1/" // not through the proxy, which would copy it all
 		b.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 		t.Cleanup(b.CloseIdleConnections)
 		t.Run("streams of events", b.streams)
@@ -143,7 +143,7 @@ func (b *bomber) slow(t *testing.T) {
 	const clients, atOnce = 16, 4
 	begun := make(chan error, clients)
 	for range clients {
-		c, err := net.Dial("tcp", b.proxies[0].target.Load().(string))
+		c, err := net.Dial("tcp", b.proxies[0].Server())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,11 +83,8 @@ func newRig(t *testing.T, binary, db string, servers int, janitor string) *rig {
 	t.Cleanup(r.close)
 	r.key = r.holdfast("keys", "create", "--role", "admin", "--requester", "*")
 	for i := range servers {
-		p, err := newProxy()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.proxies, r.urls = append(r.proxies, p), append(r.urls, p.url())
+		p := newProxy(t)
+		r.proxies, r.urls = append(r.proxies, p), append(r.urls, p.url)
 		r.servers = append(r.servers, &process{name: fmt.Sprint("server-", i), begin: func(*process) (*exec.Cmd, error) { return r.serve(p) }})
 		if err := r.servers[i].start(); err != nil {
 			t.Fatal(err)
@@ -137,7 +134,7 @@ func (r *rig) serve(p *proxy) (*exec.Cmd, error) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if _, at, ok := strings.Cut(lines.Text(), "url=http://"); ok {
-			p.target.Store(strings.TrimSpace(at))
+			p.SetServer(strings.TrimSpace(at))
 			return cmd, nil
 		}
 	}
@@ -192,9 +189,6 @@ func (r *rig) close() {
 		if p.cmd != nil && p.cmd.ProcessState == nil {
 			p.kill()
 		}
-	}
-	for _, p := range r.proxies {
-		_ = p.listener.Close()
 	}
 	r.site.Close()
 	if r.t.Failed() {

@@ -3,7 +3,6 @@ package check_test
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wallets"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -32,37 +30,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type scene struct {
 	*testing.T
 	hf *holdfast.Engine
-	// exec runs a statement on our tables, written as SQLite's.
-	exec func(query string)
 }
 
 // onBoth runs a test on both databases. The engine is not one of
 // holdfasttest's, which would fail for what these tests break.
 func onBoth(t *testing.T, f func(*scene)) {
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		s := opened(t, sqlite.File(holdfasttest.SQLite(t)))
-		s.exec = func(query string) {
-			t.Helper()
-			s.raw(func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := sqlite.Raw(tx).ExecContext(ctx, query)
-				return err
-			})
-		}
-		f(s)
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		s := opened(t, postgres.URL(holdfasttest.PostgreSQL(t)))
-		ours := regexp.MustCompile(`\bholdfast_`)
-		s.exec = func(query string) {
-			t.Helper()
-			s.raw(func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := postgres.Raw(tx).Exec(ctx, ours.ReplaceAllString(query, "holdfast."))
-				return err
-			})
-		}
-		f(s)
+	t.Helper()
+	storetest.OnBoth(t, func(t *testing.T, db string) { f(opened(t, holdfasttest.At(db))) })
+}
+
+// exec runs a statement on our tables, written as SQLite's.
+func (s *scene) exec(query string) {
+	s.Helper()
+	s.raw(func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := storetest.Exec(ctx, tx, query)
+		return err
 	})
 }
 

@@ -18,12 +18,7 @@ type Definition struct {
 	Retention time.Duration
 	Steps     []Step
 
-	// at is where each value stands in the text that the definition was read from, by
-	// JSON pointer; nil for a definition that was made in code.
-	at map[string]tree.Position
-	// refused are the values that could not be read; if there are any, the definition has
-	// not all of the text.
-	refused map[string]bool
+	source tree.Source
 }
 
 // ID names a definition: there is one of a name and version.

@@ -1,7 +1,6 @@
 package definitions
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/tree"
@@ -43,7 +42,7 @@ type Handler struct {
 //	W3   a rejection that nobody looks at: the run fails then
 //	W4   an expression looks at a step that cannot have run before
 func (d *Definition) Lint(k Known) (violations, warnings []Violation) {
-	l := &linter{d: d, known: k, said: make(map[string]bool), index: make(map[string]int)}
+	l := &linter{Linter: tree.NewLinter(d.source), d: d, known: k, index: make(map[string]int)}
 	for i := range d.Steps {
 		name := d.Steps[i].Name
 		if _, taken := l.index[name]; !taken && name != End {
@@ -55,57 +54,19 @@ func (d *Definition) Lint(k Known) (violations, warnings []Violation) {
 		l.step(i, &d.Steps[i])
 	}
 	l.graph()
-	tree.InOrder(l.violations)
-	tree.InOrder(l.warnings)
-	return l.violations, l.warnings
+	return l.Report()
 }
 
 type linter struct {
+	*tree.Linter
+
 	d       *Definition
 	known   Known
 	index   map[string]int // the place of each step
 	looks   []look         // which step looks at which
 	lost    bool           // a step is named that does not exist
 	written int            // how many expressions there are
-	said    map[string]bool
-
-	violations, warnings []Violation
 }
-
-// refuse reports a violation, once for a rule and a place.
-func (l *linter) refuse(rule, path, format string, args ...any) {
-	if len(l.violations) < tree.MaxFound {
-		l.violations = append(l.violations, l.say(rule, path, format, args...)...)
-	}
-}
-
-// warn reports a warning.
-func (l *linter) warn(rule, path, format string, args ...any) {
-	if len(l.warnings) < tree.MaxFound {
-		l.warnings = append(l.warnings, l.say(rule, path, format, args...)...)
-	}
-}
-
-func (l *linter) say(rule, path, format string, args ...any) []Violation {
-	message := fmt.Sprintf(format, args...)
-	key := rule + " " + path + " " + message
-	if l.said[key] {
-		return nil
-	}
-	l.said[key] = true
-	at := tree.Find(l.d.at, path)
-	return []Violation{{Rule: rule, Path: path, Line: at.Line, Column: at.Column, Message: message}}
-}
-
-// given says whether the definition has a value: what is missing, or could not be read,
-// has been reported then.
-func (l *linter) given(path string) bool {
-	_, ok := l.d.at[path]
-	return (ok || l.d.at == nil) && !l.d.refused[path]
-}
-
-// partial says that there is more in the text than in the definition.
-func (l *linter) partial() bool { return len(l.d.refused) > 0 }
 
 // stepPath is the pointer of a step's field.
 func stepPath(i int, field string) string { return tree.Child(tree.Item("/steps", i), field) }
@@ -113,8 +74,8 @@ func stepPath(i int, field string) string { return tree.Child(tree.Item("/steps"
 // step judges one step.
 func (l *linter) step(i int, s *Step) {
 	if _, known := shapes[s.Type]; !known {
-		if path := stepPath(i, "type"); l.given(path) {
-			l.refuse("D7", path, "there is no type %s: it is one of %s", tree.Show(string(s.Type)), typeNames())
+		if path := stepPath(i, "type"); l.Given(path) {
+			l.Refuse("D7", path, "there is no type %s: it is one of %s", tree.Show(string(s.Type)), typeNames())
 		}
 		return
 	}

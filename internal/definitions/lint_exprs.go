@@ -76,12 +76,12 @@ func (l *linter) expressions(i int, s *Step) {
 	}
 	s.eachExpression(i, func(path, text string) {
 		if l.written++; l.written > maxExpressions {
-			l.refuse("D6", "/steps", "a definition has %d expressions at the most: make it several", maxExpressions)
+			l.Refuse("D6", "/steps", "a definition has %d expressions at the most: make it several", maxExpressions)
 			return
 		}
 		e, err := Compile(text)
 		if err != nil {
-			l.refuse("D6", path, "%s", reason(err))
+			l.Refuse("D6", path, "%s", tree.Reason(err))
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.mentions)) {
@@ -94,7 +94,7 @@ func (l *linter) expressions(i int, s *Step) {
 func (l *linter) look(k look) {
 	if _, ok := l.index[k.at]; ok {
 		l.looks = append(l.looks, k)
-	} else if !l.partial() {
-		l.refuse("D6", k.path, "steps.%s is looked at, and there is no such step: correct the name", k.at)
+	} else if !l.Partial() {
+		l.Refuse("D6", k.path, "steps.%s is looked at, and there is no such step: correct the name", k.at)
 	}
 }

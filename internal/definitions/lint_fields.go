@@ -23,10 +23,10 @@ func (l *linter) shape(i int, s *Step) {
 		set := f.value(s) != nil
 		path := stepPath(i, f.name)
 		switch needed := slices.Contains(shape.required, f.name); {
-		case set && !shape.has(f.name) && l.d.at == nil:
-			l.refuse("D7", path, "%s has no field %s: it has %s", shape.what, f.name, tree.List(shape.names()))
-		case needed && !set && l.given(path):
-			l.refuse("D7", path, "%s needs %s: fill it in", shape.what, f.name)
+		case set && !shape.has(f.name) && !l.IsText():
+			l.Refuse("D7", path, "%s has no field %s: it has %s", shape.what, f.name, tree.List(shape.names()))
+		case needed && !set && l.Given(path):
+			l.Refuse("D7", path, "%s needs %s: fill it in", shape.what, f.name)
 		}
 	}
 }
@@ -40,29 +40,29 @@ func (l *linter) durations(i int, s *Step) {
 	path := stepPath(i, "timeoutMs")
 	l.duration(path, s.Timeout)
 	if attempted := s.Type == Task || s.Type == HTTP || s.Type == Transition; attempted && s.Timeout > MaxAttempt {
-		l.refuse("D7", path, "one attempt of %s takes 24 hours at the most (%d ms): shorten it, or write a wait", shapes[s.Type].what, MaxAttempt.Milliseconds())
+		l.Refuse("D7", path, "one attempt of %s takes 24 hours at the most (%d ms): shorten it, or write a wait", shapes[s.Type].what, MaxAttempt.Milliseconds())
 	}
 }
 
 func (l *linter) duration(path string, d time.Duration) {
 	switch {
 	case d < 0 || d > MaxDuration:
-		l.refuse("D7", path, "%s is more than nothing and a hundred years at the most, and this is %v", tree.Last(path), d)
+		l.Refuse("D7", path, "%s is more than nothing and a hundred years at the most, and this is %v", tree.Last(path), d)
 	case d%time.Millisecond != 0:
-		l.refuse("D7", path, "%s is a whole number of milliseconds, and this is %v", tree.Last(path), d)
+		l.Refuse("D7", path, "%s is a whole number of milliseconds, and this is %v", tree.Last(path), d)
 	}
 }
 
 func (l *linter) retry(i int, s *Step) {
 	r, path := s.Retry, stepPath(i, "retry")
-	if at := tree.Child(path, "maxAttempts"); (r.MaxAttempts < 0 || r.MaxAttempts > MaxAttempts) && l.given(at) {
-		l.refuse("D7", at, "maxAttempts is 1 to %d, the first included, and this is %d", MaxAttempts, r.MaxAttempts)
+	if at := tree.Child(path, "maxAttempts"); (r.MaxAttempts < 0 || r.MaxAttempts > MaxAttempts) && l.Given(at) {
+		l.Refuse("D7", at, "maxAttempts is 1 to %d, the first included, and this is %d", MaxAttempts, r.MaxAttempts)
 	}
 	if r.Multiplier != 0 && !(r.Multiplier >= 1 && r.Multiplier <= 100) {
-		l.refuse("D7", tree.Child(path, "multiplier"), "multiplier is 1 to 100, and this is %v", r.Multiplier)
+		l.Refuse("D7", tree.Child(path, "multiplier"), "multiplier is 1 to 100, and this is %v", r.Multiplier)
 	}
 	if r.MaxBackoff > 0 && r.Backoff > r.MaxBackoff {
-		l.refuse("D7", tree.Child(path, "maxBackoffMs"), "maxBackoffMs is less than backoffMs: make it longer, or leave it out")
+		l.Refuse("D7", tree.Child(path, "maxBackoffMs"), "maxBackoffMs is less than backoffMs: make it longer, or leave it out")
 	}
 }
 
@@ -94,7 +94,7 @@ var (
 // oneOf refuses a word that is none of these; "" is the default.
 func (l *linter) oneOf(path, s string, words []string) {
 	if s != "" && !slices.Contains(words, s) {
-		l.refuse("D7", path, "%s is one of %s, and this is %s", tree.Last(path), tree.List(words), tree.Show(s))
+		l.Refuse("D7", path, "%s is one of %s, and this is %s", tree.Last(path), tree.List(words), tree.Show(s))
 	}
 }
 
@@ -108,11 +108,11 @@ func (l *linter) task(i int, s *Step) {
 	h, ok := l.known.Handlers[s.Handler]
 	switch {
 	case !ok:
-		l.refuse("D5", path, "there is no handler %s: register it, or correct the name", tree.Show(s.Handler))
+		l.Refuse("D5", path, "there is no handler %s: register it, or correct the name", tree.Show(s.Handler))
 	case !slices.Contains([]string{"", "step", "http", "worker"}, h.Kind):
-		l.refuse("D5", path, "the handler %s is registered as %s, and is used as a step: name another", tree.Show(s.Handler), tree.Show(h.Kind))
+		l.Refuse("D5", path, "the handler %s is registered as %s, and is used as a step: name another", tree.Show(s.Handler), tree.Show(h.Kind))
 	case s.Safety == "" && h.Safety == "":
-		l.warn("W2", path, "neither the step nor the handler %s says what a crash leaves of it: declare its safety", tree.Show(s.Handler))
+		l.Warn("W2", path, "neither the step nor the handler %s says what a crash leaves of it: declare its safety", tree.Show(s.Handler))
 	}
 }
 
@@ -124,14 +124,14 @@ func (l *linter) http(i int, s *Step) {
 	l.oneOf(stepPath(i, "onUnknown"), s.OnUnknown, onUnknown)
 	path := stepPath(i, "safety")
 	if l.oneOf(path, s.Safety, safeties); s.Safety == "transactional" {
-		l.refuse("D7", path, "a call writes through no transaction of ours: it is idempotent, journaled or opaque")
+		l.Refuse("D7", path, "a call writes through no transaction of ours: it is idempotent, journaled or opaque")
 	}
 	if s.Safety == "" && (s.Method == "POST" || s.Method == "PATCH") {
-		l.warn("W2", tree.Item("/steps", i), "a %s does not say what a crash leaves of it: add safety", s.Method)
+		l.Warn("W2", tree.Item("/steps", i), "a %s does not say what a crash leaves of it: add safety", s.Method)
 	}
 	text, ok := l.plainText(stepPath(i, "url"), s.URL)
 	if number, err := decode(s.URL); ok && !isURL(text) || err == nil && isNumber(number) {
-		l.refuse("D7", stepPath(i, "url"), "url is a whole one, with http or https and a host, and this is %s", tree.Show(cmp.Or(text, string(s.URL))))
+		l.Refuse("D7", stepPath(i, "url"), "url is a whole one, with http or https and a host, and this is %s", tree.Show(cmp.Or(text, string(s.URL))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		l.header(tree.Child(stepPath(i, "headers"), name), name, s.Headers[name])
@@ -140,10 +140,10 @@ func (l *linter) http(i int, s *Step) {
 
 func (l *linter) header(path, name string, v Value) {
 	if !headerName.MatchString(name) {
-		l.refuse("D7", path, "%s is no name of a header: correct it", tree.Show(name))
+		l.Refuse("D7", path, "%s is no name of a header: correct it", tree.Show(name))
 	}
 	if text, ok := l.plainText(path, v); ok && strings.ContainsAny(text, "\r\n\x00") {
-		l.refuse("D7", path, "a header is one line: take the line's end out")
+		l.Refuse("D7", path, "a header is one line: take the line's end out")
 	}
 }
 
@@ -155,7 +155,7 @@ func isURL(s string) bool {
 // plainText returns a value that has to be a text, and is no expression; a number is taken
 // for a text, and passes.
 func (l *linter) plainText(path string, v Value) (text string, ok bool) {
-	if len(v) == 0 || !l.given(path) {
+	if len(v) == 0 || !l.Given(path) {
 		return "", false
 	}
 	parsed, err := decode(v)
@@ -164,12 +164,12 @@ func (l *linter) plainText(path string, v Value) (text string, ok bool) {
 	}
 	s, ok := parsed.(string)
 	if !ok {
-		l.refuse("D7", path, "%s is a text, or an expression in one", tree.Last(path))
+		l.Refuse("D7", path, "%s is a text, or an expression in one", tree.Last(path))
 		return "", false
 	}
 	text, is := expression(s)
 	if !is && text == "" {
-		l.refuse("D7", path, "%s is empty: fill it in", tree.Last(path))
+		l.Refuse("D7", path, "%s is empty: fill it in", tree.Last(path))
 		return "", false
 	}
 	return text, !is
@@ -177,28 +177,28 @@ func (l *linter) plainText(path string, v Value) (text string, ok bool) {
 
 func (l *linter) wait(i int, s *Step) {
 	at := tree.Item("/steps", i)
-	if l.d.refused[stepPath(i, "durationMs")] || l.d.refused[stepPath(i, "until")] {
+	if l.Refused(stepPath(i, "durationMs")) || l.Refused(stepPath(i, "until")) {
 		return
 	}
 	switch {
 	case s.Duration == 0 && len(s.Until) == 0:
-		l.refuse("D7", at, "a wait needs durationMs or until: add one")
+		l.Refuse("D7", at, "a wait needs durationMs or until: add one")
 	case s.Duration != 0 && len(s.Until) > 0:
-		l.refuse("D7", at, "a wait has durationMs or until, and this has both: keep one of them")
+		l.Refuse("D7", at, "a wait has durationMs or until, and this has both: keep one of them")
 	}
 	text, ok := l.plainText(stepPath(i, "until"), s.Until)
 	if _, err := time.Parse(time.RFC3339, text); ok && err != nil {
-		l.refuse("D7", stepPath(i, "until"), "until is a time such as 2030-01-31T12:00:00Z, milliseconds since 1970, or an expression, and this is %s", tree.Show(text))
+		l.Refuse("D7", stepPath(i, "until"), "until is a time such as 2030-01-31T12:00:00Z, milliseconds since 1970, or an expression, and this is %s", tree.Show(text))
 	}
 }
 
 // patience warns of a step that waits for somebody without an end.
 func (l *linter) patience(i int, s *Step) {
-	if s.Timeout == 0 && !l.d.refused[stepPath(i, "timeoutMs")] {
-		l.warn("W1", tree.Item("/steps", i), "%s waits for ever if nobody comes: add timeoutMs, and onTimeout", tree.Show(s.Name))
+	if s.Timeout == 0 && !l.Refused(stepPath(i, "timeoutMs")) {
+		l.Warn("W1", tree.Item("/steps", i), "%s waits for ever if nobody comes: add timeoutMs, and onTimeout", tree.Show(s.Name))
 	}
-	if s.OnTimeout != "" && s.Timeout == 0 && !l.d.refused[stepPath(i, "timeoutMs")] {
-		l.refuse("D7", stepPath(i, "onTimeout"), "there is no timeoutMs, so this is never used: add it, or take this out")
+	if s.OnTimeout != "" && s.Timeout == 0 && !l.Refused(stepPath(i, "timeoutMs")) {
+		l.Refuse("D7", stepPath(i, "onTimeout"), "there is no timeoutMs, so this is never used: add it, or take this out")
 	}
 }
 
@@ -207,11 +207,11 @@ func (l *linter) approval(i int, s *Step) {
 	for j, r := range s.Requesters {
 		l.name("D7", tree.Item(stepPath(i, "requesters"), j), "a requester", r, maxName)
 	}
-	if s.OnReject != "" || l.partial() {
+	if s.OnReject != "" || l.Partial() {
 		return
 	}
 	if !l.d.LooksAt(l.d.After(i), s.Name) {
-		l.warn("W3", tree.Item("/steps", i), "nobody looks at it if %s is rejected, and the run fails then: add onReject, or a condition behind it that looks at its output", tree.Show(s.Name))
+		l.Warn("W3", tree.Item("/steps", i), "nobody looks at it if %s is rejected, and the run fails then: add onReject, or a condition behind it that looks at its output", tree.Show(s.Name))
 	}
 }
 
@@ -229,16 +229,16 @@ func (l *linter) transition(i int, s *Step) {
 	steps, ok := l.known.Lifecycles(s.Lifecycle)
 	switch {
 	case !ok:
-		l.refuse("D8", stepPath(i, "lifecycle"), "there is no lifecycle %s: register it, or correct the name", tree.Show(s.Lifecycle))
+		l.Refuse("D8", stepPath(i, "lifecycle"), "there is no lifecycle %s: register it, or correct the name", tree.Show(s.Lifecycle))
 	case s.StepKey != "" && !steps[s.StepKey]:
-		l.refuse("D8", stepPath(i, "stepKey"), "the lifecycle %s has no step %s: it has %s", tree.Show(s.Lifecycle), tree.Show(s.StepKey), tree.List(tree.Few(slices.Sorted(maps.Keys(steps)))))
+		l.Refuse("D8", stepPath(i, "stepKey"), "the lifecycle %s has no step %s: it has %s", tree.Show(s.Lifecycle), tree.Show(s.StepKey), tree.List(tree.Few(slices.Sorted(maps.Keys(steps)))))
 	}
 }
 
 // sound refuses a value that is no JSON. [Parse] makes none.
 func (l *linter) sound(path string, v Value) bool {
 	if err := strict.Check(v); err != nil {
-		l.refuse("D7", path, "%s: correct it", reason(err))
+		l.Refuse("D7", path, "%s: correct it", tree.Reason(err))
 		return false
 	}
 	return true

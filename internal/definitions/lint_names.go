@@ -26,7 +26,7 @@ func (l *linter) names() {
 	}{{"name", d.Name, maxName}, {"version", d.Version, maxVersion}} {
 		path := tree.Child("", n.field)
 		if l.name("D1", path, n.field, n.text, n.limit) && strings.ContainsAny(n.text, "/@") {
-			l.refuse("D1", path, "the %s has neither / nor @ in it, and this is %s: write another character", n.field, tree.Show(n.text))
+			l.Refuse("D1", path, "the %s has neither / nor @ in it, and this is %s: write another character", n.field, tree.Show(n.text))
 		}
 	}
 	l.duration("/retentionMs", d.Retention)
@@ -38,25 +38,25 @@ func (l *linter) names() {
 
 // name refuses a text that cannot be used as it is written.
 func (l *linter) name(rule, path, what, s string, limit int) bool {
-	if !l.given(path) {
+	if !l.Given(path) {
 		return false
 	}
 	if err := strict.Text(what, s, limit); err != nil {
-		l.refuse(rule, path, "%s: write another", reason(err))
+		l.Refuse(rule, path, "%s: write another", tree.Reason(err))
 		return false
 	}
 	return true
 }
 
 func (l *linter) steps() {
-	if !l.given("/steps") {
+	if !l.Given("/steps") {
 		return
 	}
 	switch n := len(l.d.Steps); {
-	case n == 0 && !l.partial():
-		l.refuse("D7", "/steps", "there are no steps: write at least one")
+	case n == 0 && !l.Partial():
+		l.Refuse("D7", "/steps", "there are no steps: write at least one")
 	case n > MaxSteps:
-		l.refuse("D7", "/steps", "a definition has %d steps at the most, and this has %d: make it several", MaxSteps, n)
+		l.Refuse("D7", "/steps", "a definition has %d steps at the most, and this has %d: make it several", MaxSteps, n)
 	}
 }
 
@@ -67,11 +67,11 @@ func (l *linter) stepName(i int, s string) {
 	}
 	switch {
 	case !stepName.MatchString(s):
-		l.refuse("D1", path, "a step's name is of letters, digits, _ and -, and this is %s: write it so", tree.Show(s))
+		l.Refuse("D1", path, "a step's name is of letters, digits, _ and -, and this is %s: write it so", tree.Show(s))
 	case s == End:
-		l.refuse("D1", path, "%s is the end of the run: give the step another name", tree.Show(s))
+		l.Refuse("D1", path, "%s is the end of the run: give the step another name", tree.Show(s))
 	case l.index[s] != i:
-		l.refuse("D1", path, "two steps are called %s: give one another name", tree.Show(s))
+		l.Refuse("D1", path, "two steps are called %s: give one another name", tree.Show(s))
 	}
 }
 
@@ -83,8 +83,8 @@ func (l *linter) targets(i int, s *Step) {
 			continue
 		}
 		l.lost = true
-		if l.given(path) {
-			l.refuse("D2", path, "there is no step %s: name one, or end", tree.Show(t.name))
+		if l.Given(path) {
+			l.Refuse("D2", path, "there is no step %s: name one, or end", tree.Show(t.name))
 		}
 	}
 }

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/internal/tree"
 	"pgregory.net/rapid"
 )
 
 // bare returns a definition without what depends on how it was written.
 func bare(d *Definition) *Definition {
 	b := *d
-	b.at, b.refused = nil, nil
+	b.source = tree.Source{}
 	return &b
 }
 

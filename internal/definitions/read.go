@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/tree"
 )
@@ -20,17 +19,7 @@ const MaxDuration = 36525 * 24 * time.Hour
 // Check reads a definition and judges it. It reports all that can be found in one go; the
 // definition is nil if there are violations. For what is known see [Definition.Lint].
 func Check(data []byte, k Known) (d *Definition, violations, warnings []Violation) {
-	d, violations = Parse(data)
-	if d == nil {
-		return nil, violations, nil
-	}
-	more, warnings := d.Lint(k)
-	violations = append(violations, more...)
-	if len(violations) > 0 {
-		tree.InOrder(violations)
-		return nil, violations, warnings
-	}
-	return d, nil, warnings
+	return tree.Check(data, Parse, func(d *Definition) (violations, warnings []Violation) { return d.Lint(k) })
 }
 
 // document is how the text of a definition is spoken of.
@@ -52,9 +41,9 @@ func Parse(data []byte) (*Definition, []Violation) {
 		return nil, r.Found
 	}
 	numbers(root)
-	d := &Definition{at: r.At}
+	d := &Definition{}
 	tree.Read(r, definitionFields, d, root, "")
-	d.refused = r.Finish(data)
+	d.source = r.Finish(data)
 	return d, r.Found
 }
 
@@ -211,7 +200,7 @@ func readValue(r *tree.Reader, n *tree.Node, path string) Value {
 		err = strict.Check(doc)
 	}
 	if err != nil {
-		r.Refuse(tree.RuleType, path, n.At, "%s: correct it", reason(err))
+		r.Refuse(tree.RuleType, path, n.At, "%s: correct it", tree.Reason(err))
 		return nil
 	}
 	return doc
@@ -264,12 +253,4 @@ func encode(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
-}
-
-// reason returns what a refusal says, without its code.
-func reason(err error) string {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return f.Message
-	}
-	return err.Error()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -31,7 +32,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func TestALateCommitIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), stream.Feed(stream.FeedOptions{}))
-	run(t, hf)
+	testkit.Run(t, hf)
 	write(t, hf, "late", 1)
 	written, release := make(chan struct{}, 10), make(chan struct{})
 	var done sync.WaitGroup
@@ -75,8 +76,8 @@ func TestTheFeedUnderLoad(t *testing.T) {
 	each(t, func(t *testing.T, db func() holdfast.Database) {
 		part := func() holdfast.Part { return stream.Feed(stream.FeedOptions{}) }
 		one, two := holdfasttest.OpenOn(t, db(), part()), holdfasttest.OpenOn(t, db(), part())
-		run(t, one)
-		run(t, two)
+		testkit.Run(t, one)
+		testkit.Run(t, two)
 		reading, finish := context.WithCancel(context.Background())
 		var readers, writers sync.WaitGroup
 		var followed, resumed []stream.FeedEvent
@@ -107,9 +108,7 @@ func TestTheFeedUnderLoad(t *testing.T) {
 		}
 		writers.Wait()
 		arrived(t, one, int(total.Load()))
-		eventually(t, func() (string, bool) {
-			return fmt.Sprintf("the follower saw %d of %d", seen.Load(), total.Load()), seen.Load() >= total.Load()
-		})
+		testkit.Eventually(t, "the follower has seen all", func() bool { return seen.Load() >= total.Load() })
 		finish()
 		readers.Wait()
 		all, _ := rest(t, one, "", 7)
@@ -190,12 +189,11 @@ func TestSwitchingOnInTheMiddle(t *testing.T) {
 			<-written
 		}
 		hf := holdfasttest.OpenOn(t, db(), stream.Feed(stream.FeedOptions{}))
-		run(t, hf)
+		testkit.Run(t, hf)
 		writers.Wait()
-		eventually(t, func() (string, bool) {
+		testkit.Eventually(t, "the feed is whole", func() bool {
 			all, _ := rest(t, hf, "", 0)
-			err := whole(context.Background(), hf, all, streams...)
-			return fmt.Sprint(err), err == nil
+			return whole(context.Background(), hf, all, streams...) == nil
 		})
 	})
 }
@@ -224,7 +222,7 @@ func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
 	})
 	<-written
 	hf := holdfasttest.OpenOn(t, postgres.URL(url), stream.Feed(stream.FeedOptions{}))
-	run(t, hf)
+	testkit.Run(t, hf)
 	arrived(t, hf, 1)
 	close(release)
 	done.Wait()

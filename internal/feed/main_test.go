@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -20,31 +19,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // each runs a test on both databases, and gives it a way to name one of its own.
 func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		path := holdfasttest.SQLite(t)
-		f(t, func() holdfast.Database { return holdfasttest.At(path) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		url := holdfasttest.PostgreSQL(t)
-		f(t, func() holdfast.Database { return holdfasttest.At(url) })
-	})
-}
-
-// run runs an engine until the test ends, or the function is called.
-func run(t *testing.T, hf *holdfast.Engine) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := hf.Run(ctx); err != nil {
-			t.Errorf("run: %v", err)
-		}
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		f(t, func() holdfast.Database { return holdfasttest.At(db) })
 	})
-	stop = func() { cancel(); done.Wait() }
-	t.Cleanup(stop)
-	return stop
 }
 
 // write appends so many events to a stream.
@@ -82,27 +60,11 @@ func rest(t *testing.T, d holdfast.Doer, after stream.Cursor, limit int) (all []
 func arrived(t *testing.T, d holdfast.Doer, n int) []stream.FeedEvent {
 	t.Helper()
 	var all []stream.FeedEvent
-	eventually(t, func() (string, bool) {
+	testkit.Eventually(t, fmt.Sprintf("the feed has %d events", n), func() bool {
 		all, _ = rest(t, d, "", 0)
-		return fmt.Sprintf("the feed has %d events and was to have %d", len(all), n), len(all) >= n
+		return len(all) >= n
 	})
 	return all
-}
-
-// eventually asks until the answer is yes.
-func eventually(t *testing.T, f func() (string, bool)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for {
-		text, yes := f()
-		if yes {
-			return
-		}
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatal(text)
-		}
-	}
 }
 
 // whole compares what was read of a feed with what the streams have: each event

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -80,10 +81,10 @@ func paused(t *testing.T, url string, f func()) {
 		_, err := runner.Exec(context.Background(), text, 0, "default", 10, 10)
 		ended <- err
 	}()
-	eventually(t, func() (string, bool) {
+	testkit.Eventually(t, "the statement waits", func() bool {
 		var waiting int
 		err := keeper.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
-		return "the statement does not wait", err == nil && waiting == 1
+		return err == nil && waiting == 1
 	})
 	f()
 	if err := keeper.QueryRow(t.Context(), `SELECT pg_advisory_unlock(42)`).Scan(&ignored); err != nil {

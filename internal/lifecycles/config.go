@@ -24,12 +24,7 @@ type Config struct {
 	// AfterEffects is how after-effects are delivered, by the names of their handlers.
 	AfterEffects map[string]AfterEffect
 
-	// at is where each value stands in the text that the config was read from, by
-	// JSON pointer; nil for a config that was made in code.
-	at map[string]tree.Position
-	// refused are the values that could not be read; if there are any, the config
-	// has not all of the text.
-	refused map[string]bool
+	source tree.Source
 }
 
 // Table is a table of the user's own that holds the entities.

@@ -1,7 +1,6 @@
 package lifecycles
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -45,16 +44,14 @@ const DefaultTimeout = 15 * time.Minute
 //	W4   claims, and no janitor in the config
 //	W5   serialized names a requester to whom the step is not offered
 func (c *Config) Lint(handlers map[string]Handler) (violations, warnings []Violation) {
-	l := &linter{c: c, handlers: handlers, known: make(map[string]bool), said: make(map[string]bool)}
+	l := &linter{Linter: tree.NewLinter(c.source), c: c, handlers: handlers, known: make(map[string]bool)}
 	for _, s := range c.StatusTypes {
 		l.known[s] = true
 	}
 	if l.names(); l.fits() {
 		l.rules()
 	}
-	tree.InOrder(l.violations)
-	tree.InOrder(l.warnings)
-	return l.violations, l.warnings
+	return l.Report()
 }
 
 // rules are all but R15.
@@ -63,7 +60,7 @@ func (l *linter) rules() {
 	l.handlerNames()
 	l.repeats()
 	l.afterEffects()
-	if !l.partial() {
+	if !l.Partial() {
 		l.skippedClaims()
 		l.graph()
 		l.actions()
@@ -72,57 +69,21 @@ func (l *linter) rules() {
 }
 
 type linter struct {
+	*tree.Linter
+
 	c        *Config
 	handlers map[string]Handler
 	known    map[string]bool // the status types
 	sound    []claimUse      // the claims that R2 to R5 let pass
 	lost     bool            // a status is named that is no status type
-	said     map[string]bool
-
-	violations, warnings []Violation
 }
-
-// refuse reports a violation, once for a rule and a place.
-func (l *linter) refuse(rule, path, format string, args ...any) {
-	if len(l.violations) < tree.MaxFound {
-		l.violations = append(l.violations, l.say(rule, path, format, args...)...)
-	}
-}
-
-// warn reports a warning.
-func (l *linter) warn(rule, path, format string, args ...any) {
-	if len(l.warnings) < tree.MaxFound {
-		l.warnings = append(l.warnings, l.say(rule, path, format, args...)...)
-	}
-}
-
-func (l *linter) say(rule, path, format string, args ...any) []Violation {
-	message := fmt.Sprintf(format, args...)
-	key := rule + " " + path + " " + message
-	if l.said[key] {
-		return nil
-	}
-	l.said[key] = true
-	at := tree.Find(l.c.at, path)
-	return []Violation{{Rule: rule, Path: path, Line: at.Line, Column: at.Column, Message: message}}
-}
-
-// given says whether the config has a value: what is missing, or could not be
-// read, has been reported then.
-func (l *linter) given(path string) bool {
-	_, ok := l.c.at[path]
-	return (ok || l.c.at == nil) && !l.c.refused[path]
-}
-
-// partial says that there is more in the text than in the config.
-func (l *linter) partial() bool { return len(l.c.refused) > 0 }
 
 // stepPath is the pointer of a step's field.
 func stepPath(i int, field string) string { return tree.Child(tree.Item("/steps", i), field) }
 
 // claimPath is the pointer of a step's claim, under the name that it is given.
 func (l *linter) claimPath(i int) string {
-	if alias := stepPath(i, "claim_state"); l.c.at != nil && l.given(alias) {
+	if alias := stepPath(i, "claim_state"); l.IsText() && l.Given(alias) {
 		return alias
 	}
 	return stepPath(i, "successful_claim_state")

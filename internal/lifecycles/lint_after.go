@@ -12,8 +12,8 @@ import (
 func (l *linter) afterEffects() {
 	for _, name := range slices.Sorted(maps.Keys(l.c.AfterEffects)) {
 		path := tree.Child("/after_effects", name)
-		if !l.partial() && !slices.ContainsFunc(l.c.Steps, func(s Step) bool { return s.AfterEffect.names(name) }) {
-			l.refuse("R16", path, "no step has the success_after_effect %s: name one of them, or take this out", tree.Show(name))
+		if !l.Partial() && !slices.ContainsFunc(l.c.Steps, func(s Step) bool { return s.AfterEffect.names(name) }) {
+			l.Refuse("R16", path, "no step has the success_after_effect %s: name one of them, or take this out", tree.Show(name))
 		}
 		l.afterEffect(path, l.c.AfterEffects[name])
 	}
@@ -25,21 +25,21 @@ func (l *linter) afterEffect(path string, a AfterEffect) {
 	l.among(tree.Child(path, "on_refusal"), a.OnRefusal, Retry, Block)
 	l.among(tree.Child(path, "on_missing"), a.OnMissing, Block, Skip)
 	if a.MaxAttempts < 0 || a.MaxAttempts > MaxAttempts {
-		l.refuse("R16", tree.Child(path, "max_attempts"), "max_attempts is 1 to %d, the first included, and this is %d", MaxAttempts, a.MaxAttempts)
+		l.Refuse("R16", tree.Child(path, "max_attempts"), "max_attempts is 1 to %d, the first included, and this is %d", MaxAttempts, a.MaxAttempts)
 	}
 	if f := a.Filled(); f.Backoff > f.MaxBackoff || f.MaxBackoff > LongestBackoff {
 		at := tree.Child(path, "max_backoff")
 		if a.MaxBackoff == 0 {
 			at = tree.Child(path, "backoff")
 		}
-		l.refuse("R16", at, "pauses grow from backoff to max_backoff, a year at the most, and this is %v to %v", f.Backoff, f.MaxBackoff)
+		l.Refuse("R16", at, "pauses grow from backoff to max_backoff, a year at the most, and this is %v to %v", f.Backoff, f.MaxBackoff)
 	}
 }
 
 // among refuses a word that is none of some; "" is the default.
 func (l *linter) among(path, word string, words ...string) {
 	if word != "" && !slices.Contains(words, word) {
-		l.refuse("R16", path, "%s is %s, and this is %s", tree.Last(path), strings.Join(words, " or "), tree.Show(word))
+		l.Refuse("R16", path, "%s is %s, and this is %s", tree.Last(path), strings.Join(words, " or "), tree.Show(word))
 	}
 }
 

@@ -27,26 +27,26 @@ func (l *linter) claims() {
 
 // isSound holds one claim to R2 to R5.
 func (l *linter) isSound(s *Step, u use[Claim]) bool {
-	before := len(l.violations)
+	before := len(l.Violations)
 	for i, status := range []string{u.value.Into, u.value.Revert} {
 		if !l.known[status] {
-			l.refuse("R2", tree.Item(u.path, i), "%s is not in status_types: add it there, or correct it", tree.Show(status))
+			l.Refuse("R2", tree.Item(u.path, i), "%s is not in status_types: add it there, or correct it", tree.Show(status))
 		}
 	}
 	into := u.value.Into
 	if into == u.value.Revert {
-		l.refuse("R3", u.path, "the claim goes from %s to itself: give claim_into a status of its own", tree.Show(into))
+		l.Refuse("R3", u.path, "the claim goes from %s to itself: give claim_into a status of its own", tree.Show(into))
 	}
 	if slices.Contains(s.Status, into) {
-		l.refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could claim as well: give it a status of its own", tree.Show(into))
+		l.Refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could claim as well: give it a status of its own", tree.Show(into))
 	}
 	if slices.Contains(beside(u, s.Success), into) {
-		l.refuse("R5", u.path, "claim_into is %s, where the step leads, so its success would change nothing: give it a status of its own", tree.Show(into))
+		l.Refuse("R5", u.path, "claim_into is %s, where the step leads, so its success would change nothing: give it a status of its own", tree.Show(into))
 	}
 	if slices.Contains(beside(u, s.Failed), into) {
-		l.refuse("R5", u.path, "claim_into is %s, where a failed step leads, so its failure would change nothing: give it a status of its own", tree.Show(into))
+		l.Refuse("R5", u.path, "claim_into is %s, where a failed step leads, so its failure would change nothing: give it a status of its own", tree.Show(into))
 	}
-	return len(l.violations) == before
+	return len(l.Violations) == before
 }
 
 // reverts holds claims to R6 and R7.
@@ -59,11 +59,11 @@ func (l *linter) reverts() {
 			first[into] = u
 		}
 		if again && was.value.Revert != revert {
-			l.refuse("R6", u.path, "%s goes back to %s here and to %s at %s, so a janitor would have to guess: use one claim status for each",
+			l.Refuse("R6", u.path, "%s goes back to %s here and to %s at %s, so a janitor would have to guess: use one claim status for each",
 				tree.Show(into), tree.Show(revert), tree.Show(was.value.Revert), was.path)
 		}
 		if status := l.c.Steps[u.step].Status; len(status) == 1 && status[0] != revert {
-			l.refuse("R7", tree.Item(u.path, 1), "revert_to is %s, and the step starts at %s: a claim goes back to where it came from", tree.Show(revert), tree.Show(status[0]))
+			l.Refuse("R7", tree.Item(u.path, 1), "revert_to is %s, and the step starts at %s: a claim goes back to where it came from", tree.Show(revert), tree.Show(status[0]))
 		}
 	}
 }
@@ -77,18 +77,18 @@ func (l *linter) intoClaims() {
 		}
 	}
 	if path := at[l.c.InitialStatus]; path != "" {
-		l.refuse("R8", "/initial_status", "%s is a claim status (%s), and nothing would be at work on a new entity: begin at another", tree.Show(l.c.InitialStatus), path)
+		l.Refuse("R8", "/initial_status", "%s is a claim status (%s), and nothing would be at work on a new entity: begin at another", tree.Show(l.c.InitialStatus), path)
 	}
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
 		for _, status := range s.Status {
 			if path := at[status]; path != "" {
-				l.refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only its own step leads on from there", tree.Show(status), path)
+				l.Refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only its own step leads on from there", tree.Show(status), path)
 			}
 		}
 		for _, u := range slices.Concat(uses(stepPath(i, "successful_state"), s.Success), uses(stepPath(i, "failed_state"), s.Failed)) {
 			if path := at[u.value]; path != "" {
-				l.refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim leads into it", tree.Show(u.value), path)
+				l.Refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim leads into it", tree.Show(u.value), path)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (l *linter) skippedClaims() {
 			if l.isClaimed(by) || l.c.Serialized(p.key, p.status, by.requester) {
 				continue
 			}
-			l.refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized, and it is held where it is while it acts",
+			l.Refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized, and it is held where it is while it acts",
 				who(by.requester), tree.Show(p.key), who(callers[p][claimant].requester))
 		}
 	}
@@ -160,9 +160,9 @@ func (l *linter) repeats() {
 	taken := make(map[startingPoint][]caller)
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
-		if first, again := ids[s.ID]; again && l.given(stepPath(i, "step_id")) {
-			l.refuse("R12", stepPath(i, "step_id"), "the step_id %d is that of %s too: give each step its own", s.ID, tree.Item("/steps", first))
-		} else if l.given(stepPath(i, "step_id")) {
+		if first, again := ids[s.ID]; again && l.Given(stepPath(i, "step_id")) {
+			l.Refuse("R12", stepPath(i, "step_id"), "the step_id %d is that of %s too: give each step its own", s.ID, tree.Item("/steps", first))
+		} else if l.Given(stepPath(i, "step_id")) {
 			ids[s.ID] = i
 		}
 		for _, status := range s.Status {
@@ -181,13 +181,13 @@ func (l *linter) repeats() {
 // clash refuses a step that an earlier one leaves no room for.
 func (l *linter) clash(i int, p startingPoint, taken []caller) {
 	s := &l.c.Steps[i]
-	if !l.given(stepPath(i, "step_key")) {
+	if !l.Given(stepPath(i, "step_key")) {
 		return
 	}
 	for _, t := range taken {
 		both := s.Offers(t.requester) || t.requester == anyOther && len(s.Success.By) > 0
 		if both && t.step != i {
-			l.refuse("R12", tree.Item("/steps", i), "%s offers %s at %s too: keep one, or give them different requesters or keys",
+			l.Refuse("R12", tree.Item("/steps", i), "%s offers %s at %s too: keep one, or give them different requesters or keys",
 				tree.Item("/steps", t.step), tree.Show(p.key), tree.Show(p.status))
 			return
 		}

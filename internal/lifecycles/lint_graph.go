@@ -6,13 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/tree"
 )
 
-// ways are the statuses that each status leads to.
-type ways map[string][]string
-
 // ways returns where the steps lead, and where their claims go back to if reverts
 // is set. A step from a status to itself leads nowhere.
-func (c *Config) ways(reverts bool) ways {
-	w := make(ways)
+func (c *Config) ways(reverts bool) tree.Graph[string] {
+	w := make(tree.Graph[string])
 	for _, e := range c.edges() {
 		if e.from != e.to && (reverts || e.way != revert) {
 			w[e.from] = append(w[e.from], e.to)
@@ -21,42 +18,17 @@ func (c *Config) ways(reverts bool) ways {
 	return w
 }
 
-// from returns all statuses that can be reached from those given.
-func (w ways) from(starts ...string) map[string]bool {
-	seen := make(map[string]bool)
-	for len(starts) > 0 {
-		s := starts[len(starts)-1]
-		starts = starts[:len(starts)-1]
-		if !seen[s] {
-			seen[s] = true
-			starts = append(starts, w[s]...)
-		}
-	}
-	return seen
-}
-
-// back returns the ways turned round.
-func (w ways) back() ways {
-	b := make(ways)
-	for from, all := range w {
-		for _, to := range all {
-			b[to] = append(b[to], from)
-		}
-	}
-	return b
-}
-
 // graph holds the statuses to R10. If a status is mistyped it says nothing: what
 // leads where is not known then.
 func (l *linter) graph() {
 	if l.lost || !l.known[l.c.InitialStatus] {
 		return
 	}
-	reached := l.c.ways(true).from(l.c.InitialStatus)
+	reached := l.c.ways(true).From(l.c.InitialStatus)
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if used[s] && !reached[s] {
-			l.refuse("R10", tree.Item("/status_types", i), "no steps lead from the initial status %s to %s: add one, or take the status out", tree.Show(l.c.InitialStatus), tree.Show(s))
+			l.Refuse("R10", tree.Item("/status_types", i), "no steps lead from the initial status %s to %s: add one, or take the status out", tree.Show(l.c.InitialStatus), tree.Show(s))
 		}
 	}
 	l.endless(reached)
@@ -71,7 +43,7 @@ func (l *linter) endless(reached map[string]bool) {
 			ends = append(ends, s)
 		}
 	}
-	ending := w.back().from(ends...)
+	ending := w.Back().From(ends...)
 	first, names := 0, []string(nil)
 	for i, s := range l.c.StatusTypes {
 		if reached[s] && !ending[s] {
@@ -82,7 +54,7 @@ func (l *linter) endless(reached map[string]bool) {
 		}
 	}
 	if len(names) > 0 {
-		l.refuse("R10", tree.Item("/status_types", first), "no steps lead on from %s to a status where all ends: add a step to one that no step leads on from", tree.List(tree.Few(names)))
+		l.Refuse("R10", tree.Item("/status_types", first), "no steps lead on from %s to a status where all ends: add a step to one that no step leads on from", tree.List(tree.Few(names)))
 	}
 }
 
@@ -105,12 +77,12 @@ func (l *linter) unused() {
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if s != "" && !used[s] {
-			l.warn("W2", tree.Item("/status_types", i), "no step starts at %s or leads to it: take it out if it is not needed", tree.Show(s))
+			l.Warn("W2", tree.Item("/status_types", i), "no step starts at %s or leads to it: take it out if it is not needed", tree.Show(s))
 		}
 	}
 	l.idle()
 	if len(l.sound) > 0 && l.c.Janitor == nil {
-		l.warn("W4", l.sound[0].path, "there are claims and no janitor: write \"janitor: standard\", unless the module %s brings its own", tree.Show(l.c.OwningModule))
+		l.Warn("W4", l.sound[0].path, "there are claims and no janitor: write \"janitor: standard\", unless the module %s brings its own", tree.Show(l.c.OwningModule))
 	}
 }
 
@@ -124,7 +96,7 @@ func (l *linter) idle() {
 		s := &l.c.Steps[i]
 		for j, r := range s.Serialized {
 			if !slices.ContainsFunc(byKey[s.Key], func(other *Step) bool { return other.Offers(r) }) {
-				l.warn("W5", tree.Item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this says nothing: correct the name, or take it out", tree.Show(s.Key), who(r))
+				l.Warn("W5", tree.Item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this says nothing: correct the name, or take it out", tree.Show(s.Key), who(r))
 			}
 		}
 	}

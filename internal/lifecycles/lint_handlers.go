@@ -25,9 +25,9 @@ func (l *linter) ofKind(kind string, all []use[string]) {
 		h, ok := l.handlers[u.value]
 		switch {
 		case !ok:
-			l.refuse("R11", u.path, "there is no handler %s: register it, or correct the name", tree.Show(u.value))
+			l.Refuse("R11", u.path, "there is no handler %s: register it, or correct the name", tree.Show(u.value))
 		case h.Kind != kind && h.Kind != "": // "" serves as any
-			l.refuse("R11", u.path, "the handler %s is registered as %s, and is used as %s: name another", tree.Show(u.value), tree.Show(h.Kind), tree.Show(kind))
+			l.Refuse("R11", u.path, "the handler %s is registered as %s, and is used as %s: name another", tree.Show(u.value), tree.Show(h.Kind), tree.Show(kind))
 		}
 	}
 }
@@ -57,10 +57,10 @@ func (l *linter) actions() {
 
 func (l *linter) claimedAction(s *Step, path, name string, h Handler) {
 	if kept := cmp.Or(s.Timeout, DefaultTimeout); h.Timeout >= kept {
-		l.refuse("R14", path, "the action %s may take %v, and its claim is kept for %v: make the step's timeout longer than the action's", tree.Show(name), h.Timeout, kept)
+		l.Refuse("R14", path, "the action %s may take %v, and its claim is kept for %v: make the step's timeout longer than the action's", tree.Show(name), h.Timeout, kept)
 	}
 	if h.Safety == Undeclared {
-		l.warn("W1", path, "the action %s does not declare its safety: after a crash it is released, and nobody knows what it did", tree.Show(name))
+		l.Warn("W1", path, "the action %s does not declare its safety: after a crash it is released, and nobody knows what it did", tree.Show(name))
 	}
 }
 
@@ -68,10 +68,10 @@ func (l *linter) claimedAction(s *Step, path, name string, h Handler) {
 func (l *linter) freeAction(i int, requester, path, name string, h Handler) {
 	switch h.Safety {
 	case Journaled, Opaque:
-		l.refuse("R13", path, "the action %s is %s, and is fired here without a claim: add successful_claim_state", tree.Show(name), h.Safety)
+		l.Refuse("R13", path, "the action %s is %s, and is fired here without a claim: add successful_claim_state", tree.Show(name), h.Safety)
 	case Undeclared:
 		if !slices.Contains(l.c.Steps[i].Serialized, requester) {
-			l.warn("W3", path, "the action %s does not declare its safety, and two at once would both run it: add successful_claim_state, or declare that it may run twice", tree.Show(name))
+			l.Warn("W3", path, "the action %s does not declare its safety, and two at once would both run it: add successful_claim_state, or declare that it may run twice", tree.Show(name))
 		}
 	}
 }

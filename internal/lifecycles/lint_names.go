@@ -34,7 +34,7 @@ func (l *linter) names() {
 
 // name refuses a name that cannot be used as it is written.
 func (l *linter) name(path, what, s string) bool {
-	if !l.given(path) {
+	if !l.Given(path) {
 		return true
 	}
 	why := ""
@@ -50,16 +50,16 @@ func (l *linter) name(path, what, s string) bool {
 	default:
 		return true
 	}
-	l.refuse("R15", path, "%s %s", what, why)
+	l.Refuse("R15", path, "%s %s", what, why)
 	return false
 }
 
 func (l *linter) workflow() {
 	if strings.Contains(l.c.Workflow, "/") {
-		l.refuse("R15", "/workflow", "a workflow's name has no slash, and this is %s: write another character", tree.Show(l.c.Workflow))
+		l.Refuse("R15", "/workflow", "a workflow's name has no slash, and this is %s: write another character", tree.Show(l.c.Workflow))
 	}
 	if strings.HasPrefix(l.c.Workflow, "$") {
-		l.refuse("R15", "/workflow", "names that begin with $ are Holdfast's own, and this is %s: take the $ out", tree.Show(l.c.Workflow))
+		l.Refuse("R15", "/workflow", "names that begin with $ are Holdfast's own, and this is %s: take the $ out", tree.Show(l.c.Workflow))
 	}
 }
 
@@ -79,20 +79,20 @@ func (c *Config) countWays() (n int) {
 func (l *linter) fits() bool {
 	n := l.c.countWays()
 	if n > maxWays {
-		l.refuse("R15", "/steps", "the steps have %d ways, counted by status and requester, and %d are allowed: make it several lifecycles", n, maxWays)
+		l.Refuse("R15", "/steps", "the steps have %d ways, counted by status and requester, and %d are allowed: make it several lifecycles", n, maxWays)
 	}
 	return n <= maxWays
 }
 
 func (l *linter) statusTypes() {
-	if len(l.c.StatusTypes) == 0 && l.given("/status_types") && !l.partial() {
-		l.refuse("R15", "/status_types", "status_types is empty: name at least the initial status")
+	if len(l.c.StatusTypes) == 0 && l.Given("/status_types") && !l.Partial() {
+		l.Refuse("R15", "/status_types", "status_types is empty: name at least the initial status")
 	}
 	seen := make(map[string]bool)
 	for i, s := range l.c.StatusTypes {
 		path := tree.Item("/status_types", i)
-		if l.name(path, "the status", s) && seen[s] && l.given(path) {
-			l.refuse("R15", path, "%s is in status_types twice: keep one", tree.Show(s))
+		if l.name(path, "the status", s) && seen[s] && l.Given(path) {
+			l.Refuse("R15", path, "%s is in status_types twice: keep one", tree.Show(s))
 		}
 		seen[s] = true
 	}
@@ -100,12 +100,12 @@ func (l *linter) statusTypes() {
 
 // status refuses a status that is no status type.
 func (l *linter) status(path, s string) {
-	if !l.given(path) || !l.given("/status_types") {
+	if !l.Given(path) || !l.Given("/status_types") {
 		return
 	}
 	if !l.known[s] {
 		l.lost = true
-		l.refuse("R15", path, "%s is not in status_types: add it there, or correct it", tree.Show(s))
+		l.Refuse("R15", path, "%s is not in status_types: add it there, or correct it", tree.Show(s))
 	}
 }
 
@@ -115,13 +115,13 @@ func (l *linter) table() {
 		return
 	}
 	path := "/entity_table"
-	if p := tree.Child(path, "name"); l.c.at != nil && l.given(p) {
+	if p := tree.Child(path, "name"); l.IsText() && l.Given(p) {
 		path = p
 	}
 	l.name(path, "the table", t.Name)
 	for _, column := range []struct{ field, name string }{{"id", t.ID}, {"status", t.Status}, {"version", t.Version}, {"workspace", t.Workspace}} {
 		for _, at := range []string{"/columns", "/entity_table/columns"} {
-			if p := tree.Child(at, column.field); column.name != "" && l.c.at != nil && l.given(p) {
+			if p := tree.Child(at, column.field); column.name != "" && l.IsText() && l.Given(p) {
 				l.name(p, "the column", column.name)
 			}
 		}
@@ -134,7 +134,7 @@ func (l *linter) sameColumn(t *Table) {
 	columns := []string{t.ID, t.Status, t.Version, t.Workspace}
 	for i, name := range columns {
 		if name != "" && slices.Index(columns, name) < i {
-			l.refuse("R15", "/entity_table", "the column %s is to hold two things: give each its own", tree.Show(name))
+			l.Refuse("R15", "/entity_table", "the column %s is to hold two things: give each its own", tree.Show(name))
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (l *linter) sameColumn(t *Table) {
 // positive refuses a time that is already over. 0 is the default.
 func (l *linter) positive(path string, d time.Duration) {
 	if d < 0 {
-		l.refuse("R15", path, "%s has to be longer than nothing, and this is %v", tree.Last(path), d)
+		l.Refuse("R15", path, "%s has to be longer than nothing, and this is %v", tree.Last(path), d)
 	}
 }
 
@@ -168,21 +168,21 @@ func (l *linter) step(i int, s *Step) {
 // starts judges where a step starts.
 func (l *linter) starts(i int, s *Step) {
 	path := stepPath(i, "status")
-	if len(s.Status) == 0 && l.given(path) && !l.partial() {
-		l.refuse("R15", path, "the step starts nowhere: name a status")
+	if len(s.Status) == 0 && l.Given(path) && !l.Partial() {
+		l.Refuse("R15", path, "the step starts nowhere: name a status")
 	}
 	if len(s.Status) > 1 && (s.Claim.All != nil || len(s.Claim.By) > 0) {
-		l.refuse("R15", path, "a step with a claim starts at one status, and here are %d: write a step for each, with a claim status of its own", len(s.Status))
+		l.Refuse("R15", path, "a step with a claim starts at one status, and here are %d: write a step for each, with a claim status of its own", len(s.Status))
 	}
 	seen := make(map[string]bool)
 	for j, status := range s.Status {
 		at := tree.Item(path, j)
-		if !l.given(at) {
+		if !l.Given(at) {
 			at = path
 		}
 		l.status(at, status)
 		if seen[status] {
-			l.refuse("R15", at, "%s is there twice: keep one", tree.Show(status))
+			l.Refuse("R15", at, "%s is there twice: keep one", tree.Show(status))
 		}
 		seen[status] = true
 	}
@@ -197,8 +197,8 @@ func (l *linter) fieldNames(s *Step, all []use[string], what string) {
 
 // requester judges for whom a value is.
 func (l *linter) requester(s *Step, path, requester string, all bool) {
-	if all || !l.name(path, "the requester", requester) || l.partial() || s.Offers(requester) {
+	if all || !l.name(path, "the requester", requester) || l.Partial() || s.Offers(requester) {
 		return
 	}
-	l.refuse("R15", path, "the step has no successful_state for %s, so this is never used: add one, or take this out", who(requester))
+	l.Refuse("R15", path, "the step has no successful_state for %s, so this is never used: add one, or take this out", who(requester))
 }

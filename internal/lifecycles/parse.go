@@ -5,17 +5,7 @@ import "github.com/holdfast-go/holdfast/internal/tree"
 // Check reads a config and judges it. It reports all that can be found in one go;
 // the config is nil if there are violations. For handlers see [Config.Lint].
 func Check(data []byte, handlers map[string]Handler) (c *Config, violations, warnings []Violation) {
-	c, violations = Parse(data)
-	if c == nil {
-		return nil, violations, nil
-	}
-	more, warnings := c.Lint(handlers)
-	violations = append(violations, more...)
-	if len(violations) > 0 {
-		tree.InOrder(violations)
-		return nil, violations, warnings
-	}
-	return c, nil, warnings
+	return tree.Check(data, Parse, func(c *Config) (violations, warnings []Violation) { return c.Lint(handlers) })
 }
 
 // config is how the text of a config is spoken of. The deepest value is
@@ -37,9 +27,9 @@ func Parse(data []byte) (*Config, []Violation) {
 	if root == nil {
 		return nil, r.Found
 	}
-	c := &Config{at: r.At}
+	c := &Config{}
 	tree.Read(r, configFields, c, root, "")
 	finishTable(r, c, root)
-	c.refused = r.Finish(data)
+	c.source = r.Finish(data)
 	return c, r.Found
 }

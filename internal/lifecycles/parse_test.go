@@ -25,7 +25,7 @@ func load(t testing.TB, name string) *Config {
 // bare returns a config without what depends on how it was written.
 func bare(c *Config) *Config {
 	b := *c
-	b.at, b.refused = nil, nil
+	b.source = tree.Source{}
 	return &b
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
@@ -157,8 +158,8 @@ func TestClusterGoesWithAKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it says that it was killed
-	eventually(t, "server gone", func() bool { return gone(pid) })
-	eventually(t, "directory gone", func() bool { return absent(dir) })
+	testkit.Eventually(t, "server gone", func() bool { return gone(pid) })
+	testkit.Eventually(t, "directory gone", func() bool { return absent(dir) })
 }
 
 // childCluster starts a cluster, says where, and waits to be killed.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -100,19 +99,4 @@ func one(t *testing.T, conn *pgx.Conn, sql string, args ...any) string {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return value
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after 30 seconds still not: %s", what)
-		}
-	}
 }

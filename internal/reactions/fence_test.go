@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -140,7 +141,7 @@ func TestALockedRowCostsNoOtherHold(t *testing.T) {
 		return all[0]
 	}
 	was, now := held(), held()
-	eventually(t, "the hold of q is renewed, or lost", func() bool {
+	testkit.Eventually(t, "the hold of q is renewed, or lost", func() bool {
 		now = held()
 		return now.Epoch != was.Epoch || now.Until.After(was.Until)
 	})
@@ -177,20 +178,20 @@ func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 		_, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"a", "q"})
 		gathered <- err
 	}()
-	eventually(t, "the gathering waits for the row", func() bool { return s.waiters(t, other) == 1 })
+	testkit.Eventually(t, "the gathering waits for the row", func() bool { return s.waiters(t, other) == 1 })
 	d.Events = []string{"x", "y"}
 	go func() {
 		_, err := reactions.Register(ctx, engine.Of(hf), d)
 		widened <- err
 	}()
-	eventually(t, "the registration is done, or waits for the gathering", func() bool {
+	testkit.Eventually(t, "the registration is done, or waits for the gathering", func() bool {
 		return len(widened) == 1 || s.waiters(t, other) == 2
 	})
 	lock.commit(t)
 	if err := errors.Join(<-gathered, <-widened); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "q") })
+	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "q") })
 	same(t, "after it was widened", drain(t, hf, d), []string{"new 0 x"})
 }
 
@@ -232,11 +233,11 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() { w.Run(ctx); close(ended) }()
-	eventually(t, "it tries to give back the stream that waits", func() bool { return o.tries.Load() >= 3 })
+	testkit.Eventually(t, "it tries to give back the stream that waits", func() bool { return o.tries.Load() >= 3 })
 	o.over.Store(true)
 	stop()
 	close(release)
-	eventually(t, "the worker ends", func() bool {
+	testkit.Eventually(t, "the worker ends", func() bool {
 		select {
 		case <-ended:
 			return true
@@ -260,21 +261,21 @@ func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 	defer goOn()
 	var applied atomic.Int64
 	p := stream.Project("p", stream.Select{}, func(ctx context.Context, tx holdfast.Tx, _ stream.Event) error {
-		_, err := s.exec(ctx, tx, `UPDATE sums SET n = n + 1`)
+		_, err := storetest.Exec(ctx, tx, `UPDATE sums SET n = n + 1`)
 		if err == nil && applied.Add(1) == 1 {
 			close(applying)
 			<-locked // until the rebuild has its rows, and waits for this one
 		}
 		return err
 	}, func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := s.exec(ctx, tx, `UPDATE sums SET n = 0`)
+		_, err := storetest.Exec(ctx, tx, `UPDATE sums SET n = 0`)
 		return err
 	}, stream.Options{Retries: stream.Never})
 	hf := s.node(t, p)
 	emit(t, hf, "s", "a")
 	<-applying
 	go func() { rebuilt <- p.Rebuild(context.Background(), hf) }()
-	eventually(t, "the rebuild waits for the table", func() bool { return s.waiters(t, other) == 1 })
+	testkit.Eventually(t, "the rebuild waits for the table", func() bool { return s.waiters(t, other) == 1 })
 	goOn()
 	if err := <-rebuilt; err != nil {
 		t.Errorf("the rebuild is answered %v", err)
@@ -310,7 +311,7 @@ func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
 		if n.Add(1) > 1 {
 			return nil
 		}
-		_, err := s.exec(ctx, tx, deadlocks)
+		_, err := storetest.Exec(ctx, tx, deadlocks)
 		return err
 	}, func(context.Context, holdfast.Tx) error { return nil }, stream.Options{Retries: stream.Never})
 	hf := s.node(t, p)
@@ -355,7 +356,7 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	ctx, hf, at := context.Background(), s.open(t), store.Place{Workspace: store.DefaultWorkspace}
 	outwaited := func() { // until it waits only for what is prepared
 		t.Helper()
-		eventually(t, "all that was open has ended", func() bool {
+		testkit.Eventually(t, "all that was open has ended", func() bool {
 			if done, err := reactions.Finish(ctx, engine.Of(hf), at, "r"); done || err != nil {
 				t.Fatal(done, err)
 			}
@@ -378,7 +379,7 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	if _, err := reactions.Finish(ctx, slow, at, "r"); err != nil || slow.f != nil {
 		t.Fatalf("it did not come to its end: %v", err)
 	}
-	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "after it was widened", drain(t, hf, wide), []string{"a1 0 x", "b1 0 x"})
 }
 
@@ -401,7 +402,7 @@ func TestANarrowedReactionSeesOnlyItsStreams(t *testing.T) {
 // come often enough.
 func (s site) gone(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
-	eventually(t, "the removed reaction is forgotten", func() bool {
+	testkit.Eventually(t, "the removed reaction is forgotten", func() bool {
 		sweep(t, hf)
 		return len(s.texts(t, hf, `SELECT name FROM holdfast.reaction WHERE state = 'removed'`)) == 0
 	})
@@ -456,7 +457,7 @@ func TestARemovedReactionIsMadeAgainAtOnce(t *testing.T) {
 	hastily(t, hf, d)
 	same(t, "in its second life", drain(t, hf, d), []string{"s 0 x"})
 	open.commit(t)
-	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "behind the transaction", drain(t, hf, d), []string{"o 0 x"})
 	remove()
 	s.gone(t, hf)

@@ -2,13 +2,11 @@ package reactions_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,8 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
-	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -53,44 +52,18 @@ func (s site) open(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 func (s site) node(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	hf := s.open(t, parts...)
-	run(t, hf)
+	testkit.Run(t, hf)
 	return hf
-}
-
-// run runs an engine until the test ends.
-func run(t *testing.T, hf *holdfast.Engine) {
-	ctx, stop := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := hf.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { stop(); done.Wait() })
 }
 
 // mute is where the log goes of engines that are made to fail.
 func mute() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// exec runs a statement of the program's own in a transaction of the engine's;
-// arguments are $1, $2 … It returns the number of rows.
-func (s site) exec(ctx context.Context, tx holdfast.Tx, text string, args ...any) (int64, error) {
-	if s.postgres() {
-		tag, err := postgres.Raw(tx).Exec(ctx, text, args...)
-		return tag.RowsAffected(), err
-	}
-	r, err := sqlite.Raw(tx).ExecContext(ctx, strings.ReplaceAll(text, "$", "?"), args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
-}
-
 // must runs a statement of the program's own.
 func (s site) must(t *testing.T, hf *holdfast.Engine, text string, args ...any) {
 	t.Helper()
 	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := s.exec(ctx, tx, text, args...)
+		_, err := storetest.Exec(ctx, tx, text, args...)
 		return err
 	})
 	if err != nil {
@@ -101,29 +74,9 @@ func (s site) must(t *testing.T, hf *holdfast.Engine, text string, args ...any) 
 // texts reads one column.
 func (s site) texts(t *testing.T, hf *holdfast.Engine, text string) (all []string) {
 	t.Helper()
-	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-		all = nil
-		if s.postgres() {
-			rows, err := postgres.Raw(tx).Query(ctx, text)
-			if err != nil {
-				return err
-			}
-			all, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			return err
-		}
-		rows, err := sqlite.Raw(tx).QueryContext(ctx, text)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one sql.NullString
-			if err := rows.Scan(&one); err != nil {
-				return err
-			}
-			all = append(all, one.String)
-		}
-		return rows.Err()
+	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+		all, err = storetest.Column[string](ctx, tx, text)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -259,18 +212,6 @@ func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []str
 			if !o.Recorded {
 				t.Fatalf("the end of %s was not recorded", all[i].Stream)
 			}
-		}
-	}
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 10*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
 		}
 	}
 }

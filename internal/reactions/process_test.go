@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -83,70 +82,17 @@ func reactInChild(db string, lease time.Duration) error {
 
 var following = stream.Select{Streams: "^[cps]"}
 
-// child is a node in another process.
-type child struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Scanner
-	done chan struct{} // closed when it is dead
-}
-
-func startChild(t *testing.T, db string, lease time.Duration) *child {
+// startChild starts a node in another process.
+func startChild(t *testing.T, db string, lease time.Duration) *testkit.Child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
-	cmd.Env = append(os.Environ(), childVar+"="+db, leaseVar+"="+lease.String())
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w := io.Pipe()
-	cmd.Stdout = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := &child{t, cmd, in, bufio.NewScanner(r), make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		w.Close()
-		close(c.done)
-	}()
-	t.Cleanup(func() {
-		r.Close()
-		_ = cmd.Process.Kill()
-		<-c.done
-	})
-	return c
+	return testkit.Start(t, testkit.Self("TestChild", childVar+"="+db, leaseVar+"="+lease.String()))
 }
 
-// expect waits until the child has said all of these lines, in any order.
-func (c *child) expect(lines ...string) {
-	c.t.Helper()
-	patience := time.AfterFunc(30*time.Second, func() { _ = c.cmd.Process.Kill() })
-	defer patience.Stop()
-	var said []string
+// hears waits until the child has said all of these lines, in any order, and whatever else.
+func hears(c *testkit.Child, lines ...string) {
 	for len(lines) > 0 {
-		if !c.out.Scan() {
-			c.t.Fatalf("the child fell silent before it said %q; it said %q", lines, said)
-		}
-		said = append(said, c.out.Text())
-		lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == c.out.Text() })
-	}
-}
-
-func (c *child) signal(s os.Signal) {
-	c.t.Helper()
-	if err := c.cmd.Process.Signal(s); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-func (c *child) dead() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
+		line := c.Next()
+		lines = slices.DeleteFunc(lines, func(l string) bool { return l == line })
 	}
 }
 
@@ -173,14 +119,13 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 			emit(t, hf, "c", "a", "wait", "b")
 			emit(t, hf, "p", "a", "wait", "b")
 		})
-		comesAbout(t, "the reaction is registered", func() bool {
+		testkit.Eventually(t, "the reaction is registered", func() bool {
 			all, err := reactions.List(context.Background(), engine.Of(hf), "r")
 			return err == nil && len(all) == 1
 		})
 		emitOnce()
-		c.expect("working on c", "working on p")
-		c.signal(syscall.SIGKILL)
-		<-c.done
+		hears(c, "working on c", "working on p")
+		c.Kill()
 		next := successor(t, db, lease)
 		for _, name := range []string{"c", "p"} {
 			if p := standsSo(t, next, "r", name, "is done", handled(2)); p.Failures != 0 || p.Blocked {
@@ -201,14 +146,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 		const lease = 5 * time.Minute // it does not find out by renewing
 		hf := openNode(t, databaseAt(db), briskly)
 		c := startChild(t, db, lease)
-		comesAbout(t, "the reaction is registered", func() bool {
+		testkit.Eventually(t, "the reaction is registered", func() bool {
 			all, err := reactions.List(context.Background(), engine.Of(hf), "r")
 			return err == nil && len(all) == 1
 		})
 		emit(t, hf, "c", "wait", "b")
 		emit(t, hf, "p", "wait", "b")
-		c.expect("working on c", "working on p")
-		c.signal(syscall.SIGSTOP)
+		hears(c, "working on c", "working on p")
+		c.Signal(syscall.SIGSTOP)
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
 		next := successor(t, db, lease)
 		for _, name := range []string{"c", "p"} {
@@ -219,9 +164,9 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.signal(syscall.SIGCONT)
-		fmt.Fprintln(c.in, "go on")
-		c.expect("lost c", "lost p")
+		c.Signal(syscall.SIGCONT)
+		c.Tell("go on")
+		hears(c, "lost c", "lost p")
 		after, _, err := stream.Query(context.Background(), hf, stream.Filter{}, stream.Position{}, 0)
 		if err != nil || !slices.Equal(before, after) {
 			t.Errorf("the late process changed something: %+v, %v, before %+v", after, err, before)
@@ -257,12 +202,14 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, deaths := startChild(t, db, lease).unheard(), 0
-		comesAbout(t, "the poison is blocked and the rest is done", func() bool {
-			if c.dead() {
+		dead, deaths := unheard(startChild(t, db, lease)), 0
+		testkit.Eventually(t, "the poison is blocked and the rest is done", func() bool {
+			select {
+			case <-dead:
 				deaths++
 				holdfasttest.Advance(t, hf.Engine, time.Hour)
-				c = startChild(t, db, lease).unheard()
+				dead = unheard(startChild(t, db, lease))
+			default:
 			}
 			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the machine to the child
 			all, _, err := stream.Query(context.Background(), hf, stream.Filter{Reaction: "r"}, stream.Position{}, 0)
@@ -296,13 +243,16 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 	})
 }
 
-// unheard lets the child talk to nobody.
-func (c *child) unheard() *child {
+// unheard lets the child talk to nobody. The channel is closed when it is dead.
+func unheard(c *testkit.Child) (dead chan struct{}) {
+	dead = make(chan struct{})
 	go func() {
-		for c.out.Scan() {
+		defer close(dead)
+		for range c.Lines() {
+			continue
 		}
 	}()
-	return c
+	return dead
 }
 
 // TestAPanicInACommitIsAFailure verifies that a panic in a closure given to
@@ -317,6 +267,6 @@ func TestAPanicInACommitIsAFailure(t *testing.T) {
 		}
 		emit(t, hf, "c", "panic in the commit")
 		c := startChild(t, db, time.Minute)
-		c.expect("blocked c")
+		hears(c, "blocked c")
 	})
 }

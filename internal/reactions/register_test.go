@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -109,7 +110,7 @@ func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
 		sweep(t, c)
 		gotWhole, gotNow = append(gotWhole, drain(t, c, whole)...), append(gotNow, drain(t, c, now)...)
 	}
-	eventually(t, "the registrations are settled", func() bool {
+	testkit.Eventually(t, "the registrations are settled", func() bool {
 		sweep(t, c)
 		return settled(t, c, "whole") && settled(t, c, "now")
 	})
@@ -171,7 +172,7 @@ func TestAnotherNodeFinishesARegistration(t *testing.T) {
 			}
 			same(t, "before the commit", drain(t, other, d), nil)
 			open.commit(t)
-			eventually(t, "the other node settles it", func() bool { sweep(t, other); return settled(t, other, "r") })
+			testkit.Eventually(t, "the other node settles it", func() bool { sweep(t, other); return settled(t, other, "r") })
 			same(t, "after the commit", drain(t, other, d), []string{"s 0 unknown"})
 		})
 	}
@@ -218,7 +219,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 		_, err := reactions.Finish(context.Background(), engine.Of(a), store.Place{Workspace: store.DefaultWorkspace}, "r")
 		finished <- err
 	}()
-	eventually(t, "the noting waits for the change", func() bool {
+	testkit.Eventually(t, "the noting waits for the change", func() bool {
 		return s.texts(t, b, `SELECT count(*)::text FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0] == "1"
 	})
@@ -232,7 +233,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 		t.Error("it is settled while a transaction from before the change is open")
 	}
 	open.commit(t)
-	eventually(t, "it is settled", func() bool { sweep(t, a); return settled(t, a, "r") })
+	testkit.Eventually(t, "it is settled", func() bool { sweep(t, a); return settled(t, a, "r") })
 	if got := drain(t, a, wide); !slices.Contains(got, "s 0 y") {
 		t.Errorf("s 0 y was missed: %q", got)
 	}
@@ -265,7 +266,7 @@ func TestAPreparedTransactionIsWaitedFor(t *testing.T) {
 	if early {
 		t.Error("it is settled while a transaction from before is prepared")
 	}
-	eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "after the commit", drain(t, hf, d), []string{"s 0 e"})
 }
 
@@ -387,7 +388,7 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 		if yes, err := reactions.Remove(ctx, engine.Of(other), "r"); err != nil || yes {
 			t.Errorf("it was removed twice: %t, %v", yes, err)
 		}
-		eventually(t, "it is forgotten", func() bool {
+		testkit.Eventually(t, "it is forgotten", func() bool {
 			sweep(t, hf)
 			table := map[bool]string{true: "holdfast.reaction", false: "holdfast_reaction"}[s.postgres()]
 			return len(s.texts(t, hf, `SELECT name FROM `+table)) == 0

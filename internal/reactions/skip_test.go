@@ -19,6 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -43,7 +45,7 @@ func (j *journal) once(name string, fromNow bool) holdfast.Part {
 			if !fromNow {
 				first = -1
 			}
-			n, err := j.exec(ctx, tx, `INSERT INTO seen
+			n, err := storetest.Exec(ctx, tx, `INSERT INTO seen
 				SELECT q.r, q.s, q.v FROM (SELECT CAST($1 AS text) AS r, CAST($2 AS text) AS s, CAST($3 AS bigint) AS v, CAST($4 AS bigint) AS f) AS q
 				WHERE coalesce((SELECT max(x.version) FROM seen AS x WHERE x.reaction = q.r AND x.stream = q.s), q.f) = q.v - 1`,
 				name, d.Stream, int64(d.Version), first)
@@ -121,12 +123,12 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 				group.Go(func() { holdOpen(ctx, t, s, a, w, i, level) })
 			}
 		}
-		eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
+		testkit.Eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
 		c := s.node(t, j.once("late", false), j.once("now", true))
 		w.late.Store(true)
 		_ = clock.Wait(ctx, testlevel.Pick(0, time.Second, time.Minute))
 		from := w.count.Load()
-		eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
+		testkit.Eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
 		stop()
 		group.Wait()
 		total := 0
@@ -313,7 +315,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 			appendTo(t, hf, fmt.Sprint("ask-", i%12), "please")
 		}
 		for _, n := range nodes {
-			run(t, n)
+			testkit.Run(t, n)
 		}
 		no := false
 		dwindles(t, "streams have events left", func() int {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
 // serving runs a worker that has nothing to serve yet.
@@ -143,7 +144,7 @@ func TestAReactionOfATransaction(t *testing.T) {
 		}
 		appendTo(t, hf, "s", "after")
 		same(t, "delivered", drain(t, hf, d), []string{"s 1 after"})
-		eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
+		testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
 		for _, want := range []bool{true, false} {
 			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 				gone, err := reactions.Dismiss(ctx, store.TxOf(tx), "a")

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -43,8 +44,7 @@ func databaseAt(name string) holdfast.Database {
 // node is an engine that runs.
 type node struct {
 	*holdfast.Engine
-	halt context.CancelFunc
-	done sync.WaitGroup
+	stop func() // ends the running and waits for it; stopping twice is harmless
 }
 
 // startNode opens an engine and runs it. When the test ends it is stopped, what
@@ -57,16 +57,7 @@ func startNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...h
 }
 
 // start runs it until it is stopped, or the test ends.
-func (n *node) start(t *testing.T) {
-	ctx, halt := context.WithCancel(context.Background())
-	n.halt = halt
-	n.done.Go(func() {
-		if err := n.Run(ctx); err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	t.Cleanup(n.stop)
-}
+func (n *node) start(t *testing.T) { n.stop = testkit.Run(t, n.Engine) }
 
 func openNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...holdfast.Part) *node {
 	t.Helper()
@@ -84,28 +75,10 @@ func openNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...ho
 			t.Errorf("close: %v", err)
 		}
 	})
-	return &node{Engine: hf, halt: func() {}}
-}
-
-// stop ends the running and waits for it. Stopping twice is harmless.
-func (n *node) stop() {
-	n.halt()
-	n.done.Wait()
+	return &node{Engine: hf, stop: func() {}}
 }
 
 var briskly = holdfast.Config{SweepEvery: 100 * time.Millisecond}
-
-// comesAbout looks again and again until something is so.
-func comesAbout(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
-		}
-	}
-}
 
 // emit appends events with these names.
 func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
@@ -141,7 +114,7 @@ func standsSo(t testing.TB, d holdfast.Doer, reaction, name, what string, so fun
 			t.Logf("%s on %s: %+v", reaction, name, last)
 		}
 	}()
-	comesAbout(t, fmt.Sprintf("%s on %s %s", reaction, name, what), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("%s on %s %s", reaction, name, what), func() bool {
 		last = positionOf(t, d, reaction, name)
 		return last != nil && so(*last)
 	})
@@ -765,7 +738,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 			}
 			emit(t, hf, fmt.Sprint("s", i), names...)
 		}
-		comesAbout(t, "every stream is in hand", func() bool { return bodies.Load() >= goal })
+		testkit.Eventually(t, "every stream is in hand", func() bool { return bodies.Load() >= goal })
 		if err := server.Stop(mode); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
 // asked is a request whose fingerprint the tests compare with others.
@@ -100,6 +101,6 @@ func TestKeyOf(t *testing.T) {
 	}
 	for _, values := range [][]string{{""}, {"k", "k"}, {" k"}} {
 		_, err := requests.KeyOf(values)
-		wantCode(t, err, fault.Validation)
+		testkit.WantCode(t, err, fault.Validation)
 	}
 }

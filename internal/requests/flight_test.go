@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
 func flightOn(hf *holdfast.Engine) *requests.Flight {
@@ -54,6 +55,6 @@ func TestRenewOfAFlight(t *testing.T) {
 		if err := same.RenewOnce(ctx); err != nil {
 			t.Errorf("the holder that committed: %v", err)
 		}
-		wantCode(t, lost.RenewOnce(ctx), fault.LeaseLost)
+		testkit.WantCode(t, lost.RenewOnce(ctx), fault.LeaseLost)
 	})
 }

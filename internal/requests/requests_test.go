@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -54,13 +55,6 @@ func mustKnow(t *testing.T, d store.Doer, want requests.State) requests.Request 
 	return q
 }
 
-func wantCode(t *testing.T, err error, want fault.Code) {
-	t.Helper()
-	if fault.CodeOf(err) != want {
-		t.Errorf("the error is %v, want %q", err, want)
-	}
-}
-
 func wantNil(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -73,7 +67,7 @@ func TestCheckKey(t *testing.T) {
 		wantNil(t, requests.CheckKey(key))
 	}
 	for _, key := range []string{"", " ", " k", "k ", "a\tb", "a\x00", "ä", "a\x7f", strings.Repeat("x", 256)} {
-		wantCode(t, requests.CheckKey(key), fault.Validation)
+		testkit.WantCode(t, requests.CheckKey(key), fault.Validation)
 	}
 }
 
@@ -98,15 +92,15 @@ func TestLife(t *testing.T) {
 		if err != nil || until.Sub(q.Until) < 58*time.Minute {
 			t.Errorf("renewed until %s, from %s, %v", until, q.Until, err)
 		}
-		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
-		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
 		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
 		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
-		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
-		wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
-		wantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
 		_, err = hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
-		wantCode(t, err, fault.LeaseLost)
+		testkit.WantCode(t, err, fault.LeaseLost)
 		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
 		done := mustKnow(t, engine.Of(hf), requests.Done)
 		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
@@ -243,12 +237,12 @@ func TestRunOut(t *testing.T) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
-			wantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			wantCode(t, hold(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			wantCode(t, hold(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
-			wantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
+			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, hold(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, hold(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+			testkit.WantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
 			_, err := hold(epoch).Renew(ctx, engine.Of(hf), time.Hour)
-			wantCode(t, err, fault.LeaseLost)
+			testkit.WantCode(t, err, fault.LeaseLost)
 			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
 		}
 		old := mustTake(t, engine.Of(hf))
@@ -296,7 +290,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 				return err
 			})
 			for _, err := range lost {
-				wantCode(t, err, fault.LeaseLost)
+				testkit.WantCode(t, err, fault.LeaseLost)
 			}
 			if len(lost) != 4 || mine.Load() != 1 || epoch.Load() != old.Epoch+1 {
 				t.Fatalf("%d were refused, %d have it, at %d after %d", len(lost), mine.Load(), epoch.Load(), old.Epoch)
@@ -348,11 +342,11 @@ func TestFreed(t *testing.T) {
 			seen[q.Epoch] = true
 			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
 			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-			wantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		}
 		next := mustTake(t, engine.Of(hf))
 		for epoch := range seen {
-			wantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
 		}
 		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
@@ -392,9 +386,9 @@ func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		wantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		wantNil(t, commit(ctx, hf, q.Epoch))
-		wantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
+		testkit.WantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
 		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
 		if done := mustKnow(t, engine.Of(hf), requests.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
 			t.Errorf("committed: %+v", done)
@@ -405,7 +399,7 @@ func TestCommit(t *testing.T) {
 		}
 		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
 		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
-		wantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
 		if done := mustKnow(t, engine.Of(hf), requests.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
 			t.Errorf("answered: %+v", done)
 		}
@@ -423,7 +417,7 @@ func TestPoint(t *testing.T) {
 		}
 		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
 		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
-		wantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
 		if p := mustKnow(t, engine.Of(hf), requests.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
 			t.Errorf("it is %+v", p)
 		}

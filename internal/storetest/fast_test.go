@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -337,15 +338,7 @@ var moves = run.Define("moves", "1",
 	}, run.Journaled()))
 
 func moveScene(t *testing.T, p play) (told []string, first string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.hf.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer testkit.Run(t, p.hf)()
 	for n := range 4 {
 		started, _, err := moves.Start(t.Context(), p.hf, n)
 		if err != nil {

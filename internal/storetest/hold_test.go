@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -115,29 +114,28 @@ func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what strin
 // takes it, many times over; on PostgreSQL with the clocks of two of the
 // processes an hour off, one early and one late.
 func TestHoldRace(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); holdRace(t, "sqlite:"+holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); holdRace(t, holdfasttest.PostgreSQL(t)) })
+	OnBoth(t, holdRace)
 }
 
 func holdRace(t *testing.T, db string) {
 	hf := holdfasttest.OpenOn(t, database(db))
-	var racers []*talker
+	var racers []*testkit.Child
 	for _, name := range []string{"a", "b", "c-early", "d-late"} {
-		racers = append(racers, talkTo(t, process("racer", db, name)))
+		racers = append(racers, testkit.Start(t, process("racer", db, name)))
 	}
 	for _, r := range racers {
-		r.expect("ready")
+		r.Expect("ready")
 	}
 	for round := range testlevel.Pick(20, 300, 5000) {
 		id := fmt.Sprintf("round-%d", round)
 		invoice(t, hf, id)
 		for _, r := range racers {
-			r.say(id)
+			r.Tell("%s", id)
 		}
 		won := 0
 		for _, r := range racers {
 			var n int
-			fmt.Sscan(r.hear(), &n)
+			fmt.Sscan(r.Next(), &n)
 			won += n
 		}
 		if won != 1 {
@@ -153,57 +151,6 @@ func checkRounds(t *testing.T, hf *holdfast.Engine) {
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
 			t.Fatalf("round %d: history %v, %v", round, all, err)
 		}
-	}
-}
-
-// talker is a process that is spoken to line by line.
-type talker struct {
-	*testing.T
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func talkTo(t *testing.T, cmd *exec.Cmd) *talker {
-	t.Helper()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return &talker{t, cmd, in, bufio.NewScanner(out)}
-}
-
-func (p *talker) say(line string) {
-	p.Helper()
-	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		p.Fatalf("the process does not listen: %v", err)
-	}
-}
-
-func (p *talker) hear() string {
-	p.Helper()
-	if !p.out.Scan() {
-		p.Fatalf("the process fell silent: %v", p.out.Err())
-	}
-	return p.out.Text()
-}
-
-func (p *talker) expect(want string) {
-	p.Helper()
-	if got := p.hear(); got != want {
-		p.Fatalf("the process said %q, want %q", got, want)
 	}
 }
 
@@ -244,8 +191,8 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 			}
 			answer := make(chan error, 1)
 			go func() { answer <- end(ctx, hf, got, what) }()
-			eventually(t, "the statement waits for the row", func() bool { return waiting(t, watch) })
-			eventually(t, "the hold runs out", func() bool {
+			testkit.Eventually(t, "the statement waits for the row", func() bool { return waiting(t, watch) })
+			testkit.Eventually(t, "the hold runs out", func() bool {
 				s, err := hf.Status(ctx)
 				return err == nil && s.Now.After(got.Claim.Until)
 			})
@@ -268,18 +215,6 @@ func waiting(t *testing.T, watch *pgx.Conn) bool {
 		t.Fatal(err)
 	}
 	return n > 0
-}
-
-// eventually looks again and again until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	for !so() {
-		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("it did not come about that %s", what)
-		}
-	}
 }
 
 // queries counts what was asked in this database, but for the watcher's own.

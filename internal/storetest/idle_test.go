@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
@@ -104,10 +105,7 @@ steps:
 	}
 	hf := holdfasttest.OpenOn(t, db, parts...)
 	_ = httpapi.New(hf, o)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = hf.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
+	testkit.Run(t, hf)
 	return hf
 }
 
@@ -196,10 +194,7 @@ func finds(t *testing.T, url string) {
 	steps := run.Define("d", "1", run.Wait("pause", time.Second),
 		run.Task("t", func(context.Context, int) (int, error) { did <- "step"; return 1, nil }, run.Idempotent()))
 	hf := holdfasttest.OpenOn(t, database(url), react, kind, run.Serve(steps), stream.Feed(stream.FeedOptions{}), httpapi.Handlers(httpapi.Options{}))
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { _ = hf.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
+	testkit.Run(t, hf)
 	declared, end := engine.Of(hf).Hub().Wait(handlers.Topic)
 	defer end()
 	other := holdfasttest.OpenOn(t, database(url), kind, run.Serve(steps))
@@ -235,7 +230,7 @@ func finds(t *testing.T, url string) {
 			t.Fatalf("not found: %v", wanted)
 		}
 	}
-	eventually(t, "the event is in the feed", func() bool {
+	testkit.Eventually(t, "the event is in the feed", func() bool {
 		page, err := stream.ReadFeed(ctx, hf, "", 10)
 		return err == nil && len(page.Events) > 0
 	})

@@ -131,8 +131,7 @@ var headModel = porcupine.Model{
 // caller expected it, and every loser is told the true last version. What was
 // acknowledged is there, at the version that was told, and no version is missing.
 func TestAppendsAreLinearizable(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); appendRace(t, "sqlite:"+holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); appendRace(t, holdfasttest.PostgreSQL(t)) })
+	OnBoth(t, appendRace)
 }
 
 func appendRace(t *testing.T, db string) {

@@ -167,8 +167,8 @@ func pointerOf(err error) string {
 	return ""
 }
 
-// reason returns what a refusal says, without its code.
-func reason(err error) string {
+// Reason returns what a refusal says, without its code.
+func Reason(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Message
 	}

@@ -177,19 +177,19 @@ func (r *Reader) fresh(seen map[string]string, m Member, path string) bool {
 }
 
 // Finish holds a document in which nothing was found to what the rest of Holdfast
-// takes for JSON, so that it is not read here and refused elsewhere. It returns the
-// paths of all that was refused, which [Reader.Found] has in the order of the text.
-func (r *Reader) Finish(data []byte) (refused map[string]bool) {
+// takes for JSON, so that it is not read here and refused elsewhere. It returns where the
+// values stand, and puts [Reader.Found] in the order of the text.
+func (r *Reader) Finish(data []byte) Source {
 	if len(r.Found) == 0 && isJSON(data) {
 		if err := strict.Check(data); err != nil {
 			path := pointerOf(err)
-			r.Refuse(RuleSyntax, path, Find(r.At, path), "%s: correct it", reason(err))
+			r.Refuse(RuleSyntax, path, Find(r.At, path), "%s: correct it", Reason(err))
 		}
 	}
-	refused = make(map[string]bool)
+	refused := make(map[string]bool)
 	for _, v := range r.Found {
 		refused[v.Path] = true
 	}
-	InOrder(r.Found)
-	return refused
+	inOrder(r.Found)
+	return Source{r.At, refused}
 }

@@ -36,9 +36,9 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// InOrder sorts by position; what stands at one place stays in the order it was
+// inOrder sorts by position; what stands at one place stays in the order it was
 // found in.
-func InOrder(all []Violation) {
+func inOrder(all []Violation) {
 	slices.SortStableFunc(all, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

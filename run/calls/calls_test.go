@@ -1,7 +1,6 @@
 package calls_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/run/calls"
 )
@@ -92,10 +92,8 @@ func TestCalls(t *testing.T) {
 	}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		shop := newShop(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { _ = e.Run(ctx) })
-		defer func() { cancel(); running.Wait() }()
+		ctx := t.Context()
+		testkit.Run(t, e)
 		for i, c := range cases {
 			shop.will(c.answers...)
 			d := def(fmt.Sprint(i), c.method, shop.URL+"/buy", c.o...)

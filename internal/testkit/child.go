@@ -1,4 +1,4 @@
-package storetest
+package testkit
 
 import (
 	"bufio"
@@ -11,47 +11,70 @@ import (
 	"time"
 )
 
-// Child is a process of its own that runs one of a test binary's functions, which does what
-// it is told, a line each, and says what becomes of it.
+// Child is a process of its own that does what it is told, a line each, and says what becomes
+// of it.
 type Child struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string // what it says; closed when it is dead
+	ended error       // of the process; valid once lines is closed
 }
 
 // childPatience is how long a child may say nothing that somebody waits for.
 const childPatience = time.Minute
 
+// Self is the test binary as a command that runs the test function run alone, with more
+// variables ("name=value") in its environment, which tell it what it is for.
+func Self(run string, env ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "-test.run=^"+run+"$")
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
 // StartChild starts a child that runs the function run, with a variable in its environment
 // that tells it what it is for, and waits until it says that it is ready.
-func StartChild(t *testing.T, run, variable, value string) *Child {
+func StartChild(t testing.TB, run, variable, value string) *Child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+run+"$")
-	cmd.Env = append(os.Environ(), variable+"="+value)
+	c := Start(t, Self(run, variable+"="+value))
+	c.Expect("ready")
+	return c
+}
+
+// Start starts a child, which is killed when the test ends.
+func Start(t testing.TB, cmd *exec.Cmd) *Child {
+	t.Helper()
+	c, err := TryStart(t, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TryStart starts a child where the system may refuse to.
+func TryStart(t testing.TB, cmd *exec.Cmd) (*Child, error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	c := &Child{t, cmd, in, make(chan string, 4096)}
+	c := &Child{t: t, cmd: cmd, in: in, lines: make(chan string, 4096)}
 	go func() {
+		defer close(c.lines)
 		for s := bufio.NewScanner(out); s.Scan(); {
 			c.lines <- s.Text()
 		}
-		_ = cmd.Wait()
-		close(c.lines)
+		c.ended = cmd.Wait()
 	}()
 	t.Cleanup(c.Kill)
-	c.Expect("ready")
-	return c
+	return c, nil
 }
 
 // Kill ends the child at once, and waits until it is dead.
@@ -60,6 +83,18 @@ func (c *Child) Kill() {
 	for range c.lines {
 		continue
 	}
+}
+
+// Wait waits until the child has ended well, and returns all that it has still said.
+func (c *Child) Wait() (rest string) {
+	c.t.Helper()
+	for line := range c.lines {
+		rest += line + "\n"
+	}
+	if c.ended != nil {
+		c.t.Errorf("the child: %v: %s", c.ended, rest)
+	}
+	return rest
 }
 
 // Signal sends the child a signal.
@@ -89,7 +124,7 @@ func (c *Child) Next() string {
 	select {
 	case line, ok := <-c.lines:
 		if !ok {
-			c.t.Fatal("the child is dead")
+			c.t.Fatalf("the child is dead: %v", c.ended)
 		}
 		return line
 	case <-patience.C:

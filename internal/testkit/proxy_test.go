@@ -1,0 +1,130 @@
+package testkit
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestFates verifies for each fate of a request what the server gets of it, and what the client is told.
+func TestFates(t *testing.T) {
+	for fate, want := range map[Fate]struct{ got, told string }{
+		Pass:           {"whole", "answered"},
+		Cut:            {"nothing", "cut"},
+		CutHalf:        {"half", "cut"},
+		LoseAnswer:     {"whole", "cut"},
+		Hang:           {"nothing", "silence"},
+		DeliverAndHang: {"whole", "silence"},
+	} {
+		t.Run(fmt.Sprint(int(fate)), func(t *testing.T) {
+			got := make(chan string, 2)
+			server := serveLines(t, got)
+			_, through := NewProxy(t, "tcp://"+server, func([]byte) Fate { return fate }, nil)
+			client, err := net.Dial("tcp", strings.TrimPrefix(through, "tcp://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			fmt.Fprint(client, "abc\n")
+			if told := hear(client, time.Second); told != want.told {
+				t.Errorf("the client is told %s, want %s", told, want.told)
+			}
+			client.Close()
+			if fate == Hang {
+				got <- "" // the server never learns that the client is gone
+			}
+			if all := map[string]string{"": "nothing", "ab": "half", "abc\n": "whole"}[<-got]; all != want.got {
+				t.Errorf("the server gets %s, want %s", all, want.got)
+			}
+		})
+	}
+}
+
+// serveLines answers the first line of each connection, and tells what it got of it.
+func serveLines(t *testing.T, got chan<- string) (address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				var all bytes.Buffer
+				for b := make([]byte, 8); !bytes.HasSuffix(all.Bytes(), []byte("\n")); {
+					n, err := c.Read(b)
+					all.Write(b[:n])
+					if err != nil {
+						break
+					}
+				}
+				got <- all.String()
+				fmt.Fprint(c, "answer")
+				_, _ = c.Read(make([]byte, 1))
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// hear says what comes back within a time.
+func hear(c net.Conn, within time.Duration) string {
+	_ = c.SetReadDeadline(time.Now().Add(within))
+	n, err := c.Read(make([]byte, 8))
+	switch e, ok := err.(net.Error); {
+	case n > 0:
+		return "answered"
+	case ok && e.Timeout():
+		return "silence"
+	}
+	return "cut"
+}
+
+// TestAServerMayMoveAndLoseAnswers verifies that a proxy goes to where its server is now, that answers have fates of
+// their own, and that connections which hang stay silent.
+func TestAServerMayMoveAndLoseAnswers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	defer server.Close()
+	var lose atomic.Bool
+	p, through := NewProxy(t, "http://", nil, func([]byte) Fate {
+		if lose.Load() {
+			return Cut
+		}
+		return Pass
+	})
+	client := &http.Client{Transport: &http.Transport{}, Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	ask := func() string {
+		resp, err := client.Get(through)
+		if err != nil {
+			return "failed"
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return string(text)
+	}
+	said := []string{ask()}
+	p.SetServer(server.Listener.Addr().String())
+	said = append(said, ask())
+	lose.Store(true)
+	said = append(said, ask())
+	lose.Store(false)
+	said = append(said, ask())
+	p.HangAll()
+	said = append(said, ask())
+	if got := strings.Join(said, " "); got != "failed here failed here failed" {
+		t.Errorf("it said %s", got)
+	}
+}
