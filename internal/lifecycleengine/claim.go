@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -92,6 +93,32 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 		err = fault.New(fault.Conflict, "the claim that this request took before has ended: success").With("outcome", "success")
 	}
 	return t, err
+}
+
+// Held returns a claim that was taken by hand before, here or on another node, for
+// who knows its operation and its epoch. Whether it is still held is decided when it
+// is used: what is done under one that was lost is [holdfast.ErrLeaseLost].
+func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation string, epoch int64) (*Claim, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return nil, err
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.ground.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if now.Claim.Operation != operation {
+		return nil, hold.Lost("the "+l.Name()+" "+id, epoch)
+	}
+	t, err := s.attemptOf(ctx, at, now, operation, epoch)
+	if err != nil {
+		return nil, err
+	}
+	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
 // validated asks the validation of a claim taken by hand, and gives it back where
@@ -200,6 +227,17 @@ func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, erro
 	return c.back(ctx, o, reason)
 }
 
+// Effect is one external side effect inside an operation, as the journal has it.
+type Effect struct {
+	Name    string
+	Ordinal int
+	Key     string
+	State   string // "begun", "done" or "notDone"
+	Policy  string // "hold", "retry" or "probe"
+	Result  json.RawMessage
+	Since   time.Time
+}
+
 // Effect journals an effect of the body, which runs elsewhere: with neither a result
 // nor notDone, that it is about to be tried. It returns the effect as it stands then,
 // with the key to try it under. While it is begun and nothing more is known, the claim
@@ -248,6 +286,13 @@ func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ord
 	return x, err
 }
 
+func orNull(data []byte) []byte {
+	if len(data) == 0 {
+		return []byte("null")
+	}
+	return data
+}
+
 // intend notes that an effect is about to be tried, and tells how it stands.
 func (t *attempt) intend(ctx context.Context, x Effect, p effects.Policy) (Effect, error) {
 	e, err := effects.Begin(ctx, t.engine, t.at, t.entity.Ticket(), x.Name, x.Ordinal, p, nil)
@@ -272,4 +317,17 @@ func (t *attempt) waitForPerson(ctx context.Context, x Effect) error {
 		return told
 	}
 	return unknown
+}
+
+// LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
+// not reported: nobody held it.
+func LateCalls(ctx context.Context, e *engine.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return
+	}
+	if now, err := entities.Get(ctx, e, lifecycle, id); err == nil && epoch > now.Claim.Epoch {
+		return
+	}
+	reportLate(ctx, e, at, lifecycle, id, operation, epoch, calls)
 }

@@ -2,9 +2,11 @@ package lifecycleengine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/attempts"
@@ -18,6 +20,63 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
+
+// asked is what a caller asks for.
+type asked struct {
+	output *json.RawMessage
+	input  []byte
+	bad    error
+	want   *int64
+	lease  time.Duration
+	meta   events.Meta
+	// begin is written in the transaction that begins the step.
+	begin func(ctx context.Context, tx *store.Tx, operation string) error
+}
+
+// FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
+type FireOption func(*asked)
+
+// Input gives the body something, as JSON.
+func Input(v any) FireOption {
+	return func(a *asked) { a.input, a.bad = json.Marshal(v) }
+}
+
+// Want refuses the step unless the entity is at this version.
+func Want(version int64) FireOption { return func(a *asked) { a.want = &version } }
+
+// Lease is how long the claim is held without a renewal. The default is 30 seconds
+// for a step that is fired, or the lifecycle's stuck_after if that is shorter; it is
+// renewed as long as the body runs. For a claim taken by hand it is stuck_after. An
+// operation that is resumed has the default again.
+func Lease(d time.Duration) FireOption { return func(a *asked) { a.lease = d } }
+
+// By says who asks, in the history.
+func By(actor string) FireOption { return func(a *asked) { a.meta.Actor = actor } }
+
+// Correlation ties the history to something else.
+func Correlation(id string) FireOption { return func(a *asked) { a.meta.Correlation = id } }
+
+// OutputTo has the output of a handler elsewhere written to out, when the step is done.
+func OutputTo(out *json.RawMessage) FireOption {
+	return func(a *asked) { a.output = out }
+}
+
+// Beginning adds what is written in the transaction that begins the step: the one
+// that takes the claim or, for a step without one, that moves the entity. What it
+// marks is there exactly if the operation is; its error keeps the step from being
+// begun. f may be run again.
+func Beginning(f func(ctx context.Context, tx *store.Tx, operation string) error) FireOption {
+	return func(a *asked) { a.begin = f }
+}
+
+// commits is what is written in the transaction of a step that begins and ends with
+// it.
+func (a *asked) commits(operation string) []commit {
+	if a.begin == nil {
+		return nil
+	}
+	return []commit{func(ctx context.Context, tx *store.Tx) error { return a.begin(ctx, tx, operation) }}
+}
 
 // Fire does a step of an entity, on behalf of a requester, and returns the entity
 // as it is then.
@@ -90,15 +149,6 @@ func (s *site) outdated(err error) bool {
 	return slices.Contains(s.config.StatusTypes, status)
 }
 
-// refusal says whether an error is that of one who came second, or too late.
-func refusal(err error) bool {
-	switch fault.CodeOf(err) {
-	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency:
-		return true
-	}
-	return false
-}
-
 // note remembers who was refused.
 func (s *site) note(ctx context.Context, id, key, as string, err error) {
 	at, failed := s.engine.Place(ctx, store.Read)
@@ -157,16 +207,6 @@ func (s *site) enter(ctx context.Context, id, as string, steps []*lifecycles.Ste
 	return s.fireUnclaimed(ctx, e, as, step, a)
 }
 
-// notHere is the error of a step that cannot be done: the entity is held, or at a status
-// where the step is not offered.
-func (s *site) notHere(e entities.Entity, key string) error {
-	if e.Claim.Phase != entities.Free {
-		return entities.ClaimFailed(e)
-	}
-	return fault.New(fault.InvalidTransition, "the %s %q is %q, where %q cannot be done", e.Lifecycle, e.ID, e.Status, key).
-		With("status", e.Status).With("version", e.Version)
-}
-
 // fireClaimed takes the claim and runs the step under it.
 func (s *site) fireClaimed(ctx context.Context, id, as string, steps []*lifecycles.Step, all map[string]entities.Choice, a *asked) (entities.Entity, error) {
 	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: steps[0].Key,
@@ -177,41 +217,6 @@ func (s *site) fireClaimed(ctx context.Context, id, as string, steps []*lifecycl
 	}
 	t.output = a.output
 	return t.run(ctx)
-}
-
-// safety is what the body of a step promises.
-func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
-	if h := s.handler(step.Action, as); h != nil {
-		return h.Safety
-	}
-	if name, _ := step.Action.For(as); name != "" { // it is gone
-		return lifecycles.Undeclared
-	}
-	return lifecycles.Transactional // it has no body
-}
-
-// opaque says whether the body of a step as a whole is an effect.
-func (s *site) opaque(step *lifecycles.Step, as string) bool {
-	return s.safety(step, as) == lifecycles.Opaque
-}
-
-// unknown is what is done about the body of a step, where it is an effect by itself and
-// nothing is known of it.
-func (s *site) unknown(step *lifecycles.Step, as string) effects.Policy {
-	if h := s.handler(step.Action, as); h != nil && h.unknown != "" {
-		return h.unknown
-	}
-	return effects.Hold
-}
-
-// handsOn says whether a worker runs the validation or the body of a step.
-func (s *site) handsOn(step *lifecycles.Step, as string) bool {
-	for _, p := range []lifecycles.Per[string]{step.Action, step.Validation} {
-		if h := s.handler(p, as); h != nil && h.queue != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // take takes the claim of one of some steps; an opaque body is an effect begun from
@@ -302,78 +307,29 @@ func (s *site) fireUnclaimed(ctx context.Context, e entities.Entity, as string, 
 	return moved, err
 }
 
-// commits is what is written in the transaction of a step that begins and ends with
-// it.
-func (a *asked) commits(operation string) []commit {
-	if a.begin == nil {
-		return nil
+// ActsUnclaimed says whether a step, where the entity is, runs code without a claim: then
+// nothing tells that it has begun.
+func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, step, requester string) (bool, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return false, err
 	}
-	return []commit{func(ctx context.Context, tx *store.Tx) error { return a.begin(ctx, tx, operation) }}
-}
-
-// bodies runs the validation and the action of a step.
-func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
-	if h := s.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
-		if h.queue != "" {
-			return &handOn{stageValidation, h.queue}
-		}
-		if err := h.call(ctx, w); err != nil {
-			return invalid(err)
-		}
+	steps, err := s.offered(step, requester)
+	if err != nil {
+		return false, nil // it is refused
 	}
-	if h := s.handler(step.Action, w.requester); h != nil {
-		if h.queue != "" {
-			return &handOn{stageAction, h.queue}
-		}
-		if w.held != nil {
-			if err := w.held(ctx); err != nil {
-				return err
-			}
-		}
-		w.started = true
-		return h.call(ctx, w)
+	_, claimed := s.choices(steps, requester)
+	if claimed || !slices.ContainsFunc(steps, func(x *lifecycles.Step) bool { return s.acts(x, requester) }) {
+		return false, nil
 	}
-	return nil
-}
-
-// afterOf names the after-effect of a step, if it has one.
-func afterOf(step *lifecycles.Step, requester string) string {
-	name, _ := step.AfterEffect.For(requester)
-	return name
-}
-
-// invalid makes a refusal of what a validation returns: its business is to refuse.
-func invalid(err error) error {
-	if fault.CodeOf(err) == fault.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return fault.New(fault.ActionInvalid, "%s", err).Wrap(err)
+	now, err := s.ground.get(ctx, id)
+	if fault.CodeOf(err) == fault.NotFound {
+		return false, nil // it is refused
 	}
-	return err
-}
-
-// call runs a handler, for as long as it may take.
-func (h *handler) call(ctx context.Context, w *work) error {
-	if h.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
-		defer cancel()
+	x := stepAt(steps, now.Status)
+	if err != nil || x == nil {
+		return false, err
 	}
-	if h.body == nil {
-		return fault.New(fault.Validation, "the handler %q is a worker's, and cannot be called here", h.name)
-	}
-	err := h.body(ctx, w)
-	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return errors.Join(errTimeout, err)
-	}
-	return err
-}
-
-var errTimeout = errors.New("the handler took longer than it may")
-
-// actionError is what a caller is told of a body's error.
-func actionError(err error) error {
-	var f *fault.Error
-	if errors.As(err, &f) && (f.Code == fault.ActionInvalid || f.Code == fault.ActionFailed) {
-		return err
-	}
-	return fault.New(fault.ActionFailed, "%s", err).Wrap(err).With("outcome", "released")
+	_, claimed = s.claimAt(x, now.Status, requester)
+	return !claimed && s.acts(x, requester), nil
 }

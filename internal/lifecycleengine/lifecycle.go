@@ -13,12 +13,28 @@ package lifecycleengine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
+
+// Lifecycle is a config with its handlers, for entities whose data is whatever JSON it is. Package lifecycle is its public face.
+type Lifecycle struct {
+	config     *lifecycles.Config
+	text       string
+	handlers   map[string]*handler
+	janitors   []Janitor
+	standard   bool // the standard janitor is asked for
+	workspaces []string
+	// bound is where a lifecycle is that was put through the door: in one
+	// workspace of one engine.
+	bound *site
+}
 
 // Parse reads a config, JSON or YAML.
 func Parse(config []byte) (*Lifecycle, error) {
@@ -50,11 +66,131 @@ func refused(all []lifecycles.Violation) error {
 // Name is the name of the lifecycle: the config's workflow.
 func (l *Lifecycle) Name() string { return l.config.Workflow }
 
-// Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is taken.
-func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, o ...HandlerOption) {
-	l.add(kind, name, func(ctx context.Context, w *work) error {
-		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
-	}, o)
+// Source is the config, as it was given.
+func (l *Lifecycle) Source() []byte { return []byte(l.text) }
+
+// Statuses are the statuses that the config names.
+func (l *Lifecycle) Statuses() []string { return slices.Clone(l.config.StatusTypes) }
+
+// In names the workspaces that the lifecycle is for.
+func (l *Lifecycle) In(workspaces ...string) { l.workspaces = append(l.workspaces, workspaces...) }
+
+// spaces are the workspaces that the lifecycle is for.
+func (c *Lifecycle) spaces() []string {
+	if len(c.workspaces) == 0 {
+		return []string{store.DefaultWorkspace}
+	}
+	return c.workspaces
+}
+
+// origin is who brings the config.
+func (c *Lifecycle) origin() string {
+	if c.bound != nil {
+		return "door"
+	}
+	return "program"
+}
+
+// brought says by whom a config was.
+var brought = map[string]string{"program": "a program has brought", "door": "was put through the API"}
+
+// handler is named user code.
+type handler struct {
+	lifecycles.Handler
+	name string
+	body body
+	// queue is where its workers take what there is to do; "" is for one that is
+	// called. unknown is what they do about an effect of which nothing is known.
+	queue   string
+	unknown effects.Policy
+	missing bool // it is named, and nobody has declared it
+	// after is how an after-effect is delivered, where the program says it.
+	after *lifecycles.AfterEffect
+}
+
+// body is a handler's code.
+type body func(context.Context, *work) error
+
+func (c *Lifecycle) add(kind, name string, b body, o []HandlerOption) {
+	if c.handlers[name] != nil || name == "" {
+		panic(fmt.Sprintf("lifecycle: the handler %q is set twice, or has no name", name))
+	}
+	h := &handler{Handler: lifecycles.Handler{Kind: kind}, name: name, body: b}
+	for _, set := range o {
+		set(h)
+	}
+	c.handlers[name] = h
+}
+
+// HandlerOption says something about a handler.
+type HandlerOption func(*handler)
+
+// Idempotent says that a handler may run again.
+func Idempotent() HandlerOption { return safety(lifecycles.Idempotent) }
+
+// Transactional says that a handler writes only through [Act.Commit].
+func Transactional() HandlerOption { return safety(lifecycles.Transactional) }
+
+// Journaled says that a handler's side effects go through [holdfast.Effect].
+func Journaled() HandlerOption { return safety(lifecycles.Journaled) }
+
+// Opaque says that a handler acts, and journals nothing: once it has started, only
+// itself or a person can say what happened.
+func Opaque() HandlerOption { return safety(lifecycles.Opaque) }
+
+func safety(s lifecycles.Safety) HandlerOption { return func(h *handler) { h.Safety = s } }
+
+// Timeout is how long a handler may take. It ends before the claim does.
+func Timeout(d time.Duration) HandlerOption { return func(h *handler) { h.Timeout = d } }
+
+// RetryPolicy is how often an after-effect that fails is delivered again. The zero value is
+// the default, which tries for two to four days.
+type RetryPolicy struct {
+	// MaxAttempts is how many deliveries may fail, the first included, before the
+	// after-effect is blocked; 0 is 1000.
+	MaxAttempts int
+	// Backoff is the pause after the first failure, which doubles up to MaxBackoff; 0 is a
+	// second, and five minutes. Each pause is half to all of that.
+	Backoff, MaxBackoff time.Duration
+}
+
+// Retry sets how often an after-effect is delivered that fails. An error that is
+// [holdfast.NonRetryable] blocks it at once.
+func Retry(p RetryPolicy) HandlerOption {
+	return func(h *handler) {
+		a := h.delivered()
+		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
+	}
+}
+
+// SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
+// user's own is gone before it is delivered. That it was is recorded.
+func SkipMissing() HandlerOption {
+	return func(h *handler) { h.delivered().OnMissing = lifecycles.Skip }
+}
+
+// delivered is how the handler is delivered, to be changed.
+func (h *handler) delivered() *lifecycles.AfterEffect {
+	if h.after == nil {
+		h.after = new(lifecycles.AfterEffect)
+	}
+	return h.after
+}
+
+// Janitor is a module's own recovery of what crashes left; lifecycle.Janitor explains it.
+type Janitor struct {
+	Recover func(context.Context, *store.Tx, []Stuck) error
+	Covers  func() []string // claim statuses; nil is all
+}
+
+// Stuck is a claim whose holder did not come back.
+type Stuck struct {
+	Lifecycle, ID   string
+	Claimed, Revert string // the statuses that it is put back from and to; the same under a lease
+	Operation       string
+	Step, Requester string
+	Holder          string
+	Since           time.Time
 }
 
 // Covered says that what crashes leave is freed: by the janitors named, or, if none is, by the standard one.
@@ -62,8 +198,32 @@ func (l *Lifecycle) Covered(by ...Janitor) {
 	l.janitors, l.standard = append(l.janitors, by...), l.standard || len(by) == 0
 }
 
-// In names the workspaces that the lifecycle is for.
-func (l *Lifecycle) In(workspaces ...string) { l.workspaces = append(l.workspaces, workspaces...) }
+// covered refuses a lifecycle with a claim that nobody covers.
+func (c *Lifecycle) covered() error {
+	if c.standard || c.config.Janitor != nil {
+		return nil
+	}
+	var bare []string
+	for _, claim := range c.config.Claims() {
+		if c.coverer(claim.Into) == nil {
+			bare = append(bare, claim.Into)
+		}
+	}
+	if len(bare) == 0 {
+		return nil
+	}
+	return fault.New(fault.Validation,
+		"the workflow %q claims %s, and nobody frees that after a crash: the module %q must bring a janitor (Covered), or its config ask for the standard one (janitor: {})",
+		c.config.Workflow, strings.Join(bare, ", "), c.config.OwningModule).
+		With("workflow", c.config.Workflow).With("states", bare).With("module", c.config.OwningModule)
+}
 
-// Start checks the lifecycle and makes it known to an engine that is being opened.
-func (l *Lifecycle) Start(ctx context.Context, e *engine.Engine) error { return l.start(ctx, e) }
+// coverer returns the module's own janitor of a claim status, or nil.
+func (c *Lifecycle) coverer(into string) *Janitor {
+	for i, j := range c.janitors {
+		if j.Covers == nil || slices.Contains(j.Covers(), into) {
+			return &c.janitors[i]
+		}
+	}
+	return nil
+}

@@ -12,41 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
-
-// Effect is one external side effect inside an operation, as the journal has it.
-type Effect struct {
-	Name    string
-	Ordinal int
-	Key     string
-	State   string // "begun", "done" or "notDone"
-	Policy  string // "hold", "retry" or "probe"
-	Result  json.RawMessage
-	Since   time.Time
-}
 
 // Pending is an operation that is not at its end, with its effects.
 type Pending struct {
 	Operation
 	Effects []Effect
-}
-
-// plannedStep returns the step of an operation as it was taken, or nil.
-func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycles.Step, error) {
-	if o.plan != nil {
-		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
-		return step, err
-	}
-	steps, _ := s.offered(o.Step, o.Requester) // the config may not have it any more
-	for _, step := range steps {
-		if heldAt(step, o.Status, o.Requester) {
-			return step, nil
-		}
-	}
-	return nil, nil
 }
 
 type listArgs struct {
@@ -220,13 +193,6 @@ func agrees(journal []effects.Entry, known []Resolution) error {
 		}
 	}
 	return nil
-}
-
-func orNull(data []byte) []byte {
-	if len(data) == 0 {
-		return []byte("null")
-	}
-	return data
 }
 
 // resolution says how an operation goes on, once nothing of it is unknown.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -13,52 +14,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// A handler may be elsewhere and ask for what there is to do. Its task is the claim
-// itself: one hold, one epoch, one renewal. Whoever fires the step takes the claim,
-// and hands it on, in the claim status, to the queue of the handler; a worker takes it
-// from there, which adds one to the epoch, and ends it as a body in a program would
-// have: the same statement decides, by the same row. A step whose validation is a
-// worker's too has two stages, and is handed on twice.
-//
-// Between the two there is no moment in which nobody has it and nobody takes it up: it
-// is held, and the janitor puts it back; or it is due, and waits for a worker, until the
-// janitor withdraws it when the step's timeout is over; or a worker holds it.
+// Remote gives out steps of lifecycles whose handlers are workers.
+type Remote struct{ Engine *engine.Engine }
 
-// The stages of an operation that workers take up.
-const (
-	stageValidation = "validation"
-	stageAction     = "action"
-	// kindProbe is the kind of a task at the stage of the action, of which nothing is
-	// known: whether it has happened is to be found out first.
-	kindProbe = "probe"
-)
+// Owns says whether a task is a step of a lifecycle.
+func (r Remote) Owns(id string) bool { return strings.HasPrefix(id, taskPrefix) }
 
-// handOn is what bodies return where a worker comes next.
-type handOn struct{ stage, queue string }
-
-func (h *handOn) Error() string { return "a worker is to go on: " + h.stage }
-
-// handOn hands the operation on to the workers of a handler.
-func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, error) {
-	e, err := patiently(ctx, func() (entities.Entity, error) {
-		return entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: next.queue, Stage: next.stage, Claim: t.claim})
-	})
-	if err != nil {
-		return e, err
+// Offer has the steps that the claim's handlers do.
+func (r Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
+	var queues, topics []string
+	for _, name := range c.Handlers {
+		queue := entities.Workers(c.Workspace, name)
+		queues, topics = append(queues, queue), append(topics, entities.QueueTopic(queue))
 	}
-	e.Claim.Operation = t.entity.Claim.Operation // also where the answer was lost
-	return e, waits(e)
-}
-
-// waits is the error of a step that is not done yet: its operation goes on.
-func waits(e entities.Entity) error {
-	return fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
+	return remote.Offer{Topics: topics, Held: wake.HeldOperation, Due: wake.Needs(wake.Operation, queues...), Take: func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
+		return TakeTasks(ctx, r.Engine, d, c.Worker, c.Handlers, limit, c.Lease)
+	}}, nil
 }
 
 // ref is what a task's id says.
@@ -160,27 +138,6 @@ func (b *board) task(ctx context.Context, d store.Doer, at store.Place, r entiti
 		Requester: r.Claim.Requester, Input: r.Claim.Input, Entity: &r.Entity}, nil
 }
 
-// worker is the handler of a stage, if workers have it.
-func (t *attempt) worker(stage string) *handler {
-	if stage == stageValidation {
-		h := t.handler(t.step.Validation, t.entity.Claim.Requester)
-		if h == nil || h.queue == "" {
-			return nil
-		}
-		return h
-	}
-	return t.site.worker(t.step, t.entity.Claim.Requester)
-}
-
-// worker is the handler of a step's action, if workers have it.
-func (s *site) worker(step *lifecycles.Step, as string) *handler {
-	h := s.handler(step.Action, as)
-	if h == nil || h.queue == "" {
-		return nil
-	}
-	return h
-}
-
 // taskOf returns the attempt that a task is.
 func taskOf(ctx context.Context, e *engine.Engine, id string, epoch int64) (*attempt, ref, entities.Entity, error) {
 	r, err := refOf(id)
@@ -234,6 +191,12 @@ func taskOf(ctx context.Context, e *engine.Engine, id string, epoch int64) (*att
 // errPassed says that a validation was completed before.
 var errPassed = errors.New("the stage is over")
 
+// Complete ends a step that is done.
+func (r Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result) (remote.Ended, error) {
+	e, err := CompleteTask(ctx, r.Engine, h.ID, h.Epoch, done.Output, done.State)
+	return remote.Ended{Status: e.Status, Version: e.Version}, err
+}
+
 // CompleteTask ends a task that is done. State is a merge patch of the entity's data,
 // output is told to who fired the step. Completing again, under the epoch that did,
 // gives the same answer.
@@ -256,19 +219,6 @@ func late(err error) bool {
 		return true
 	}
 	return false
-}
-
-// LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
-// not reported: nobody held it.
-func LateCalls(ctx context.Context, e *engine.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
-	at, err := e.Place(ctx, store.Write)
-	if err != nil {
-		return
-	}
-	if now, err := entities.Get(ctx, e, lifecycle, id); err == nil && epoch > now.Claim.Epoch {
-		return
-	}
-	reportLate(ctx, e, at, lifecycle, id, operation, epoch, calls)
 }
 
 // toldAgain answers who ends a task again that ended under its epoch, the same way, and of
@@ -336,17 +286,6 @@ func completeTask(ctx context.Context, e *engine.Engine, id string, epoch int64,
 	return shown(done, err)
 }
 
-// doubtful says whether an earlier attempt of an opaque body may have acted.
-func (t *attempt) doubtful(ctx context.Context) (bool, error) {
-	if !t.opaque {
-		return false, nil
-	}
-	journal, err := effects.List(ctx, t.engine, t.at, t.entity.Claim.Operation)
-	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
-		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != t.entity.Claim.Epoch
-	}), err
-}
-
 // notHappened goes on behind a probe which says that the body has not acted: it is due,
 // and the next who takes it up begins anew.
 func (t *attempt) notHappened(ctx context.Context, now entities.Entity) (e entities.Entity, err error) {
@@ -380,6 +319,12 @@ func (t *attempt) validatedElsewhere(ctx context.Context) (entities.Entity, erro
 		return t.settle(ctx, &work{requester: t.entity.Claim.Requester}, nil)
 	}
 	return entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: h.queue, Stage: stageAction, Claim: t.claim})
+}
+
+// Fail ends a step that is not done.
+func (r Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (remote.Ended, error) {
+	e, err := FailTask(ctx, r.Engine, h.ID, h.Epoch, why.Message, !why.Final, why.Invalid)
+	return remote.Ended{Status: e.Status, Version: e.Version}, err
 }
 
 // FailTask ends a task that is not done: invalid refuses the step; retryable says that
@@ -425,12 +370,10 @@ func failTask(ctx context.Context, e *engine.Engine, id string, epoch int64, mes
 	return shown(x, err)
 }
 
-// longest is how long the handler of a stage may take.
-func (t *attempt) longest(stage string) time.Duration {
-	if h := t.worker(stage); h != nil && h.Timeout > 0 {
-		return h.Timeout
-	}
-	return timeoutOf(t.step)
+// Renew extends the lease of a step.
+func (r Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (remote.Renewed, error) {
+	until, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, lease)
+	return remote.Renewed{Until: until}, err
 }
 
 // RenewTask extends the hold of a task, as long as its handler may take: what hangs is
@@ -441,6 +384,12 @@ func RenewTask(ctx context.Context, e *engine.Engine, id string, epoch int64, le
 		return time.Time{}, err
 	}
 	return entities.RenewWithin(ctx, e, t.at, t.entity.Ticket(), lease, t.longest(r.stage))
+}
+
+// Effect journals an effect of an action.
+func (r Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (remote.EffectState, error) {
+	e, err := TaskEffect(ctx, r.Engine, h.ID, h.Epoch, x.Name, x.Ordinal, x.Result, x.NotDone)
+	return remote.EffectState{Key: e.Key, State: e.State, Result: e.Result}, err
 }
 
 // TaskEffect journals an effect of a task; see [Claim.Effect]. One that an earlier
@@ -462,25 +411,34 @@ func TaskEffect(ctx context.Context, e *engine.Engine, id string, epoch int64, n
 	return t.effect(ctx, h.unknown, name, ordinal, result, notDone)
 }
 
-// attemptOf is an attempt whose body is elsewhere.
-func (s *site) attemptOf(ctx context.Context, at store.Place, now entities.Entity, operation string, epoch int64) (*attempt, error) {
-	now.Claim.Operation, now.Claim.Epoch = operation, epoch
-	c := now.Claim
-	s, step, err := s.planned(ctx, c.Plan, c.Step, c.Requester, c.Revert)
-	if err == nil && step == nil {
-		err = fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", c.Step, c.Revert)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &attempt{site: s, at: at, entity: now, claim: claimOf(step, c), step: step, lease: s.stuckAfter(), opaque: s.opaque(step, c.Requester)}, nil
+// After makes the tasks of after-effects, which are given out with the events of reactions.
+type After struct{ Engine *engine.Engine }
+
+// Is says whether a reaction is an after-effect whose handler is elsewhere.
+func (After) Is(x reactions.Info) bool {
+	return strings.HasPrefix(x.Name, reactions.AfterPrefix) && x.Options.Handler != ""
 }
 
-// claimOf is the status that an operation of a step is held in: that of its claim or, under a
-// lease, where the step starts.
-func claimOf(step *lifecycles.Step, c entities.Claim) string {
-	if claim, claimed := step.Claim.For(c.Requester); claimed {
-		return claim.Into
+// Wants says whether an event is one that an after-effect follows.
+func (After) Wants(x reactions.Info, e events.Event) (bool, error) {
+	t, err := toldOf(e)
+	return t.After == x.Options.Handler, err
+}
+
+// Task is the task that a delivery of an after-effect is to a worker. The
+// operation is the delivery's, not the step's: it acts in its own right.
+func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) {
+	workflow := workflowOf(t.Reaction)
+	s, err := boardOf(a.Engine).find(ctx, workflow)
+	if err != nil {
+		return remote.Task{}, err
 	}
-	return c.Revert
+	w, _, err := s.told(ctx, t.Reaction.Options.Handler, t.Event)
+	if err != nil {
+		return remote.Task{}, err
+	}
+	x := t.Remote()
+	x.Kind, x.Reaction, x.Event = "afterEffect", "", nil
+	x.Lifecycle, x.StepKey, x.Requester, x.Input, x.Entity = workflow, w.step, w.requester, w.input, &w.entity
+	return x, nil
 }

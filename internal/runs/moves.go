@@ -125,20 +125,6 @@ func (c *course) release() {
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 
-// sawStep has the plan hold only while nothing more is begun or fired.
-func (c *course) sawStep() {
-	begun, fired := c.step.Begun, c.step.Fired
-	c.plan.Saw = &saw{Begun: &begun, Fired: &fired}
-}
-
-// soonest is when the next may take the step: at once, unless the run is paused.
-func (c *course) soonest() string {
-	if c.run.Status == Paused && !c.run.CancelRequested {
-		return "parkin"
-	}
-	return "in"
-}
-
 // died is a hold that has run out. Where its holder is elsewhere and was never heard of, the
 // hand-out is lost: no death is counted, and the step fails by no number of them.
 func (c *course) died() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,11 +21,6 @@ type readyArgs struct {
 	limit          int
 }
 
-type uncertainArgs struct {
-	run, behind string
-	limit       int
-}
-
 var (
 	readyVerb = store.NewVerb(store.Decl{Name: "runs.ready", Lane: store.Read}, nil,
 		func(a readyArgs, args *store.Args) {
@@ -36,12 +30,6 @@ var (
 		}, scanLive)
 	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanLive)
-	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
-		func(a uncertainArgs, args *store.Args) {
-			args.Text("run", a.run)
-			args.Text("after", a.behind)
-			args.Int("limit", int64(a.limit))
-		}, scanLive)
 	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[][2]string, r store.Row) error {
@@ -279,49 +267,4 @@ func Prune(ctx context.Context, d store.Doer, at store.Place) (n int, err error)
 		}
 	}
 	return n, nil
-}
-
-// Uncertain returns the steps that wait for a person, in the order of their operations,
-// behind one of them.
-func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]Live, error) {
-	at, err := d.Place(ctx, store.Read)
-	if err != nil {
-		return nil, err
-	}
-	all, err := uncertainVerb.DoAt(ctx, d, at, uncertainArgs{behind: behind, limit: limit})
-	for i := range all {
-		all[i].Shard = at.Shard
-	}
-	return all, err
-}
-
-// IsOperation says whether an operation's id may be one of a step.
-func IsOperation(id string) bool { return strings.HasPrefix(id, idPrefix) }
-
-// cutOperation takes the id of an operation apart.
-func cutOperation(id string) (run, step string, visit int64, ok bool) {
-	parts := strings.Split(id, "/")
-	if len(parts) != 3 || !IsOperation(id) {
-		return "", "", 0, false
-	}
-	visit, err := strconv.ParseInt(parts[2], 10, 64)
-	return parts[0], parts[1], visit, err == nil && visit > 0
-}
-
-// taskPrefix begins the id of a step's task.
-const taskPrefix = "stp_"
-
-// TaskID names the step in somebody's hands to that somebody.
-func (l *Live) TaskID() string { return hold.ID(taskPrefix, l.Run.ID, l.Step.Name, itoa(l.Step.Visit)) }
-
-// IsTask says whether an id is one of a step's task.
-func IsTask(id string) bool { return strings.HasPrefix(id, taskPrefix) }
-
-// Probes says whether the step is to be asked whether it has acted, rather than to act: an
-// earlier attempt of an opaque body may have.
-func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
-	if l.Step.Safety != opaque || l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
-		return false, nil
-	}
-	return l.doubtful(ctx, d)
 }

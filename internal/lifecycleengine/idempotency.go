@@ -119,3 +119,12 @@ func (s *site) again(ctx context.Context, slot *requests.Slot, id, operation str
 	return e, fault.New(fault.ActionFailed, "%s", cmp.Or(f.Message, "the step is not at its end")).
 		With("outcome", f.Outcome).With("operation", operation).With("status", e.Status)
 }
+
+// refusal says whether an error is that of one who came second, or too late.
+func refusal(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency:
+		return true
+	}
+	return false
+}

@@ -7,9 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// commit is what a body writes.
-type commit = func(context.Context, *store.Tx) error
-
 // ground is where the entities are: in Holdfast's own table, or in one of the
 // user's.
 type ground interface {
@@ -29,13 +26,6 @@ type ground interface {
 	withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (entities.Entity, bool, error)
 	// adopt holds what is in a claim status by mistake, and says how many.
 	adopt(ctx context.Context) (int, error)
-}
-
-func (s *site) newGround(ctx context.Context) (ground, error) {
-	if s.config.Table == nil {
-		return &plain{site: s}, nil
-	}
-	return newOwn(ctx, s)
 }
 
 // plain is Holdfast's own table.

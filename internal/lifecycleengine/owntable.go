@@ -2,7 +2,6 @@ package lifecycleengine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -12,6 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
+
+func (s *site) newGround(ctx context.Context) (ground, error) {
+	if s.config.Table == nil {
+		return &plain{site: s}, nil
+	}
+	return newOwn(ctx, s)
+}
 
 // own is a table of the user's own. Its row has the status and the version, which
 // others may write as they like; the hold, and the history, are on a row of
@@ -301,49 +307,6 @@ func (o *own) withdraw(ctx context.Context, at store.Place, a entities.WithdrawA
 		return o.follow(ctx, tx, &e, a.Claim, false)
 	})
 	return e, done && err == nil, err
-}
-
-// strandLimit is how many rows of the user's are counted at the most.
-const strandLimit = 100_000
-
-// strands counts the rows of the user's that are in a status which goes, and those that stand free in one
-// that becomes a claim status or ceases to be one. The user may write what they like: nothing keeps them
-// from a status that is gone.
-func (o *own) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
-	var old []string
-	if json.Unmarshal([]byte(was), &old) != nil {
-		return nil, nil // there was none before
-	}
-	kept := has(next)
-	gone := slices.DeleteFunc(old, kept)
-	statuses := append(slices.Clone(gone), slices.DeleteFunc(slices.Clone(flipped), func(s string) bool { return !kept(s) })...)
-	if len(statuses) == 0 {
-		return nil, nil
-	}
-	rows, err := o.table.In(ctx, statuses, strandLimit)
-	counts := make(map[string]int64)
-	for _, row := range rows {
-		if o.space == "" && row.Workspace != store.WorkspaceOf(ctx) {
-			continue
-		}
-		if !slices.Contains(gone, row.Status) { // who has an operation is counted by that
-			side, failed := entities.Get(ctx, o.site.engine, o.site.config.Workflow, row.ID)
-			if failed == nil && side.Claim.Phase != entities.Free {
-				continue
-			}
-			if failed != nil && fault.CodeOf(failed) != fault.NotFound {
-				return nil, failed
-			}
-		}
-		counts[row.Status]++
-	}
-	var all []stranded
-	for _, status := range statuses {
-		if n := counts[status]; n > 0 {
-			all = append(all, stranded{status: status, count: n})
-		}
-	}
-	return all, err
 }
 
 // adoptLimit is how many rows of the user's a sweep looks at.
