@@ -65,10 +65,8 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 		return claimed, err
 	}
 	o := c.asks(b.Input, b.ExpectedVersion, span(b.LeaseMs))
-	if begun != nil {
-		o = append(o, lifecycleengine.Beginning(begun))
-	}
-	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o...)
+	o.Begin = begun
+	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o)
 	if again, ok := c.second(l, in.ID, err, claimedAs); ok {
 		claimed, _ := again.answer.(wire.Claimed)
 		return claimed, again.err

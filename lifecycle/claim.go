@@ -36,7 +36,7 @@ const (
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in
 // [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
 func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
-	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, as, fireOptions(o)...)
+	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, as, fireOptions(o))
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety str
 // fire fires a step, which then waits for a worker, and returns its operation.
 func (y *yard) fire(step string) string {
 	y.t.Helper()
-	_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", step, "admin", lifecycleengine.Input(7))
+	_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", step, "admin", lifecycleengine.FireOptions{Input: []byte("7")})
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Fields["outcome"] != "pending" {
 		y.t.Fatalf("fired: %v", err)
@@ -148,7 +148,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		if again := y.take("Do"); len(again) > 0 {
 			t.Errorf("it is taken twice: %+v", again)
 		}
-		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin")
+		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{})
 		wantCode(t, err, fault.ClaimFailed)
 		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch-1, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
@@ -322,7 +322,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 			text, _ := json.Marshal([4]string{"job", "j", operation, stage})
 			return "tsk_" + base64.RawURLEncoding.EncodeToString(text)
 		}
-		claim, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin")
+		claim, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(op, "action"), task.Epoch, nil, nil)
 		wantCode(t, err, fault.LeaseLost)
 		y.is("checking held")
-		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin")
+		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin", lifecycleengine.FireOptions{})
 		wantCode(t, err, fault.Validation)
 	})
 }
@@ -346,7 +346,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 // does not go back by itself.
 func TestAClaimByHandOfAnOpaqueWorkersStep(t *testing.T) {
 	eachYard(t, "opaque", "hold", func(y *yard) {
-		if _, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.Lease(time.Minute)); err != nil {
+		if _, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{Lease: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(y.t, y.e, time.Hour)

@@ -161,7 +161,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 				e, err = l.CreateAt(ctx, engine.Of(hf), "j", "", []byte(`{}`), "me")
 			}
 			if err == nil && e.Version == 0 {
-				if _, err = l.Fire(ctx, engine.Of(hf), "j", "do", "admin"); fault.CodeOf(err) == fault.ActionFailed {
+				if _, err = l.Fire(ctx, engine.Of(hf), "j", "do", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) == fault.ActionFailed {
 					err = nil
 				}
 				if err == nil {

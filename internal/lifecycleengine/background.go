@@ -103,7 +103,7 @@ func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s hold.S
 func (b *board) leases() map[string]time.Duration {
 	leases := make(map[string]time.Duration)
 	for _, name := range b.names() {
-		leases[entities.Own(name)] = b.site(name).lease(new(asked))
+		leases[entities.Own(name)] = b.site(name).lease(0)
 	}
 	for name := range b.putThrough() {
 		leases[entities.Own(name)] = hold.Lease
@@ -141,7 +141,7 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since
 		log.Error("an operation cannot be resumed: "+why, "error", err)
 		return
 	}
-	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(new(asked)), since: since, resumed: true}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(0), since: since, resumed: true}
 	e, err := t.refreshed(ctx)
 	if err == nil {
 		err = s.ready(ctx)

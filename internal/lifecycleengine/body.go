@@ -62,10 +62,10 @@ func (a *Act) Set(data json.RawMessage) error {
 }
 
 // Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is taken.
-func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, o ...HandlerOption) {
+func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, d Declared) {
 	l.add(kind, name, func(ctx context.Context, w *work) error {
 		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
-	}, o)
+	}, d)
 }
 
 // bodies runs the validation and the action of a step.

@@ -34,56 +34,43 @@ const (
 	Rejected Outcome = "invalid"
 )
 
-// Claim takes the claim of a step and leaves the body to the caller, who ends it by
-// [Claim.Settle] or [Claim.Release]. Whoever does not is put back by the janitor. The
-// validation of the step is asked; its action is not run.
-//
-// In a handler of idem.Middleware the claim belongs to the key of the request, as in
-// [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
-func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as string, o ...FireOption) (*Claim, error) {
+// Claim takes the claim of a step and leaves the body to the caller; lifecycle.Lifecycle.Claim explains it.
+func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as string, o FireOptions) (*Claim, error) {
 	s, err := l.at(e)
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.claim(ctx, id, step, as, o)
+	r, err := s.request(ctx, id, step, as, o)
 	if err != nil {
-		if refusal(err) {
-			s.note(ctx, id, step, as, err)
-		}
 		return nil, err
 	}
-	return &Claim{Entity: Public(c.entity), t: c}, nil
+	t, err := s.claim(ctx, r)
+	if refusal(err) {
+		s.note(ctx, r, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
-func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*attempt, error) {
-	a, err := s.asking(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := s.offered(key, as)
-	if err != nil {
-		return nil, err
-	}
-	all, claimed := s.choices(steps, as)
+func (s *site) claim(ctx context.Context, r *request) (*attempt, error) {
+	all, claimed := s.choices(r.steps, r.as)
 	for status, c := range all {
 		claimed = claimed && c.Into != status // a lease is for a body that is fired
 	}
 	if !claimed {
-		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", key, s.config.Workflow, as)
+		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", r.step, s.config.Workflow, r.as)
 	}
-	for _, step := range steps {
-		if h := s.handler(step.Validation, as); h != nil && h.queue != "" {
-			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", key)
+	for _, step := range r.steps {
+		if h := s.handler(step.Validation, r.as); h != nil && h.queue != "" {
+			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", r.step)
 		}
 	}
-	if a.lease == 0 {
-		a.lease = s.stuckAfter()
-	}
-	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
-		Requester: as, Input: a.input, Holder: cmp.Or(a.meta.Actor, s.engine.Node()), Lease: a.lease, Manual: true, Meta: a.meta}
+	args := entities.ClaimArgs{Choices: all, Holder: cmp.Or(r.Meta.Actor, s.engine.Node()), Lease: cmp.Or(r.Lease, s.stuckAfter()), Manual: true}
 	var t *attempt
-	_, err = s.tied(ctx, id, key, as, a, func(ctx context.Context) (e entities.Entity, err error) {
-		e, err = s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, args, steps, a); return e, err })
+	_, err := s.tied(ctx, r, func(ctx context.Context) (entities.Entity, error) {
+		e, err := s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, r, args); return e, err })
 		if err != nil {
 			return e, err
 		}

@@ -18,12 +18,12 @@ func serving(r Caller) holdfast.Part {
 }
 
 // handling is a lifecycle with a handler, which the standard janitor covers.
-func handling(config, kind, name string, f func(context.Context, *Act) error, o ...HandlerOption) *Lifecycle {
+func handling(config, kind, name string, f func(context.Context, *Act) error, d Declared) *Lifecycle {
 	l, err := Parse([]byte(config))
 	if err != nil {
 		panic(err)
 	}
-	l.Handle(kind, name, f, o...)
+	l.Handle(kind, name, f, d)
 	l.Covered()
 	return l
 }

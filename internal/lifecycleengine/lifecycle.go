@@ -94,6 +94,13 @@ func (c *Lifecycle) origin() string {
 // brought says by whom a config was.
 var brought = map[string]string{"program": "a program has brought", "door": "was put through the API"}
 
+// Declared is what a program says of a handler.
+type Declared struct {
+	Safety  lifecycles.Safety
+	Timeout time.Duration           // how long it may take
+	After   *lifecycles.AfterEffect // how an after-effect is delivered, where the program says it
+}
+
 // handler is named user code.
 type handler struct {
 	lifecycles.Handler
@@ -104,77 +111,17 @@ type handler struct {
 	queue   string
 	unknown effects.Policy
 	missing bool // it is named, and nobody has declared it
-	// after is how an after-effect is delivered, where the program says it.
-	after *lifecycles.AfterEffect
+	after   *lifecycles.AfterEffect
 }
 
 // body is a handler's code.
 type body func(context.Context, *work) error
 
-func (c *Lifecycle) add(kind, name string, b body, o []HandlerOption) {
+func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	if c.handlers[name] != nil || name == "" {
 		panic(fmt.Sprintf("lifecycle: the handler %q is set twice, or has no name", name))
 	}
-	h := &handler{Handler: lifecycles.Handler{Kind: kind}, name: name, body: b}
-	for _, set := range o {
-		set(h)
-	}
-	c.handlers[name] = h
-}
-
-// HandlerOption says something about a handler.
-type HandlerOption func(*handler)
-
-// Idempotent says that a handler may run again.
-func Idempotent() HandlerOption { return safety(lifecycles.Idempotent) }
-
-// Transactional says that a handler writes only through [Act.Commit].
-func Transactional() HandlerOption { return safety(lifecycles.Transactional) }
-
-// Journaled says that a handler's side effects go through [holdfast.Effect].
-func Journaled() HandlerOption { return safety(lifecycles.Journaled) }
-
-// Opaque says that a handler acts, and journals nothing: once it has started, only
-// itself or a person can say what happened.
-func Opaque() HandlerOption { return safety(lifecycles.Opaque) }
-
-func safety(s lifecycles.Safety) HandlerOption { return func(h *handler) { h.Safety = s } }
-
-// Timeout is how long a handler may take. It ends before the claim does.
-func Timeout(d time.Duration) HandlerOption { return func(h *handler) { h.Timeout = d } }
-
-// RetryPolicy is how often an after-effect that fails is delivered again. The zero value is
-// the default, which tries for two to four days.
-type RetryPolicy struct {
-	// MaxAttempts is how many deliveries may fail, the first included, before the
-	// after-effect is blocked; 0 is 1000.
-	MaxAttempts int
-	// Backoff is the pause after the first failure, which doubles up to MaxBackoff; 0 is a
-	// second, and five minutes. Each pause is half to all of that.
-	Backoff, MaxBackoff time.Duration
-}
-
-// Retry sets how often an after-effect is delivered that fails. An error that is
-// [holdfast.NonRetryable] blocks it at once.
-func Retry(p RetryPolicy) HandlerOption {
-	return func(h *handler) {
-		a := h.delivered()
-		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
-	}
-}
-
-// SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
-// user's own is gone before it is delivered. That it was is recorded.
-func SkipMissing() HandlerOption {
-	return func(h *handler) { h.delivered().OnMissing = lifecycles.Skip }
-}
-
-// delivered is how the handler is delivered, to be changed.
-func (h *handler) delivered() *lifecycles.AfterEffect {
-	if h.after == nil {
-		h.after = new(lifecycles.AfterEffect)
-	}
-	return h.after
+	c.handlers[name] = &handler{Handler: lifecycles.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }
 
 // Janitor is a module's own recovery of what crashes left; lifecycle.Janitor explains it.

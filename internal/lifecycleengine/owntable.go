@@ -129,7 +129,7 @@ func (o *own) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(cont
 	case e.Claim.Phase != entities.Free:
 		return e, entities.ClaimFailed(e)
 	case !offered:
-		return e, o.site.notHere(e, a.Step)
+		return e, notHere(e, a.Step)
 	case a.Want != nil && *a.Want != e.Version:
 		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
 	}

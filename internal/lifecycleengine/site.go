@@ -27,9 +27,9 @@ type site struct {
 }
 
 // lease is how long a claim of a fired step is held without a renewal.
-func (s *site) lease(a *asked) time.Duration {
-	if a.lease > 0 {
-		return a.lease
+func (s *site) lease(asked time.Duration) time.Duration {
+	if asked > 0 {
+		return asked
 	}
 	return min(hold.Lease, s.stuckAfter())
 }
@@ -70,7 +70,7 @@ const found = "nobody: it was found in this status"
 
 // notHere is the error of a step that cannot be done: the entity is held, or at a status
 // where the step is not offered.
-func (s *site) notHere(e entities.Entity, key string) error {
+func notHere(e entities.Entity, key string) error {
 	if e.Claim.Phase != entities.Free {
 		return entities.ClaimFailed(e)
 	}

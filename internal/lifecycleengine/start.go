@@ -98,9 +98,9 @@ func (f firer) Fire(ctx context.Context, x transition.Request, begun func(contex
 		return nil, err
 	}
 	var output json.RawMessage
-	o := []FireOption{Beginning(begun), OutputTo(&output)}
+	o := FireOptions{Begin: begun, Output: &output}
 	if len(x.Input) > 0 {
-		o = append(o, Input(x.Input))
+		o.SetInput(x.Input)
 	}
 	e, err := s.fire(ctx, x.Entity, x.StepKey, x.Requester, o)
 	if err != nil {

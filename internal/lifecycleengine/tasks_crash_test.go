@@ -82,7 +82,7 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil || e.Version > 0 {
 		return err
 	}
-	_, err = l.Fire(ctx, engine.Of(hf), "x", "do", "admin")
+	_, err = l.Fire(ctx, engine.Of(hf), "x", "do", "admin", FireOptions{})
 	if f, ok := err.(*fault.Error); ok && f.Fields["outcome"] == "pending" {
 		return nil
 	}
