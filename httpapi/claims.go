@@ -11,8 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -141,7 +143,7 @@ func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 		return
 	}
 	if t, err := tokens.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
-		lifecycleengine.LateCalls(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch, call)
+		lifecycleengine.LateCalls(c.ctx(), c.api.engine, entities.Ticket{Lifecycle: t.Lifecycle, ID: t.Entity, Operation: t.Operation, Epoch: t.Epoch}, call)
 	}
 }
 
@@ -200,7 +202,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if failed != nil || !c.key.Speaks(t.Requester) {
 		return wire.Settled{}, err
 	}
-	was, failed := lifecycleengine.Ended(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch)
+	was, failed := lifecycleengine.Ended(c.ctx(), c.api.engine, entities.Ticket{Lifecycle: t.Lifecycle, ID: t.Entity, Operation: t.Operation, Epoch: t.Epoch})
 	same := map[string]string{"success": lifecycleengine.EndedSuccess, "failure": lifecycleengine.EndedFailed, "invalid": lifecycleengine.EndedInvalid}[outcome]
 	if failed != nil || was.How == "" || was.How != same {
 		return wire.Settled{}, err
@@ -283,7 +285,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 		}
 		return wire.EffectState{}, err
 	}
-	x, err := claim.Effect(c.ctx(), b.Name, b.Ordinal, b.Result, b.NotDone)
+	x, err := claim.Effect(c.ctx(), remote.Effect{Name: b.Name, Ordinal: b.Ordinal, Result: b.Result, NotDone: b.NotDone})
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
 }
 

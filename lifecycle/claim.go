@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -90,6 +91,6 @@ func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E]
 // cannot go back; should it run out, it waits for a person, unless its handler says that
 // it may be tried again or asked about.
 func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x, err := c.inner.Effect(ctx, name, ordinal, result, notDone)
+	x, err := c.inner.Effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result, NotDone: notDone})
 	return Effect(x), err
 }

@@ -168,7 +168,7 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			return x
 		}
 		charge := func(x remote.Task, result string) {
-			if _, err := lifecycleengine.TaskEffect(d.ctx, engine.Of(d.e), x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
+			if _, err := workers(d.e).Effect(d.ctx, leaseOf(x), remote.Effect{Name: "charge", Result: json.RawMessage(result)}); err != nil {
 				d.t.Fatal(err)
 			}
 		}
@@ -185,22 +185,22 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			d.t.Fatal(err)
 		}
 		charge(held, `"c2"`)
-		if _, err := lifecycleengine.RenewTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, time.Minute); err != nil {
+		if _, err := workers(d.e).Renew(d.ctx, leaseOf(held), time.Minute); err != nil {
 			d.t.Errorf("renew: %v", err)
 		}
-		if _, err := lifecycleengine.CompleteTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, nil, nil); err != nil {
+		if _, err := workers(d.e).Complete(d.ctx, leaseOf(held), remote.Result{}); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("held", "there")
 		waiting := take("waiting")
-		if _, err := lifecycleengine.CompleteTask(d.ctx, engine.Of(d.e), waiting.ID, waiting.Epoch, nil, nil); err != nil {
+		if _, err := workers(d.e).Complete(d.ctx, leaseOf(waiting), remote.Result{}); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("waiting", "there")
 
 		engine.Of(d.e).Round(d.ctx) // it is due, and taken by a worker that fails for good
 		died = take("died")
-		if _, err := lifecycleengine.FailTask(d.ctx, engine.Of(d.e), died.ID, died.Epoch, "no", false, false); err != nil {
+		if _, err := workers(d.e).Fail(d.ctx, leaseOf(died), remote.Failure{Message: "no", Final: true}); err != nil {
 			d.t.Fatal(err)
 		}
 		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {

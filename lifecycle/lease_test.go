@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -443,7 +444,7 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin", lifecycleengine.FireOptions{})
 		wantCode(t, err, fault.ClaimFailed)
 		for range 2 {
-			if got, err := lifecycleengine.CompleteTask(ctx, engine.Of(e), task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
+			if got, err := workers(e).Complete(ctx, leaseOf(task), remote.Result{}); err != nil || got.Status != "sent" {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}

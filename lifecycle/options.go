@@ -9,7 +9,9 @@ import (
 )
 
 // HandlerOption says something about a handler.
-type HandlerOption struct{ set func(*lifecycleengine.Declared) }
+type HandlerOption struct {
+	set func(*lifecycleengine.Declared)
+}
 
 func declared(all []HandlerOption) (d lifecycleengine.Declared) {
 	for _, o := range all {
@@ -64,7 +66,9 @@ type RetryPolicy struct {
 // Retry sets how often an after-effect is delivered that fails. An error that is
 // [holdfast.NonRetryable] blocks it at once.
 func Retry(p RetryPolicy) HandlerOption {
-	return delivery(func(a *lifecycles.AfterEffect) { a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff })
+	return delivery(func(a *lifecycles.AfterEffect) {
+		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
+	})
 }
 
 // SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
@@ -74,7 +78,9 @@ func SkipMissing() HandlerOption {
 }
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
-type FireOption struct{ set func(*lifecycleengine.FireOptions) }
+type FireOption struct {
+	set func(*lifecycleengine.FireOptions)
+}
 
 func fireOptions(all []FireOption) (o lifecycleengine.FireOptions) {
 	for _, x := range all {

@@ -169,14 +169,17 @@ func (t *attempt) late(ctx context.Context, w *work, j *effects.Journal, err, ca
 
 // handOn hands the operation on to the workers of a handler.
 func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, error) {
-	e, err := patiently(ctx, func() (entities.Entity, error) {
-		return entities.Queue(ctx, t.engine, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: next.queue, Stage: next.stage, Claim: t.claim})
-	})
+	e, err := patiently(ctx, func() (entities.Entity, error) { return t.queue(ctx, t.engine, next.stage, next.queue) })
 	if err != nil {
 		return e, err
 	}
 	e.Claim.Operation = t.entity.Claim.Operation // also where the answer was lost
 	return e, waits(e)
+}
+
+// queue has the operation wait for the workers of a stage.
+func (t *attempt) queue(ctx context.Context, d store.Doer, stage, queue string) (entities.Entity, error) {
+	return entities.Queue(ctx, d, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: queue, Stage: stage, Claim: t.claim})
 }
 
 // waits is the error of a step that is not done yet: its operation goes on.

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -158,7 +159,7 @@ func (c *Claim) Renew(ctx context.Context, lease time.Duration) (until time.Time
 // is changed. Settling again with the same outcome gives the same answer.
 func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f func(context.Context, *store.Tx) error) (Entity, error) {
 	if o != Success {
-		return c.back(ctx, o, "")
+		return c.End(ctx, o, "")
 	}
 	w := &work{requester: c.t.entity.Claim.Requester}
 	if data != nil && c.t.config.Table != nil {
@@ -184,10 +185,11 @@ var bodyDone = []effects.LateCall{{Name: effects.Body, State: effects.Done}}
 
 // Release gives the claim back, with a reason.
 func (c *Claim) Release(ctx context.Context, reason string) (Entity, error) {
-	return c.back(ctx, Failure, reason)
+	return c.End(ctx, Failure, reason)
 }
 
-func (c *Claim) back(ctx context.Context, o Outcome, reason string) (Entity, error) {
+// End ends the claim with an outcome other than a success, and a reason.
+func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, error) {
 	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]
 	if outcome == "" {
 		return c.Entity, fault.New(fault.Validation, "a claim is settled with success, failure or invalid, not %q", o)
@@ -200,18 +202,13 @@ func (c *Claim) back(ctx context.Context, o Outcome, reason string) (Entity, err
 	e, err := t.end(ctx, args, t.opaque, false)
 	if fault.CodeOf(err) == fault.LeaseLost {
 		now, failed := t.ground.get(ctx, t.entity.ID)
-		if c := now.Claim; failed == nil && c.Phase == entities.Uncertain && c.Operation == t.entity.Claim.Operation && c.Epoch == t.entity.Claim.Epoch {
-			if was, failed := Ended(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, c.Operation, c.Epoch); failed == nil && was.How == EndedOpen {
+		if failed == nil && now.Claim.Phase == entities.Uncertain && now.Ticket() == t.entity.Ticket() {
+			if was, failed := Ended(ctx, t.engine, t.entity.Ticket()); failed == nil && was.How == EndedOpen {
 				e, err = now, nil // it was said before
 			}
 		}
 	}
 	return shown(e, err)
-}
-
-// End ends the claim with an outcome other than a success, and a reason.
-func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, error) {
-	return c.back(ctx, o, reason)
 }
 
 // Effect is one external side effect inside an operation, as the journal has it.
@@ -225,79 +222,36 @@ type Effect struct {
 	Since   time.Time
 }
 
-// Effect journals an effect of the body, which runs elsewhere: with neither a result
-// nor notDone, that it is about to be tried. It returns the effect as it stands then,
-// with the key to try it under. While it is begun and nothing more is known, the claim
-// cannot go back; should it run out, it waits for a person, unless its handler says that
-// it may be tried again or asked about.
-func (c *Claim) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
+// Effect journals an effect of the body, which runs elsewhere; lifecycle.Claim.Effect explains it.
+func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	policy := effects.Hold
 	if !c.t.entity.Claim.Manual {
 		policy = c.t.unknown(c.t.step, c.t.entity.Claim.Requester)
 	}
-	return c.t.effect(ctx, policy, name, ordinal, result, notDone)
+	s, err := c.t.effect(ctx, policy, x)
+	return Effect{Name: x.Name, Ordinal: x.Ordinal, Key: s.Key, State: s.State, Policy: string(policy), Result: s.Result}, err
 }
 
 // effect journals an effect of a body elsewhere.
-func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x := Effect{Name: name, Ordinal: ordinal, Key: effects.Key(t.entity.Claim.Operation, name, ordinal), Policy: string(p), Result: result}
-	if len(result) == 0 && !notDone {
-		return t.intend(ctx, x, p)
-	}
-	if len(result) > 0 {
-		if err := strict.Check(result); err != nil {
-			return x, err
+func (t *attempt) effect(ctx context.Context, p effects.Policy, x remote.Effect) (remote.EffectState, error) {
+	if len(x.Result) > 0 {
+		if err := strict.Check(x.Result); err != nil {
+			return remote.EffectState{}, err
 		}
 	}
-	to := effects.Done
-	if notDone {
-		to = effects.NotDone
+	state, unknown, err := x.Journal(ctx, effects.OfClaim(t.engine, t.at, t.entity.Ticket()), p)
+	if fault.CodeOf(err) == fault.LeaseLost && len(x.Result) > 0 && !x.NotDone {
+		LateCalls(ctx, t.engine, t.entity.Ticket(), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 	}
-	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result, p == effects.Probe)
-	x.State = string(state)
-	if fault.CodeOf(err) == fault.LeaseLost && to == effects.Done {
-		LateCalls(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch,
-			effects.LateCall{Name: name, Ordinal: ordinal, State: effects.Done, Result: result})
-	}
-	switch {
-	case err == nil && state == effects.Done && to == effects.Done && !strict.Equal(orNull(kept), orNull(result)):
-		x.Result = kept
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", name, ordinal)
-	case err == nil && state == "":
-		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", name, ordinal)
-	case err == nil && to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+	if unknown {
 		err = t.waitForPerson(ctx, x)
-	case err == nil && state != to:
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
 	}
-	return x, err
-}
-
-func orNull(data []byte) []byte {
-	if len(data) == 0 {
-		return []byte("null")
-	}
-	return data
-}
-
-// intend notes that an effect is about to be tried, and tells how it stands.
-func (t *attempt) intend(ctx context.Context, x Effect, p effects.Policy) (Effect, error) {
-	e, err := effects.Begin(ctx, t.engine, t.at, t.entity.Ticket(), x.Name, x.Ordinal, p, nil)
-	x.State, x.Result = string(e.State), e.Result
-	switch {
-	case err != nil:
-		return x, err
-	case e.State == effects.New:
-		x.State = string(effects.Begun)
-	case e.State == effects.Begun && p == effects.Hold:
-		return x, t.waitForPerson(ctx, x)
-	}
-	return x, nil
+	return state, err
 }
 
 // waitForPerson parks the operation of an effect that an earlier attempt began, and whose outcome
 // is unknown. It returns the error for the worker.
-func (t *attempt) waitForPerson(ctx context.Context, x Effect) error {
+func (t *attempt) waitForPerson(ctx context.Context, x remote.Effect) error {
 	unknown := effects.BegunBefore(x.Name, x.Ordinal)
 	_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
 	if fault.CodeOf(told) != fault.ActionFailed {
@@ -308,13 +262,13 @@ func (t *attempt) waitForPerson(ctx context.Context, x Effect) error {
 
 // LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
 // not reported: nobody held it.
-func LateCalls(ctx context.Context, e *engine.Engine, lifecycle, id, operation string, epoch int64, calls ...effects.LateCall) {
+func LateCalls(ctx context.Context, e *engine.Engine, t entities.Ticket, calls ...effects.LateCall) {
 	at, err := e.Place(ctx, store.Write)
 	if err != nil {
 		return
 	}
-	if now, err := entities.Get(ctx, e, lifecycle, id); err == nil && epoch > now.Claim.Epoch {
+	if now, err := entities.Get(ctx, e, t.Lifecycle, t.ID); err == nil && t.Epoch > now.Claim.Epoch {
 		return
 	}
-	reportLate(ctx, e, at, lifecycle, id, operation, epoch, calls)
+	reportLate(ctx, e, at, t, calls)
 }

@@ -186,9 +186,9 @@ func lostIt(e entities.Entity, err error) error {
 }
 
 func (t *attempt) reportLate(ctx context.Context, calls []effects.LateCall) {
-	reportLate(ctx, t.engine, t.at, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch, calls)
+	reportLate(ctx, t.engine, t.at, t.entity.Ticket(), calls)
 }
 
-func reportLate(ctx context.Context, e *engine.Engine, at store.Place, lifecycle, id, operation string, epoch int64, calls []effects.LateCall) {
-	effects.Late(ctx, e, at, effects.Holder{Operation: operation, Subject: lifecycle + "/" + id, Epoch: epoch, Node: e.Node()}, calls, e.Log())
+func reportLate(ctx context.Context, e *engine.Engine, at store.Place, t entities.Ticket, calls []effects.LateCall) {
+	effects.Late(ctx, e, at, effects.Holder{Operation: t.Operation, Subject: t.Lifecycle + "/" + t.ID, Epoch: t.Epoch, Node: e.Node()}, calls, e.Log())
 }

@@ -3,6 +3,7 @@ package lifecycleengine
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -97,51 +98,65 @@ type Ending struct {
 	Message string
 }
 
-// Ended returns how the holder of an epoch ended an attempt, also when the entity has long
+// Ended returns how the holder of a claim ended an attempt, also when the entity has long
 // gone on; where that is too long ago, it is not known any more.
-func Ended(ctx context.Context, d store.Doer, lifecycle, id, operation string, epoch int64) (Ending, error) {
-	for from, pages := int64(-1), 0; pages < 10; pages++ {
-		page, err := events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(lifecycle, id), From: from, Limit: 200, Backward: true})
-		if err != nil {
+func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (Ending, error) {
+	const longAgo = 2000 // events
+	n := 0
+	for x, err := range backward(ctx, d, entities.Stream(t.Lifecycle, t.ID)) {
+		if n++; err != nil || n > longAgo {
 			return Ending{}, err
 		}
-		for _, x := range page {
-			var told struct {
-				Deaths    *int   `json:"deaths"` // of one that the janitor has freed
-				Message   string `json:"message"`
-				Operation string `json:"operation"`
-				Epoch     int64  `json:"epoch"`
-				To        string `json:"to"`
-				Outcome   string `json:"outcome"`
-			}
-			if json.Unmarshal(x.Data, &told) != nil || told.Operation != operation || told.Epoch != epoch {
-				continue
-			}
-			how := ""
-			switch {
-			case told.Deaths != nil:
-				return Ending{}, nil
-			case strings.HasPrefix(x.Name, "settled/"):
-				how = EndedSuccess
-			case x.Name == "released" && told.Outcome == "invalid":
-				how = EndedInvalid
-			case x.Name == "released" || strings.HasPrefix(x.Name, "failed/"):
-				how = EndedFailed
-			case x.Name == "queued":
-				how = EndedQueued
-			case x.Name == "interrupted" || x.Name == "parked":
-				how = EndedOpen
-			default:
-				continue
-			}
-			return Ending{how, told.To, x.Version, told.Message}, nil
+		var told struct {
+			Deaths    *int   `json:"deaths"` // of one that the janitor has freed
+			Message   string `json:"message"`
+			Operation string `json:"operation"`
+			Epoch     int64  `json:"epoch"`
+			To        string `json:"to"`
+			Outcome   string `json:"outcome"`
 		}
-		if len(page) == 0 || page[len(page)-1].Version == 0 {
-			break
+		if json.Unmarshal(x.Data, &told) != nil || told.Operation != t.Operation || told.Epoch != t.Epoch {
+			continue
 		}
-		from = page[len(page)-1].Version - 1
+		how := ""
+		switch {
+		case told.Deaths != nil:
+			return Ending{}, nil
+		case strings.HasPrefix(x.Name, settled("")):
+			how = EndedSuccess
+		case x.Name == "released" && told.Outcome == "invalid":
+			how = EndedInvalid
+		case x.Name == "released" || strings.HasPrefix(x.Name, "failed/"):
+			how = EndedFailed
+		case x.Name == "queued":
+			how = EndedQueued
+		case x.Name == "interrupted" || x.Name == "parked":
+			how = EndedOpen
+		default:
+			continue
+		}
+		return Ending{how, told.To, x.Version, told.Message}, nil
 	}
 	return Ending{}, nil
+}
+
+// backward returns the events of a stream, from its end.
+func backward(ctx context.Context, d store.Doer, stream string) iter.Seq2[events.Event, error] {
+	return func(yield func(events.Event, error) bool) {
+		for from, first := int64(-1), int64(-1); first != 0; from = first - 1 {
+			page, err := events.Read(ctx, d, events.ReadArgs{Stream: stream, From: from, Limit: 200, Backward: true})
+			if err != nil {
+				yield(events.Event{}, err)
+				return
+			}
+			first = 0
+			for _, x := range page {
+				if first = x.Version; !yield(x, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Fate is what became of an operation.
@@ -190,38 +205,32 @@ type ended struct {
 
 // fateIn looks for the end of an operation in the history, from its end.
 func fateIn(ctx context.Context, d store.Doer, stream, operation string) (Fate, error) {
-	for from := int64(-1); ; {
-		page, err := events.Read(ctx, d, events.ReadArgs{Stream: stream, From: from, Limit: 200, Backward: true})
+	for x, err := range backward(ctx, d, stream) {
 		if err != nil {
 			return Fate{}, err
 		}
-		for _, x := range page {
-			var told ended
-			if json.Unmarshal(x.Data, &told) != nil || told.Operation != operation && (told.Note == nil || told.Note.Operation != operation) {
-				continue
-			}
-			f := Fate{Outcome: outcomeBy(x.Name), Message: told.Message, Invalid: told.Outcome == "invalid"}
-			if f.Outcome == "released" && told.Effects > 0 {
-				f.Outcome = "failed" // somebody has ended it so, knowing what had happened
-			}
-			if told.Note != nil {
-				f.Output = told.Note.Output
-			}
-			return f, nil
+		var told ended
+		if json.Unmarshal(x.Data, &told) != nil || told.Operation != operation && (told.Note == nil || told.Note.Operation != operation) {
+			continue
 		}
-		if len(page) == 0 || page[len(page)-1].Version == 0 {
-			return Fate{}, fault.New(fault.NotFound, "nothing is known of the operation %s any more", operation)
+		f := Fate{Outcome: outcomeBy(x.Name), Message: told.Message, Invalid: told.Outcome == "invalid"}
+		if f.Outcome == "released" && told.Effects > 0 {
+			f.Outcome = "failed" // somebody has ended it so, knowing what had happened
 		}
-		from = page[len(page)-1].Version - 1
+		if told.Note != nil {
+			f.Output = told.Note.Output
+		}
+		return f, nil
 	}
+	return Fate{}, fault.New(fault.NotFound, "nothing is known of the operation %s any more", operation)
 }
 
 // outcomeBy is the outcome that the name of an operation's last event tells.
 func outcomeBy(event string) string {
 	switch {
-	case len(event) > 8 && event[:8] == "settled/":
+	case strings.HasPrefix(event, settled("")):
 		return "success"
-	case len(event) > 7 && event[:7] == "failed/":
+	case strings.HasPrefix(event, "failed/"):
 		return "failed"
 	}
 	return "released"

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,7 +216,7 @@ func (t *task) completedBefore(ctx context.Context, output json.RawMessage) erro
 	case open:
 		return t.leftOpen(ctx)
 	}
-	return t.ended(ctx, func(s Step) bool { return s.Status == Completed && strict.Equal(s.Output, orNull(output)) })
+	return t.ended(ctx, func(s Step) bool { return s.Status == Completed && strict.Equal(s.Output, remote.OrNull(output)) })
 }
 
 // leftOpen refuses a success of a step that has begun something of which nothing is known:
@@ -293,35 +294,17 @@ func (r *Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (re
 		t.lateEffect(ctx, x, err)
 		return remote.EffectState{}, err
 	}
-	book := t.Book(r.Engine)
-	out := remote.EffectState{Key: effects.Key(book.Operation(), x.Name, x.Ordinal), Result: x.Result}
-	if len(x.Result) == 0 && !x.NotDone {
-		return t.begin(ctx, book, x, out)
-	}
 	if len(x.Result) > 0 {
 		if err := strict.Check(x.Result); err != nil {
-			return out, strict.Within(err, "/result")
+			return remote.EffectState{}, strict.Within(err, "/result")
 		}
 	}
-	to := effects.Done
-	if x.NotDone {
-		to = effects.NotDone
-	}
-	state, kept, err := book.End(ctx, x.Name, x.Ordinal, to, x.Result, t.Step.Unknown == string(effects.Probe))
-	out.State = string(state)
+	state, unknown, err := x.Journal(ctx, t.Book(r.Engine), cmp.Or(effects.Policy(t.Step.Unknown), effects.Hold))
 	t.lateEffect(ctx, x, err)
-	switch {
-	case err != nil:
-	case state == "":
-		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
-	case to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+	if unknown {
 		err = t.waitForPerson(ctx, x)
-	case state != to:
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, state)
-	case to == effects.Done && !strict.Equal(orNull(kept), orNull(x.Result)):
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", x.Name, x.Ordinal)
 	}
-	return out, err
+	return state, err
 }
 
 // lateEffect reports an effect whose outcome cannot be recorded because the lease is lost.
@@ -329,25 +312,6 @@ func (t *task) lateEffect(ctx context.Context, x remote.Effect, err error) {
 	if fault.CodeOf(err) == fault.LeaseLost && len(x.Result) > 0 && strict.Check(x.Result) == nil {
 		t.late(ctx, effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 	}
-}
-
-// begin notes that an effect is about to be tried, and tells how it stands.
-func (t *task) begin(ctx context.Context, book effects.Book, x remote.Effect, out remote.EffectState) (remote.EffectState, error) {
-	policy := effects.Policy(t.Step.Unknown)
-	if policy == "" {
-		policy = effects.Hold
-	}
-	e, err := book.Begin(ctx, x.Name, x.Ordinal, policy, nil)
-	out.State, out.Result = string(e.State), e.Result
-	switch {
-	case err != nil:
-		return out, err
-	case e.State == effects.New:
-		out.State = string(effects.Begun)
-	case e.State == effects.Begun && policy == effects.Hold:
-		return out, t.waitForPerson(ctx, x)
-	}
-	return out, nil
 }
 
 // waitForPerson parks a step whose effect an earlier attempt began, and whose outcome is unknown. It
@@ -358,12 +322,4 @@ func (t *task) waitForPerson(ctx context.Context, x remote.Effect) error {
 		return err
 	}
 	return unknown
-}
-
-// orNull is a document, or null if there is none.
-func orNull(doc []byte) json.RawMessage {
-	if len(doc) == 0 {
-		return json.RawMessage("null")
-	}
-	return doc
 }
