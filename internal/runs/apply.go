@@ -98,18 +98,18 @@ func emits(run string, names []string) store.Emission {
 }
 
 // apply puts a plan into force.
-func apply(ctx context.Context, d store.Doer, l *Live, c *course, holder string, lease time.Duration) (moved, error) {
+func apply(ctx context.Context, d store.Doer, l *Live, c *course, by Taker) (moved, error) {
 	text, err := c.sealed()
 	if err != nil {
 		return moved{}, err
 	}
-	held := min(lease, l.Step.Timeout)
+	held := min(by.Lease, l.Step.Timeout)
 	if c.added != nil {
-		held = min(lease, time.Duration(c.added.Timeout)*time.Millisecond)
+		held = min(by.Lease, time.Duration(c.added.Timeout)*time.Millisecond)
 	}
 	since := clock.OfMachine()
 	m, err := moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
-		holder: holder, lease: lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
+		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
 	m.since = since
 	return m, err
 }

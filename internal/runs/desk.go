@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,8 +115,7 @@ func Definitions(ctx context.Context, d store.Doer, behind string, limit int) ([
 	return definitionsVerb.Do(ctx, d, keptArgs{behind: behind, limit: limit})
 }
 
-// definition returns a definition. What a transaction has read is not remembered: it may be
-// its own, and never be.
+// definition returns a definition.
 func (k *Desk) definition(ctx context.Context, d store.Doer, at store.Place, id string) (*plot, error) {
 	key := shelf{at, id}
 	k.mu.Lock()
@@ -136,13 +136,15 @@ func (k *Desk) definition(ctx context.Context, d store.Doer, at store.Place, id 
 		return nil, fault.New(fault.Internal, "the definition %q cannot be read any more: %s", id, violations[0].Message)
 	}
 	p = plotOf(def)
-	if _, inside := d.(*store.Tx); !inside {
-		k.know(key, p)
-	}
+	k.know(d, key, p)
 	return p, nil
 }
 
-func (k *Desk) know(key shelf, p *plot) {
+// know remembers a definition. What a transaction has read is not remembered: it may be its own, and never be.
+func (k *Desk) know(d store.Doer, key shelf, p *plot) {
+	if _, inside := d.(*store.Tx); inside {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.all == nil || len(k.all) >= mostKnown {
@@ -167,9 +169,7 @@ func (k *Desk) Ensure(ctx context.Context, d store.Doer, def *definitions.Defini
 	if _, err := Define(ctx, d, def); err != nil {
 		return err
 	}
-	if _, inside := d.(*store.Tx); !inside {
-		k.know(key, plotOf(def))
-	}
+	k.know(d, key, plotOf(def))
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (k *Desk) start(ctx context.Context, d store.Doer, s Start, l Live, c *cour
 			got.moved.applied = true
 			return c.after(&l, got.moved), true, nil
 		case got.run != "":
-			was, err := load(ctx, d, l.place(), loadArgs{run: got.run})
+			was, err := load(ctx, d, l.place(), visited{run: got.run})
 			if fault.CodeOf(err) == fault.NotFound {
 				continue // its time was over
 			}
@@ -270,15 +270,8 @@ func differs(was, wanted Run) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return fault.New(fault.KeyMismatch, "the key %q was used for the run %s, with another %s: use a new key, or the same content", was.Key, was.ID, join(what)).
+	return fault.New(fault.KeyMismatch, "the key %q was used for the run %s, with another %s: use a new key, or the same content", was.Key, was.ID, strings.Join(what, " and another ")).
 		With("differs", what).With("runId", was.ID)
-}
-
-func join(what []string) string {
-	if len(what) == 2 {
-		return what[0] + " and another " + what[1]
-	}
-	return what[0]
 }
 
 // MaxKey is how long a key may be.
@@ -286,10 +279,7 @@ const MaxKey = 255
 
 // CheckKey refuses what cannot be a key: it is 1 to 255 printable characters.
 func CheckKey(key string) error {
-	if err := strict.Text("idempotencyKey", key, MaxKey); err != nil {
-		return err
-	}
-	return nil
+	return strict.Text("idempotencyKey", key, MaxKey)
 }
 
 func checkStart(s Start) error {
@@ -307,14 +297,36 @@ func (k *Desk) soon(c *course) {
 	}
 }
 
+// Taker holds the step that a plan takes.
+type Taker struct {
+	Holder    string
+	Lease     time.Duration
+	Elsewhere bool // nothing is heard of it until it says something
+}
+
 // mostTries is how often a plan is made whose run moves on each time.
 const mostTries = 50
 
 // errAgain says that a run has moved on: it is looked at again.
 var errAgain = errors.New("the run has moved on")
 
+// movedOn says of an error that the run, or its step, is not as it was: somebody else was first.
+func movedOn(err error) bool { return errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost }
+
+// once makes one plan of how a run stands. It says false where somebody else was first.
+func (k *Desk) once(ctx context.Context, d store.Doer, l *Live, by Taker, f func(*course)) (Live, bool, error) {
+	next, err := k.try(ctx, d, l, by, func(c *course) error {
+		f(c)
+		return nil
+	})
+	if movedOn(err) {
+		return *l, false, nil
+	}
+	return next, err == nil, err
+}
+
 // try makes a plan of how a run stands, and puts it into force.
-func (k *Desk) try(ctx context.Context, d store.Doer, l *Live, holder string, lease time.Duration, f func(*course) error) (Live, error) {
+func (k *Desk) try(ctx context.Context, d store.Doer, l *Live, by Taker, f func(*course) error) (Live, error) {
 	c, err := k.course(ctx, d, l)
 	if err != nil {
 		return *l, err
@@ -322,7 +334,7 @@ func (k *Desk) try(ctx context.Context, d store.Doer, l *Live, holder string, le
 	if err := f(c); err != nil {
 		return *l, err
 	}
-	m, err := apply(ctx, d, l, c, holder, lease)
+	m, err := apply(ctx, d, l, c, by)
 	switch {
 	case err != nil:
 		return *l, err
@@ -337,16 +349,16 @@ func (k *Desk) try(ctx context.Context, d store.Doer, l *Live, holder string, le
 
 // holding does something under a hold, again and again while the run moves on otherwise. It
 // is not lost by that: only by the hold's end.
-func (k *Desk) holding(ctx context.Context, d store.Doer, l *Live, holder string, lease time.Duration, f func(*course) error) (Live, error) {
+func (k *Desk) holding(ctx context.Context, d store.Doer, l *Live, by Taker, f func(*course) error) (Live, error) {
 	if !l.taken && l.Step.Holder == "" || l.Step.Status != Running {
 		return *l, lostStep(l)
 	}
 	for range mostTries {
-		next, err := k.try(ctx, d, l, holder, lease, f)
+		next, err := k.try(ctx, d, l, by, f)
 		if !errors.Is(err, errAgain) {
 			return next, err
 		}
-		now, err := load(ctx, d, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
+		now, err := l.Now(ctx, d)
 		if err != nil {
 			return *l, err
 		}
@@ -358,16 +370,20 @@ func (k *Desk) holding(ctx context.Context, d store.Doer, l *Live, holder string
 	return *l, fault.New(fault.Unavailable, "the run %q moved on each time it was tried", l.Run.ID).Repeatable()
 }
 
-// again says of an end that was lost whether it is this very one that was written.
-func (k *Desk) again(ctx context.Context, d store.Doer, l *Live, lost error, same func(Step) bool) (Live, error) {
-	now, err := load(ctx, d, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
+// end ends a step under its hold. Ending it again gives the same answer, where it ended under its epoch, and so.
+func (k *Desk) end(ctx context.Context, d store.Doer, l *Live, by Taker, f func(*course) error, so func(Step) bool) (Live, error) {
+	next, lost := k.holding(ctx, d, l, by, f)
+	if fault.CodeOf(lost) != fault.LeaseLost {
+		return next, lost
+	}
+	now, err := l.Now(ctx, d)
 	if fault.CodeOf(err) == fault.NotFound {
 		return *l, lost
 	}
 	if err != nil {
 		return *l, errors.Join(lost, err)
 	}
-	if now.Step.Epoch == l.Step.Epoch && now.Step.Holder == "" && same(now.Step) {
+	if now.Step.Epoch == l.Step.Epoch && now.Step.Holder == "" && so(now.Step) {
 		now.again = true
 		return now, nil
 	}

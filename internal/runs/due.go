@@ -112,25 +112,32 @@ func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handler
 	// Many ask for the same at once: each begins elsewhere.
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Room != nil && f.Room.Handlers()) {
-		all, more, err = f.each(ctx, d, at.Shard, handlers, kind, limit, all)
+		all, more, err = f.each(ctx, d, at.Shard, wanted{handlers, kind, limit}, all)
 	}
 	hold.InTurn(f.Order, all, func(l Live) string { return l.Run.Workspace })
 	return all, more, err
 }
 
+// wanted is which steps are looked for.
+type wanted struct {
+	handlers []string
+	kind     string
+	limit    int
+}
+
 // each looks in each workspace that has its turn; all is what it has found without.
-func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, handlers []string, kind string, limit int, all []Live) (_ []Live, more bool, err error) {
+func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []Live) (_ []Live, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*hold.Round)
 	}
 	if f.rounds[shard] == nil {
-		f.rounds[shard] = &hold.Round{Kind: kind}
+		f.rounds[shard] = &hold.Round{Kind: w.kind}
 	}
 	var shut []string
 	if f.Room != nil {
 		shut = f.Room.ShutWorkspaces()
 	}
-	due, err := f.rounds[shard].Next(ctx, d, turns, shard, handlers, shut)
+	due, err := f.rounds[shard].Next(ctx, d, turns, shard, w.handlers, shut)
 	if err != nil {
 		return nil, false, err
 	}
@@ -154,7 +161,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, handlers [
 			more = true
 			continue
 		}
-		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, kind, max(limit/len(due), leastOfEach))
+		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, w.kind, max(w.limit/len(due), leastOfEach))
 		if err != nil {
 			return nil, false, err
 		}
@@ -202,7 +209,7 @@ func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, 
 		if a.Busy[ready[i].Run.ID] {
 			continue
 		}
-		l, ok, err := k.take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], a.Holder, a.Lease, true)
+		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], Taker{a.Holder, a.Lease, true})
 		if whole && fault.IsSafe(err) { // it is over
 			if a.Busy != nil {
 				a.Busy[ready[i].Run.ID] = true
@@ -234,16 +241,9 @@ func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed 
 	for i := range all {
 		l := &all[i]
 		l.Shard = at.Shard
-		_, err := k.try(ctx, d, l, "", 0, func(c *course) error {
-			c.died()
-			return nil
-		})
-		switch {
-		case err == nil:
+		_, ended, err := k.once(ctx, d, l, Taker{}, (*course).died)
+		if failed = errors.Join(failed, err); ended {
 			freed++
-		case errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost: // another has freed it, or it moved on
-		default:
-			failed = errors.Join(failed, err)
 		}
 	}
 	return freed, failed

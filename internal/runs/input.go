@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -25,13 +26,8 @@ func (h Handled) of(s *definitions.Step) Handled {
 	case definitions.Transition:
 		h.Safety = "idempotent"
 	}
-	h.Safety, h.Unknown = either(s.Safety, h.Safety), either(s.OnUnknown, either(h.Unknown, "hold"))
-	for _, d := range []time.Duration{s.Timeout, h.Timeout, hold.Timeout} {
-		if d > 0 {
-			h.Timeout = d + grace
-			break
-		}
-	}
+	h.Safety, h.Unknown = cmp.Or(s.Safety, h.Safety), cmp.Or(s.OnUnknown, h.Unknown, "hold")
+	h.Timeout = cmp.Or(max(s.Timeout, 0), max(h.Timeout, 0), hold.Timeout) + grace
 	return h
 }
 
@@ -42,13 +38,6 @@ func callSafety(method string) string {
 		return "idempotent"
 	}
 	return "opaque"
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // input is what a step is given to work with.
@@ -73,7 +62,7 @@ type Call struct {
 }
 
 func (c *course) call(s *definitions.Step) (json.RawMessage, error) {
-	out := Call{Method: either(s.Method, "GET")}
+	out := Call{Method: cmp.Or(s.Method, "GET")}
 	var err error
 	if out.URL, err = c.text("url", s.URL); err != nil {
 		return nil, err

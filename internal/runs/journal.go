@@ -219,30 +219,25 @@ func (l *Live) Open(ctx context.Context, d store.Doer) (bool, error) {
 	return open, err
 }
 
-// doubtful says whether an earlier attempt of an opaque body may have acted.
-func (l *Live) doubtful(ctx context.Context, d store.Doer) (bool, error) {
-	journal, err := l.Journal(ctx, d)
-	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
-		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != l.Step.Epoch
-	}), err
-}
-
 // Doubtful says whether an earlier attempt of an opaque body may have acted. What this one
 // says of itself is no word on that.
 func (l *Live) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 	if l.Step.Safety != opaque {
 		return false, nil
 	}
-	return l.doubtful(ctx, d)
+	journal, err := l.Journal(ctx, d)
+	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
+		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != l.Step.Epoch
+	}), err
 }
 
 // Probes says whether the step is to be asked whether it has acted, rather than to act: an
 // earlier attempt of an opaque body may have.
 func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
-	if l.Step.Safety != opaque || l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
+	if l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
 		return false, nil
 	}
-	return l.doubtful(ctx, d)
+	return l.Doubtful(ctx, d)
 }
 
 // Late reports calls of a holder of the step that has lost its lease.

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -60,10 +61,7 @@ func (c *course) fail(message string, final bool) {
 
 // last says whether a failure now would be the last.
 func (c *course) last(final bool) bool {
-	most := int64(c.spec().Retry.MaxAttempts)
-	if most == 0 {
-		most = DefaultAttempts
-	}
+	most := int64(cmp.Or(c.spec().Retry.MaxAttempts, DefaultAttempts))
 	return final || c.step.Failures+1 >= most || c.run.CancelRequested
 }
 
@@ -78,16 +76,7 @@ const (
 // Backoff is the pause behind the n-th failure: it grows up to a cap, and is scattered, so
 // that those who failed together do not come back together.
 func Backoff(r definitions.Retry, n int64) time.Duration {
-	base, factor, longest := r.Backoff, r.Multiplier, r.MaxBackoff
-	if base == 0 {
-		base = defaultBackoff
-	}
-	if factor == 0 {
-		factor = defaultMultiplier
-	}
-	if longest == 0 {
-		longest = defaultMaxBackoff
-	}
+	base, factor, longest := cmp.Or(r.Backoff, defaultBackoff), cmp.Or(r.Multiplier, defaultMultiplier), cmp.Or(r.MaxBackoff, defaultMaxBackoff)
 	d := float64(base) * math.Pow(factor, float64(n-1))
 	return clock.Jitter(time.Duration(min(d, float64(longest))))
 }
@@ -261,9 +250,7 @@ func (c *course) resume() {
 	c.tell("resumed", nil)
 	switch {
 	case c.step.Holder != "" || c.step.Uncertain:
-	case c.step.Status == Completed:
-		c.goOn(c.step.Next)
-	case c.step.Status == Failed:
+	case c.step.Status == Completed || c.step.Status == Failed:
 		c.goOn(c.step.Next)
 	default:
 		if c.step.Status == Waiting {
@@ -299,8 +286,7 @@ func (c *course) cancel(open bool) {
 		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 		return
 	}
-	switch c.step.Status {
-	case Pending, Running, Waiting:
+	if live {
 		c.touch(Cancelled, func(*touch) {})
 		if c.step.Type == definitions.Approval {
 			c.plan.Lapse = true

@@ -3,20 +3,13 @@ package runs
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/definitions"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
-
-type loadArgs struct {
-	run, step string
-	visit     int64
-}
 
 type listArgs struct {
 	behind, status, definition string
@@ -36,11 +29,7 @@ type uncertainArgs struct {
 
 var (
 	loadVerb = store.NewVerb(store.Decl{Name: "runs.load", Lane: store.Read}, nil,
-		func(a loadArgs, args *store.Args) {
-			args.Text("run", a.run)
-			args.Text("step", a.step)
-			args.Int("visit", a.visit)
-		}, scanLive)
+		bindVisited, scanLive)
 	listVerb      = newListVerb("runs.list")
 	listLiveVerb  = newListVerb("runs.listlive")
 	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
@@ -77,6 +66,12 @@ func newListVerb(name string) *store.Verb[listArgs, []Run] {
 			*all = append(*all, x.run())
 			return err
 		})
+}
+
+func bindVisited(v visited, args *store.Args) {
+	args.Text("run", v.run)
+	args.Text("step", v.step)
+	args.Int("visit", v.visit)
 }
 
 // runRow is a run as it is read.
@@ -124,12 +119,12 @@ func scanLive(all *[]Live, r store.Row) error {
 }
 
 // load reads a run with a step of it: with the one that it stands at, if none is named.
-func load(ctx context.Context, d store.Doer, at store.Place, a loadArgs) (Live, error) {
-	all, err := loadVerb.DoAt(ctx, d, at, a)
+func load(ctx context.Context, d store.Doer, at store.Place, v visited) (Live, error) {
+	all, err := loadVerb.DoAt(ctx, d, at, v)
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no run %q", a.run)
-		if a.step != "" {
-			err = fault.New(fault.NotFound, "there is no operation %q", Operation(a.run, a.step, a.visit))
+		err = fault.New(fault.NotFound, "there is no run %q", v.run)
+		if v.step != "" {
+			err = fault.New(fault.NotFound, "there is no operation %q", Operation(v.run, v.step, v.visit))
 		}
 	}
 	if err != nil {
@@ -148,7 +143,7 @@ func Load(ctx context.Context, d store.Doer, id string) (Live, error) {
 	if err != nil {
 		return Live{}, err
 	}
-	return load(ctx, d, at, loadArgs{run: id})
+	return load(ctx, d, at, visited{run: id})
 }
 
 // Get returns a run, or [fault.NotFound].
@@ -160,37 +155,14 @@ func Get(ctx context.Context, d store.Doer, id string) (Run, error) {
 // Now is the step as it stands: under the epoch that it has, whatever the one is that l was
 // asked for with.
 func (l *Live) Now(ctx context.Context, d store.Doer) (Live, error) {
-	return load(ctx, d, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
+	return load(ctx, d, l.place(), l.visited())
 }
 
 // What the doors need to know of steps that are done elsewhere.
 
-// HeldTask is the step that a task is, in the context's workspace, as it stands, and says
-// whether it is in somebody's hands under that very epoch. What is not cannot be ended: only whoever ended it can be told so again.
-func HeldTask(ctx context.Context, d store.Doer, id string, epoch int64) (l Live, held bool, err error) {
-	parts, ok := hold.Parts(taskPrefix, id, 3)
-	var visit int64
-	if ok {
-		visit, err = strconv.ParseInt(parts[2], 10, 64)
-	}
-	if !ok || err != nil {
-		return l, false, fault.New(fault.NotFound, "there is no task %q", id)
-	}
-	at, err := d.Place(ctx, store.Read)
-	if err != nil {
-		return l, false, err
-	}
-	l, err = load(ctx, d, at, loadArgs{parts[0], parts[1], visit})
-	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.NotFound, "there is no task %q", id)
-	}
-	held = err == nil && l.Step.Epoch == epoch && l.Step.Holder != ""
-	return l, held, err
-}
-
 // ByOperation finds the step that an operation is.
 func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, error) {
-	run, step, visit, ok := cutOperation(operation)
+	v, ok := cutOperation(operation)
 	if !ok {
 		return Live{}, fault.New(fault.NotFound, "there is no operation %q", operation)
 	}
@@ -198,7 +170,7 @@ func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, err
 	if err != nil {
 		return Live{}, err
 	}
-	return load(ctx, d, at, loadArgs{run, step, visit})
+	return load(ctx, d, at, v)
 }
 
 // Filter says which runs are meant.

@@ -121,11 +121,24 @@ type task struct {
 	probe bool // it is asked whether it has acted
 }
 
-// task is the step that a hold is of.
+// task is the step that a hold is of, in the context's workspace. What is not held under that very epoch cannot be ended:
+// only whoever ended it can be told so again.
 func (r *Remote) task(ctx context.Context, h remote.Hold) (t *task, err error) {
 	id, probe := strings.CutSuffix(h.ID, probeMark)
 	t = &task{r: r, epoch: h.Epoch, probe: probe}
-	t.Live, t.held, err = HeldTask(ctx, r.Engine, id, h.Epoch)
+	v, ok := cutID(taskPrefix, id)
+	if !ok {
+		return t, fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	at, err := r.Engine.Place(ctx, store.Read)
+	if err != nil {
+		return t, err
+	}
+	t.Live, err = load(ctx, r.Engine, at, v)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	t.held = err == nil && t.Step.Epoch == h.Epoch && t.Step.Holder != ""
 	return t, err
 }
 
@@ -263,9 +276,7 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 			return remote.Ended{}, err
 		}
 		out = t.after(next)
-	} else if err := t.ended(ctx, func(s Step) bool {
-		return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == hold.Plain(why.Message)
-	}); err != nil {
+	} else if err := t.ended(ctx, Failure{Message: hold.Plain(why.Message)}.is); err != nil {
 		return remote.Ended{}, err
 	}
 	if out.Status == Running { // it may have happened

@@ -204,22 +204,45 @@ func (l *Live) Operation() string { return Operation(l.Run.ID, l.Step.Name, l.St
 // IsOperation says whether an operation's id may be one of a step.
 func IsOperation(id string) bool { return strings.HasPrefix(id, idPrefix) }
 
-// cutOperation takes the id of an operation apart.
-func cutOperation(id string) (run, step string, visit int64, ok bool) {
-	parts := strings.Split(id, "/")
-	if len(parts) != 3 || !IsOperation(id) {
-		return "", "", 0, false
+// visited names a visit of a step. Without a step it is the one that the run stands at.
+type visited struct {
+	run, step string
+	visit     int64
+}
+
+// visitedOf takes apart what names a visit.
+func visitedOf(parts []string) (v visited, ok bool) {
+	if len(parts) != 3 {
+		return v, false
 	}
 	visit, err := strconv.ParseInt(parts[2], 10, 64)
-	return parts[0], parts[1], visit, err == nil && visit > 0
+	return visited{parts[0], parts[1], visit}, err == nil
 }
+
+// cutOperation takes the id of an operation apart.
+func cutOperation(id string) (visited, bool) {
+	v, ok := visitedOf(strings.Split(id, "/"))
+	return v, ok && v.visit > 0 && IsOperation(id)
+}
+
+// cutID takes apart the id of something that a visit has.
+func cutID(prefix, id string) (visited, bool) {
+	parts, _ := hold.Parts(prefix, id, 3)
+	return visitedOf(parts)
+}
+
+// id names something that the visit has.
+func (v visited) id(prefix string) string { return hold.ID(prefix, v.run, v.step, itoa(v.visit)) }
+
+// visited names the visit of the step.
+func (l *Live) visited() visited { return visited{l.Run.ID, l.Step.Name, l.Step.Visit} }
 
 // operationPrefix begins the id that an operation has in a path.
 const operationPrefix = "opr_"
 
 // OperationID names the step's operation in a path: it has no slash.
 func (l *Live) OperationID() string {
-	return hold.ID(operationPrefix, l.Run.ID, l.Step.Name, itoa(l.Step.Visit))
+	return l.visited().id(operationPrefix)
 }
 
 // OperationOf is the operation that an [Live.OperationID] names, or that id itself where it
@@ -228,12 +251,8 @@ func OperationOf(id string) (operation string, ok bool) {
 	if IsOperation(id) {
 		return id, true
 	}
-	parts, ok := hold.Parts(operationPrefix, id, 3)
-	if !ok {
-		return "", false
-	}
-	visit, err := strconv.ParseInt(parts[2], 10, 64)
-	return Operation(parts[0], parts[1], visit), err == nil && IsOperation(parts[0])
+	v, ok := cutID(operationPrefix, id)
+	return Operation(v.run, v.step, v.visit), ok && IsOperation(v.run)
 }
 
 // Subject is what the step's operation is of.
@@ -243,7 +262,4 @@ func (l *Live) Subject() string { return "run " + l.Run.ID + " step " + l.Step.N
 const taskPrefix = "stp_"
 
 // TaskID names the step in somebody's hands to that somebody.
-func (l *Live) TaskID() string { return hold.ID(taskPrefix, l.Run.ID, l.Step.Name, itoa(l.Step.Visit)) }
-
-// IsTask says whether an id is one of a step's task.
-func IsTask(id string) bool { return strings.HasPrefix(id, taskPrefix) }
+func (l *Live) TaskID() string { return l.visited().id(taskPrefix) }

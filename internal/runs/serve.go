@@ -37,6 +37,9 @@ func (w *Worker) lease() time.Duration {
 	return hold.Lease
 }
 
+// Taker is who holds the steps that it takes.
+func (w *Worker) Taker() Taker { return Taker{Holder: w.Name, Lease: w.lease()} }
+
 // running says whether it runs.
 func (w *Worker) running() bool {
 	w.mu.Lock()

@@ -15,19 +15,8 @@ import (
 )
 
 // Take takes a step that is due. It says false where somebody else was first.
-func (k *Desk) Take(ctx context.Context, d store.Doer, l *Live, h Handled, holder string, lease time.Duration) (Live, bool, error) {
-	return k.take(ctx, d, l, h, holder, lease, false)
-}
-
-func (k *Desk) take(ctx context.Context, d store.Doer, l *Live, h Handled, holder string, lease time.Duration, elsewhere bool) (Live, bool, error) {
-	next, err := k.try(ctx, d, l, holder, lease, func(c *course) error {
-		c.take(h, elsewhere)
-		return nil
-	})
-	if errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost {
-		return *l, false, nil
-	}
-	return next, err == nil, err
+func (k *Desk) Take(ctx context.Context, d store.Doer, l *Live, h Handled, by Taker) (Live, bool, error) {
+	return k.once(ctx, d, l, by, func(c *course) { c.take(h, by.Elsewhere) })
 }
 
 // Ended is what a worker says of its step.
@@ -56,7 +45,7 @@ func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Li
 			return *l, err
 		}
 	}
-	next, err := k.holding(ctx, d, l, e.Holder, e.Lease, func(c *course) error {
+	return k.end(ctx, d, l, Taker{Holder: e.Holder, Lease: e.Lease}, func(c *course) error {
 		c.how, c.mine = "held", e.Mine
 		c.plan.Results = e.results(&c.step, effects.Done)
 		if e.Whole {
@@ -70,11 +59,7 @@ func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Li
 			c.plan.Saw = saw
 		}
 		return c.completed(e.Output, e.Patch, following(c.def, c.step.Name))
-	})
-	if fault.CodeOf(err) == fault.LeaseLost {
-		return k.again(ctx, d, l, err, func(s Step) bool { return s.Status == Completed && strict.Equal(s.Output, e.Output) })
-	}
-	return next, err
+	}, func(s Step) bool { return s.Status == Completed && strict.Equal(s.Output, e.Output) })
 }
 
 // results are those of the step's effects. An opaque body is one of them.
@@ -101,6 +86,11 @@ type Failure struct {
 	Results []Result
 }
 
+// is says whether a step failed so; its message is a plain one.
+func (f Failure) is(s Step) bool {
+	return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
+}
+
 // Fail ends an attempt that its worker lived to report: the step is due again after a
 // while, or has failed. Where an effect of it may have happened, that is no end: it waits
 // for a person.
@@ -113,7 +103,7 @@ func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live
 		}
 		f.Told = !doubtful
 	}
-	next, err := k.holding(ctx, d, l, "", 0, func(c *course) error {
+	return k.end(ctx, d, l, Taker{}, func(c *course) error {
 		c.how, c.plan.Results = "held", f.Results
 		if f.Told {
 			c.plan.Results = Ended{Results: f.Results}.results(&c.step, effects.NotDone)
@@ -132,33 +122,23 @@ func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live
 		c.fail(f.Message, f.Final)
 		c.plan.Touch.Clear = f.Unfired
 		return nil
-	})
-	if fault.CodeOf(err) == fault.LeaseLost {
-		return k.again(ctx, d, l, err, func(s Step) bool {
-			return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
-		})
-	}
-	return next, err
+	}, f.is)
 }
 
 // Park has a step wait for a person: something may have happened, and nobody knows. Parking it
 // again under the epoch that did, with the same message, gives the same answer.
 func (k *Desk) Park(ctx context.Context, d store.Doer, l *Live, message string, results []Result) (Live, error) {
 	message = hold.Plain(message)
-	next, err := k.holding(ctx, d, l, "", 0, func(c *course) error {
+	return k.end(ctx, d, l, Taker{}, func(c *course) error {
 		c.how, c.plan.Results = "held", results
 		c.park(message)
 		return nil
-	})
-	if fault.CodeOf(err) == fault.LeaseLost {
-		return k.again(ctx, d, l, err, func(s Step) bool { return s.Uncertain && s.Error == message })
-	}
-	return next, err
+	}, func(s Step) bool { return s.Uncertain && s.Error == message })
 }
 
 // Pass has a step wait a while for something elsewhere.
 func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Duration, results []Result) (Live, error) {
-	return k.holding(ctx, d, l, "", 0, func(c *course) error {
+	return k.holding(ctx, d, l, Taker{}, func(c *course) error {
 		c.plan.Results = results
 		if c.run.CancelRequested {
 			c.sawStep()
@@ -170,7 +150,7 @@ func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Durat
 
 // Release gives a step back untouched; notDone says of an opaque body that it has not begun.
 func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool, results []Result) (Live, error) {
-	return k.holding(ctx, d, l, "", 0, func(c *course) error {
+	return k.holding(ctx, d, l, Taker{}, func(c *course) error {
 		c.plan.Results = results
 		if c.run.CancelRequested {
 			c.sawStep()
@@ -188,19 +168,14 @@ func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool,
 
 // Tick does what is due at a step of the engine's own. It says false where nothing was, or
 // somebody else was first.
-func (k *Desk) Tick(ctx context.Context, d store.Doer, l *Live, holder string, lease time.Duration, mine Mine) (Live, bool, error) {
-	next, err := k.try(ctx, d, l, holder, lease, func(c *course) error {
+func (k *Desk) Tick(ctx context.Context, d store.Doer, l *Live, by Taker, mine Mine) (Live, bool, error) {
+	return k.once(ctx, d, l, by, func(c *course) {
 		c.mine = mine
 		if !c.due(l) {
 			c.how = "due"
 			c.touch(c.step.Status, func(t *touch) { t.When = "deadline" })
 		}
-		return nil
 	})
-	if errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost {
-		return *l, false, nil
-	}
-	return next, err == nil, err
 }
 
 // Command pauses, resumes, cancels or retries a run. With a version, it does so only if the
@@ -219,7 +194,7 @@ func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, versi
 		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
 			return l.Run, nil // it is noted
 		}
-		next, err := k.try(ctx, d, &l, "", 0, func(c *course) error {
+		next, err := k.try(ctx, d, &l, Taker{}, func(c *course) error {
 			open := false
 			if name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
 				var err error
@@ -229,7 +204,7 @@ func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, versi
 			}
 			return c.command(name, open)
 		})
-		if errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost {
+		if movedOn(err) {
 			continue
 		}
 		return next.Run, err
@@ -260,7 +235,7 @@ func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Kn
 		if _, err := lockVerb.DoAt(ctx, tx, l.place(), l.Run.ID); err != nil { // as everybody else has it before the step
 			return err
 		}
-		now, err := load(ctx, tx, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
+		now, err := l.Now(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -279,7 +254,7 @@ func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, 
 			return *l, err
 		}
 	}
-	now, err := load(ctx, tx, l.place(), loadArgs{l.Run.ID, l.Step.Name, l.Step.Visit})
+	now, err := l.Now(ctx, tx)
 	if err != nil {
 		return *l, err
 	}
@@ -300,7 +275,7 @@ func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, 
 }
 
 func (k *Desk) settle(ctx context.Context, tx *store.Tx, l *Live, outcome, by string, output json.RawMessage) (Live, error) {
-	next, err := k.try(ctx, tx, l, "", 0, func(c *course) error {
+	next, err := k.try(ctx, tx, l, Taker{}, func(c *course) error {
 		c.settled(outcome, by, output)
 		return nil
 	})

@@ -114,7 +114,7 @@ func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err erro
 	for i := range ready {
 		w.ticker.Order.Served(ready[i].Run.Workspace)
 		mine, serve, free := w.Eager(ready[i].Run.Workspace)
-		next, moved, err := w.Desk.Tick(ctx, w.Engine, &ready[i], w.Name, w.lease(), mine)
+		next, moved, err := w.Desk.Tick(ctx, w.Engine, &ready[i], w.Taker(), mine)
 		if failed = errors.Join(failed, err); moved && next.taken {
 			serve(&next)
 		}
@@ -153,7 +153,7 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(hold.Share
 			}
 			continue
 		}
-		next, taken, err := w.Desk.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Name, w.lease())
+		next, taken, err := w.Desk.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Taker())
 		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
 		if !taken {
 			w.room.Free(s, 1)
@@ -180,9 +180,6 @@ func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err erro
 	})
 	return found || taken, err
 }
-
-// HeldFor is how long it holds a step without a renewal.
-func (w *Worker) HeldFor() time.Duration { return w.lease() }
 
 // Eager says of the steps that a run begins with which this worker does at once: those of
 // its handlers, while it runs and has room for the workspace. It returns what to do with a step that was taken
@@ -255,7 +252,7 @@ func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at Live, crea
 	}
 	mine, serve, free := l.Worker.Eager(store.WorkspaceOf(ctx))
 	defer free()
-	s.Mine, s.Holder, s.Lease = mine, l.Worker.Name, l.Worker.HeldFor()
+	s.Mine, s.Holder, s.Lease = mine, l.Worker.Name, l.Worker.lease()
 	if at, created, err = l.Desk.Start(ctx, d, s); created && at.Taken() {
 		serve(&at)
 	}
