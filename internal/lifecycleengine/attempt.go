@@ -189,14 +189,11 @@ func waits(e entities.Entity) error {
 
 // worker is the handler of a stage, if workers have it.
 func (t *attempt) worker(stage string) *handler {
+	p := t.step.Action
 	if stage == stageValidation {
-		h := t.handler(t.step.Validation, t.entity.Claim.Requester)
-		if h == nil || h.queue == "" {
-			return nil
-		}
-		return h
+		p = t.step.Validation
 	}
-	return t.site.worker(t.step, t.entity.Claim.Requester)
+	return t.site.worker(p, t.entity.Claim.Requester)
 }
 
 // longest is how long the handler of a stage may take.

@@ -146,7 +146,7 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since
 	if err == nil {
 		err = s.ready(ctx)
 	}
-	if err == nil && t.opaque && s.worker(t.step, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.handsOn(t.step, r.Claim.Requester)) {
+	if err == nil && t.opaque && s.worker(t.step.Action, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.handsOn(t.step, r.Claim.Requester)) {
 		// behind a worker's validation, or where a person has said that it did not happen
 		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, s.unknown(t.step, r.Claim.Requester), nil)
 	}
@@ -232,26 +232,25 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 		safety, unknown = s.safety(step, l.Requester), s.unknown(step, l.Requester)
 	}
 	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycles.Undeclared && l.Step != ""})
-	var also func(context.Context, *store.Tx) error
+	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycles.Opaque || unknown != effects.Hold, note: note}
 	if j := s.coverer(l.Status); j != nil {
-		also = func(ctx context.Context, tx *store.Tx) error {
+		r.also = func(ctx context.Context, tx *store.Tx) error {
 			return caught(func() error {
 				return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
 					Step: l.Step, Requester: l.Requester, Holder: l.Holder, Since: l.ClaimedAt}})
 			})
 		}
 	}
-	resume := safety != lifecycles.Opaque || unknown != effects.Hold
 	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
 		journal, err := effects.List(ctx, s.engine, l.Place, l.Operation)
 		if err != nil {
 			return false, err
 		}
-		resume = resume && !slices.ContainsFunc(journal, func(x effects.Entry) bool {
+		r.resume = r.resume && !slices.ContainsFunc(journal, func(x effects.Entry) bool {
 			return x.Name == effects.Body && x.State == effects.Begun && x.Policy == effects.Hold
 		})
 	}
-	e, freed, err := s.ground.recover(ctx, l, s.heldIn(l), resume, hold.MaxDeaths, note, also)
+	e, freed, err := s.ground.recover(ctx, r)
 	if freed {
 		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
 			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
@@ -311,10 +310,7 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 	b.mu.Unlock()
 	for _, f := range found {
 		ctx := store.InWorkspace(ctx, f.Workspace)
-		s, failed := b.site(f.Lifecycle), error(nil)
-		if s == nil {
-			s, failed = b.find(ctx, f.Lifecycle)
-		}
+		s, failed := b.owner(ctx, f.Lifecycle)
 		if fault.CodeOf(failed) == fault.NotFound { // it is another workspace's
 			continue
 		}

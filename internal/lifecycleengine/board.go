@@ -83,6 +83,14 @@ func (b *board) find(ctx context.Context, name string) (*site, error) {
 	return s, nil
 }
 
+// owner returns a lifecycle of the program, in whatever workspace, or one that was put into the context's.
+func (b *board) owner(ctx context.Context, name string) (*site, error) {
+	if s := b.site(name); s != nil {
+		return s, nil
+	}
+	return b.find(ctx, name)
+}
+
 // Named returns a lifecycle of an engine by its name, for entities whose data is
 // whatever JSON it is. There is none, or none for the context's workspace:
 // [holdfast.ErrNotFound].

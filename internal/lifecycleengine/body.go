@@ -69,8 +69,8 @@ func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) erro
 }
 
 // bodies runs the validation and the action of a step.
-func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
-	if h := s.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
+func (c *Lifecycle) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
+	if h := c.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
 		if h.queue != "" {
 			return &handOn{stageValidation, h.queue}
 		}
@@ -78,7 +78,7 @@ func (s *site) bodies(ctx context.Context, step *lifecycles.Step, w *work) error
 			return invalid(err)
 		}
 	}
-	if h := s.handler(step.Action, w.requester); h != nil {
+	if h := c.handler(step.Action, w.requester); h != nil {
 		if h.queue != "" {
 			return &handOn{stageAction, h.queue}
 		}

@@ -64,7 +64,7 @@ func (s *site) claim(ctx context.Context, r *request) (*attempt, error) {
 		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", r.step, s.config.Workflow, r.as)
 	}
 	for _, step := range r.steps {
-		if h := s.handler(step.Validation, r.as); h != nil && h.queue != "" {
+		if s.worker(step.Validation, r.as) != nil {
 			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", r.step)
 		}
 	}
@@ -144,8 +144,7 @@ func (c *Claim) Refuse(ctx context.Context, err error) error { return c.t.refuse
 // Operation is the id of the claim's operation.
 func (c *Claim) Operation() string { return c.t.entity.Claim.Operation }
 
-// Until is when the claim runs out, in the database's time, as it was when it was
-// taken.
+// Until is when the claim runs out, as it was when it was taken.
 func (c *Claim) Until() time.Time { return c.t.entity.Claim.Until }
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
@@ -153,10 +152,7 @@ func (c *Claim) Renew(ctx context.Context, lease time.Duration) (until time.Time
 	return entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
 }
 
-// Settle ends the claim. A success moves the entity on, with its data, if one is
-// given, and what f writes, in one transaction; a failure or a refusal gives it
-// back. After the claim was lost, the error is [holdfast.ErrLeaseLost], and nothing
-// is changed. Settling again with the same outcome gives the same answer.
+// Settle ends the claim; lifecycle.Claim.Settle explains it.
 func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f func(context.Context, *store.Tx) error) (Entity, error) {
 	if o != Success {
 		return c.End(ctx, o, "")

@@ -70,7 +70,6 @@ func operationOf(e entities.Entity) *Operation {
 	return o
 }
 
-// public is an entity as this package shows it.
 // Public is what everybody may know of an entity.
 func Public(e entities.Entity) Entity {
 	return Entity{Lifecycle: e.Lifecycle, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e)}

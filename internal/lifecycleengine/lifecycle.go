@@ -124,6 +124,17 @@ func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	c.handlers[name] = &handler{Handler: lifecycles.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }
 
+// declared are the handlers that there are.
+func (c *Lifecycle) declared() map[string]lifecycles.Handler {
+	known := make(map[string]lifecycles.Handler, len(c.handlers))
+	for name, h := range c.handlers {
+		if !h.missing {
+			known[name] = h.Handler
+		}
+	}
+	return known
+}
+
 // Janitor is a module's own recovery of what crashes left; lifecycle.Janitor explains it.
 type Janitor struct {
 	Recover func(context.Context, *store.Tx, []Stuck) error

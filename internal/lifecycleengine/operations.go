@@ -37,9 +37,7 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 	},
 	entities.ScanOpen)
 
-// Operations returns the operations of the context's workspace that are not at
-// their end, in the order of their ids, behind one of them ("" for the first): those
-// of a phase, "held", "due" or "uncertain", or all.
+// Operations returns the operations of the context's workspace that are not at their end; lifecycle.Operations explains it.
 func Operations(ctx context.Context, e *engine.Engine, phase, behind string, limit int) ([]Pending, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100
@@ -109,11 +107,7 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
-// Resolve ends the uncertainty of an operation, or a part of it. Once nothing of it
-// is unknown any more, it is resumed under its handler, which then sees the results;
-// or it ends with the outcome that is named. A claim taken by hand, and a body that
-// journals nothing, can only end. It returns the operation, unless that is at its
-// end.
+// Resolve ends the uncertainty of an operation, or a part of it; lifecycle.Resolve explains it.
 func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
@@ -230,11 +224,7 @@ func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) 
 	return a, nil
 }
 
-// Withdraw ends an operation that is due: it was handed on, or is to be resumed, and nobody
-// holds it. If no effect of it may have happened, the entity goes back to where the step
-// starts. Otherwise the operation waits for a person, who ends it by [Resolve]: what happened
-// is not guessed. One that is held or uncertain is [holdfast.ErrConflict]. It returns the
-// operation, unless that is at its end.
+// Withdraw ends an operation that is due; lifecycle.Withdraw explains it.
 func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {

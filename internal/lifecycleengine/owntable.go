@@ -1,6 +1,7 @@
 package lifecycleengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -43,15 +44,9 @@ func newOwn(ctx context.Context, s *site) (*own, error) {
 	if t.Workspace == "" && o.space == "" {
 		o.space = store.DefaultWorkspace
 	}
-	def := func(name, other string) string {
-		if name == "" {
-			return other
-		}
-		return name
-	}
 	var err error
-	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: def(t.ID, "id"), Status: def(t.Status, "status"),
-		Version: def(t.Version, "version"), Workspace: t.Workspace})
+	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: cmp.Or(t.ID, "id"), Status: cmp.Or(t.Status, "status"),
+		Version: cmp.Or(t.Version, "version"), Workspace: t.Workspace})
 	return o, err
 }
 
@@ -269,19 +264,19 @@ func (o *own) moved(ctx context.Context, id string, want *int64, was store.OwnRo
 	return events.Moved(o.site.config.Workflow+" "+id, expected, now.Version)
 }
 
-func (o *own) recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
-	ctx = store.InWorkspace(ctx, l.Workspace)
+func (o *own) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
+	ctx = store.InWorkspace(ctx, r.Workspace)
 	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+		if e, freed, err = r.do(ctx, tx); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
 		}
-		if also != nil {
-			if err := also(ctx, tx); err != nil {
+		if r.also != nil {
+			if err := r.also(ctx, tx); err != nil {
 				return err
 			}
 		}
-		return o.follow(ctx, tx, &e, claim, false)
+		return o.follow(ctx, tx, &e, r.claim, false)
 	})
 	return e, freed && err == nil, err
 }

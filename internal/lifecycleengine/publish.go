@@ -200,21 +200,12 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 
 // judge holds a config to every rule that can be seen here.
 func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []lifecycles.Violation, error) {
-	c, violations := lifecycles.Parse(config)
-	if len(violations) > 0 {
-		return nil, nil, refused(violations)
-	}
 	s, err := d.build(ctx, config, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	known := make(map[string]lifecycles.Handler, len(s.handlers))
-	for name, h := range s.handlers {
-		if !h.missing {
-			known[name] = h.Handler
-		}
-	}
-	violations, warnings := c.Lint(known)
+	c := s.config
+	violations, warnings := c.Lint(s.declared())
 	if c.Workflow != name {
 		violations = append(violations, lifecycles.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
 	}

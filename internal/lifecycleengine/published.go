@@ -161,24 +161,18 @@ func (d *door) build(ctx context.Context, text []byte, more map[string][]string)
 
 // named are the handlers that a config names, by kind.
 func named(c *lifecycles.Config) map[string][]string {
-	all := make(map[string]map[string]bool)
+	out := make(map[string][]string)
 	for i := range c.Steps {
 		for kind, p := range map[string]lifecycles.Per[string]{"action": c.Steps[i].Action, "validation": c.Steps[i].Validation, "afterEffect": c.Steps[i].AfterEffect} {
-			if all[kind] == nil {
-				all[kind] = make(map[string]bool)
-			}
 			if p.All != nil {
-				all[kind][*p.All] = true
+				out[kind] = append(out[kind], *p.All)
 			}
-			for _, name := range p.By {
-				all[kind][name] = true
-			}
+			out[kind] = slices.AppendSeq(out[kind], maps.Values(p.By))
 		}
 	}
-	out := make(map[string][]string)
-	for kind, names := range all {
-		delete(names, "")
-		out[kind] = slices.Sorted(maps.Keys(names))
+	for kind, names := range out {
+		slices.Sort(names)
+		out[kind] = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 	}
 	return out
 }
@@ -193,44 +187,45 @@ func undeclared(kind, name string) *handler {
 
 // handler makes a handler of one that is elsewhere.
 func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h handlers.Handler) *handler {
+	made := &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown)}
 	if h.Kind == "worker" {
-		return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name,
-			queue: entities.Workers(workspace, h.Name), unknown: effects.Policy(h.OnUnknown)}
+		made.queue = entities.Workers(workspace, h.Name)
+		return made
 	}
-	return &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown),
-		body: func(ctx context.Context, w *work) error {
-			var err error
-			call := RemoteCall{h, remote.Task{Kind: kind, Lifecycle: c.Workflow, Entity: &w.entity, StepKey: w.step, Requester: w.requester,
-				Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}}
-			var a RemoteAnswer
-			if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
-				if a, err = d.probe(ctx, call); err != nil {
-					return err
-				}
-				w.cleared = !a.Happened
-			}
-			if w.cleared && w.held != nil { // the question may have taken long
-				if err := w.held(ctx); err != nil {
-					return err
-				}
-			}
-			if !a.Happened {
-				a, err = d.remote(ctx, call)
-			}
-			switch kind {
-			case "action":
-				w.output = a.Output
-			case "afterEffect":
-				err = retriable(err, c.AfterEffects[h.Name])
-			}
-			if err != nil || len(a.State) == 0 || kind != "action" {
+	made.body = func(ctx context.Context, w *work) error {
+		var err error
+		call := RemoteCall{h, remote.Task{Kind: kind, Lifecycle: c.Workflow, Entity: &w.entity, StepKey: w.step, Requester: w.requester,
+			Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}}
+		var a RemoteAnswer
+		if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
+			if a, err = d.probe(ctx, call); err != nil {
 				return err
 			}
-			if w.data, err = strict.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
-				return fmt.Errorf("%w: what it answered cannot be used: %w", ErrUnheard, err)
+			w.cleared = !a.Happened
+		}
+		if w.cleared && w.held != nil { // the question may have taken long
+			if err := w.held(ctx); err != nil {
+				return err
 			}
-			return nil
-		}}
+		}
+		if !a.Happened {
+			a, err = d.remote(ctx, call)
+		}
+		switch kind {
+		case "action":
+			w.output = a.Output
+		case "afterEffect":
+			err = retriable(err, c.AfterEffects[h.Name])
+		}
+		if err != nil || len(a.State) == 0 || kind != "action" {
+			return err
+		}
+		if w.data, err = strict.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
+			return fmt.Errorf("%w: what it answered cannot be used: %w", ErrUnheard, err)
+		}
+		return nil
+	}
+	return made
 }
 
 // probe asks a handler whether it has acted, on an earlier attempt. Whatever is no

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/transition"
@@ -18,15 +17,8 @@ import (
 )
 
 // Start checks the lifecycle and makes it known to an engine that is being opened.
-func (l *Lifecycle) Start(ctx context.Context, e *engine.Engine) error { return l.start(ctx, e) }
-
-// start checks the lifecycle and makes it known to the engine.
-func (c *Lifecycle) start(ctx context.Context, e *engine.Engine) error {
-	known := make(map[string]lifecycles.Handler, len(c.handlers))
-	for name, h := range c.handlers {
-		known[name] = h.Handler
-	}
-	violations, warnings := c.config.Lint(known)
+func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
+	violations, warnings := c.config.Lint(c.declared())
 	if len(violations) > 0 {
 		return refused(violations)
 	}

@@ -113,8 +113,8 @@ func timeoutOf(s *lifecycles.Step) time.Duration {
 }
 
 // safety is what the body of a step promises.
-func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
-	if h := s.handler(step.Action, as); h != nil {
+func (c *Lifecycle) safety(step *lifecycles.Step, as string) lifecycles.Safety {
+	if h := c.handler(step.Action, as); h != nil {
 		return h.Safety
 	}
 	if name, _ := step.Action.For(as); name != "" { // it is gone
@@ -124,14 +124,14 @@ func (s *site) safety(step *lifecycles.Step, as string) lifecycles.Safety {
 }
 
 // opaque says whether the body of a step as a whole is an effect.
-func (s *site) opaque(step *lifecycles.Step, as string) bool {
-	return s.safety(step, as) == lifecycles.Opaque
+func (c *Lifecycle) opaque(step *lifecycles.Step, as string) bool {
+	return c.safety(step, as) == lifecycles.Opaque
 }
 
 // unknown is what is done about the body of a step, where it is an effect by itself and
 // nothing is known of it.
-func (s *site) unknown(step *lifecycles.Step, as string) effects.Policy {
-	if h := s.handler(step.Action, as); h != nil && h.unknown != "" {
+func (c *Lifecycle) unknown(step *lifecycles.Step, as string) effects.Policy {
+	if h := c.handler(step.Action, as); h != nil && h.unknown != "" {
 		return h.unknown
 	}
 	return effects.Hold
@@ -157,21 +157,15 @@ const (
 	kindProbe = "probe"
 )
 
-// worker is the handler of a step's action, if workers have it.
-func (s *site) worker(step *lifecycles.Step, as string) *handler {
-	h := s.handler(step.Action, as)
-	if h == nil || h.queue == "" {
-		return nil
+// worker is the handler that a step names for a requester, if workers have it.
+func (c *Lifecycle) worker(p lifecycles.Per[string], requester string) *handler {
+	if h := c.handler(p, requester); h != nil && h.queue != "" {
+		return h
 	}
-	return h
+	return nil
 }
 
 // handsOn says whether a worker runs the validation or the body of a step.
-func (s *site) handsOn(step *lifecycles.Step, as string) bool {
-	for _, p := range []lifecycles.Per[string]{step.Action, step.Validation} {
-		if h := s.handler(p, as); h != nil && h.queue != "" {
-			return true
-		}
-	}
-	return false
+func (c *Lifecycle) handsOn(step *lifecycles.Step, as string) bool {
+	return c.worker(step.Action, as) != nil || c.worker(step.Validation, as) != nil
 }

@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -173,20 +175,10 @@ func (k *Desk) Ensure(ctx context.Context, d store.Doer, def *definitions.Defini
 	return nil
 }
 
-// course begins a plan.
-func (k *Desk) course(ctx context.Context, d store.Doer, l *Live) (*course, error) {
-	def, err := k.definition(ctx, d, l.place(), l.Run.Definition)
-	if err != nil {
-		return nil, err
-	}
-	return k.bound(courseOf(l, def)), nil
-}
-
-// bound has a course keep to what the desk says.
-func (k *Desk) bound(c *course) *course {
-	if c.keep = c.def.Retention; c.keep == 0 {
-		c.keep = k.Keep
-	}
+// course begins a plan from how a run stands.
+func (k *Desk) course(l *Live, def *plot) *course {
+	c := &course{def: def, run: l.Run, step: l.Step, keep: cmp.Or(def.Retention, k.Keep)}
+	_ = json.Unmarshal(l.Run.memo, &c.memo) // it is ours
 	return c
 }
 
@@ -219,7 +211,7 @@ func (k *Desk) Start(ctx context.Context, d store.Doer, s Start) (l Live, create
 		return l, false, err
 	}
 	l = Live{Shard: at.Shard, Run: Run{Workspace: at.Workspace, ID: newID(), Definition: def.ID(), Key: s.Key, Status: Pending, Input: s.Input, State: []byte("{}")}}
-	c := k.bound(courseOf(&l, def))
+	c := k.course(&l, def)
 	c.mine = s.Mine
 	c.plan.Run.State = l.Run.State
 	c.tell("created", map[string]any{"definition": def.ID()})
@@ -327,10 +319,11 @@ func (k *Desk) once(ctx context.Context, d store.Doer, l *Live, by Taker, f func
 
 // try makes a plan of how a run stands, and puts it into force.
 func (k *Desk) try(ctx context.Context, d store.Doer, l *Live, by Taker, f func(*course) error) (Live, error) {
-	c, err := k.course(ctx, d, l)
+	def, err := k.definition(ctx, d, l.place(), l.Run.Definition)
 	if err != nil {
 		return *l, err
 	}
+	c := k.course(l, def)
 	if err := f(c); err != nil {
 		return *l, err
 	}

@@ -178,13 +178,6 @@ type course struct {
 	added *addStep      // the step that is held from the start
 }
 
-// courseOf begins a plan from how a run stands.
-func courseOf(l *Live, def *plot) *course {
-	c := &course{def: def, run: l.Run, step: l.Step}
-	_ = json.Unmarshal(l.Run.memo, &c.memo) // it is ours
-	return c
-}
-
 // spec is what the definition says of the step.
 func (c *course) spec() *definitions.Step {
 	if i := c.def.Find(c.step.Name); i >= 0 {

@@ -224,20 +224,15 @@ func (w *Worker) failed(ctx context.Context, l *Live, failure error, j *effects.
 	}
 	if stopping && !untold && errors.Is(failure, context.Canceled) {
 		doubtful, err := l.Doubtful(ctx, w.Engine)
-		if err != nil || !doubtful {
-			return w.released(ctx, l, results, err)
+		if err != nil {
+			return *l, err
+		}
+		if !doubtful { // it gave up because the worker stops: it has not failed
+			return w.Desk.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 		}
 	}
 	_, over := errors.AsType[*unfired](failure)
 	return w.Desk.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Told: !untold, Unfired: over, Results: results})
-}
-
-// released gives a step back whose body gave up because the worker stops: it has not failed.
-func (w *Worker) released(ctx context.Context, l *Live, results []Result, err error) (Live, error) {
-	if err != nil {
-		return *l, err
-	}
-	return w.Desk.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 }
 
 // late reports the calls of a body that has lost its lease. An opaque body is a call itself,
