@@ -86,7 +86,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 	t := tokens.New()
 	err := tokens.Put(c.ctx(), c.api.engine, t, tokens.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
 	if err != nil {
-		_, _ = claim.Release(context.WithoutCancel(c.ctx()), "its token could not be kept") // else the janitor does
+		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be kept") // else the janitor does
 		return wire.Claimed{}, err
 	}
 	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
@@ -263,7 +263,7 @@ func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
 	if err != nil {
 		return wire.Settled{}, err
 	}
-	e, err := claim.Release(c.ctx(), in.Body.Reason)
+	e, err := claim.End(c.ctx(), lifecycleengine.Failure, in.Body.Reason)
 	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, err
 }
 

@@ -347,7 +347,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: forge(claim.Operation(), "action"), Epoch: claim.Entity.Claimed.Epoch}, remote.Result{State: []byte(`{"forged":true}`)})
 		wantCode(t, err, fault.NotFound)
 		y.is("doing held")
-		if _, err := claim.Release(y.ctx, "enough"); err != nil {
+		if _, err := claim.End(y.ctx, lifecycleengine.Failure, "enough"); err != nil {
 			t.Fatal(err)
 		}
 		op := y.fire("check")

@@ -66,8 +66,7 @@ func (t *attempt) refreshed(ctx context.Context) (entities.Entity, error) {
 // run runs the bodies and ends the attempt. A panic goes on afterwards.
 func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 	e, err := t.try(ctx)
-	var p *panicked
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}
 	return e, err
@@ -93,7 +92,11 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	defer cancel()
 	if errors.Is(cause, hold.ErrLost) {
 		t.lost = true
-		return t.entity, lostIt(t.entity, err)
+		lost := hold.Lost("the "+t.entity.Lifecycle+" "+t.entity.ID, t.entity.Claim.Epoch)
+		if err != nil {
+			lost = lost.Wrap(err)
+		}
+		return t.entity, lost
 	}
 	if next, ok := errors.AsType[*handOn](err); ok {
 		return t.handOn(end, next)
@@ -174,17 +177,12 @@ func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, er
 		return e, err
 	}
 	e.Claim.Operation = t.entity.Claim.Operation // also where the answer was lost
-	return e, waits(e)
+	return e, fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
 }
 
 // queue has the operation wait for the workers of a stage.
 func (t *attempt) queue(ctx context.Context, d store.Doer, stage, queue string) (entities.Entity, error) {
 	return entities.Queue(ctx, d, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: queue, Stage: stage, Claim: t.claim})
-}
-
-// waits is the error of a step that is not done yet: its operation goes on.
-func waits(e entities.Entity) error {
-	return fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
 }
 
 // worker is the handler of a stage, if workers have it.

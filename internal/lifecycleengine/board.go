@@ -112,11 +112,13 @@ func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
 		}
 	}
 	if b.door != nil {
-		put, err := b.door.names(ctx)
+		found, err := put(ctx, e)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, put...)
+		for _, x := range found {
+			all = append(all, x.name)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
@@ -150,12 +152,6 @@ func (l *Lifecycle) FateOf(ctx context.Context, e *engine.Engine, id, operation 
 		return Fate{}, err
 	}
 	return s.fateOf(ctx, id, operation)
-}
-
-// refused counts and notes a refusal.
-func (b *board) refused(at store.Place, a attempts.Attempt) {
-	b.refusal.Add(1)
-	b.log.Note(at, a)
 }
 
 // Refused is how many tries this engine has refused, because another was in

@@ -179,11 +179,6 @@ func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f f
 // has such a body.
 var bodyDone = []effects.LateCall{{Name: effects.Body, State: effects.Done}}
 
-// Release gives the claim back, with a reason.
-func (c *Claim) Release(ctx context.Context, reason string) (Entity, error) {
-	return c.End(ctx, Failure, reason)
-}
-
 // End ends the claim with an outcome other than a success, and a reason.
 func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, error) {
 	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]

@@ -160,8 +160,7 @@ func pauseAfter(failures int) time.Duration {
 
 // outcome is what the caller is told.
 func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
-	var p *panicked
-	if errors.As(err, &p) {
+	if _, ok := errors.AsType[*panicked](err); ok {
 		return err
 	}
 	f := fault.New(fault.ActionFailed, "%s", plainly(err))
@@ -175,14 +174,6 @@ func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
 		f.Message += " (something was begun that may have happened: the operation waits until a person resolves it)"
 	}
 	return f.Wrap(err).With("outcome", outcome).With("operation", e.Claim.Operation).With("status", e.Status)
-}
-
-func lostIt(e entities.Entity, err error) error {
-	lost := hold.Lost("the "+e.Lifecycle+" "+e.ID, e.Claim.Epoch)
-	if err != nil {
-		lost = lost.Wrap(err)
-	}
-	return lost
 }
 
 func (t *attempt) reportLate(ctx context.Context, calls []effects.LateCall) {

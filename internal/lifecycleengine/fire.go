@@ -131,12 +131,12 @@ func (s *site) outdated(err error) bool {
 	return slices.Contains(s.config.StatusTypes, status)
 }
 
-// note remembers who was refused.
+// note counts and remembers who was refused.
 func (s *site) note(ctx context.Context, r *request, err error) {
 	at, failed := s.engine.Place(ctx, store.Read)
-	var f *fault.Error
-	if failed == nil && errors.As(err, &f) {
-		s.board.refused(at, attempts.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
+	if f, ok := errors.AsType[*fault.Error](err); ok && failed == nil {
+		s.board.refusal.Add(1)
+		s.board.log.Note(at, attempts.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
 	}
 }
 

@@ -1,13 +1,17 @@
 // Package lifecycleengine is the runtime of package lifecycle, which is its public face for entities of one Go type. The HTTP
 // API uses it as it is: data is JSON here.
 //
-// From the outside in:
+// Its files stand in layers, and call those below (internal/archtest lists and checks them). From the lowest up:
 //
-//   - [Lifecycle] is a config with its handlers; a site is one on an engine; the board has the sites of an engine.
-//   - A step that is fired (fire.go) or claimed by hand (claim.go) is an attempt (attempt.go), under a plan (plan.go).
-//   - Where the entity lives is the ground's affair: Holdfast's table (ground.go) or one of the user's own (own.go).
-//   - Lifecycles that are put through the API are built by the door (door.go), and their handlers are elsewhere (tasks.go).
-//   - What crashes leave is freed by the board's sweeps (board.go, janitor.go), and ended by persons (operations.go).
+//   - A [Lifecycle] is a config with its handlers (lifecycle.go, steps.go, entity.go, body.go).
+//   - A site is a lifecycle on an engine. Its ground is where the entities are: Holdfast's table (table.go) or one of the user's
+//     own (owntable.go); their events tell what became of an operation (history.go), and after-effects follow them.
+//   - A config is in force in a workspace (inforce.go, register.go). Lifecycles that are put through the API are built
+//     by the door (published.go). The board has all lifecycles of an engine.
+//   - An operation is taken with a plan (plan.go) and done in attempts (attempt.go), which end it (ending.go).
+//   - Steps are fired, or claimed by hand, under the key of a request if there is one (fire.go, claim.go, idempotency.go); persons
+//     end operations (operations.go), and workers do them (tasks.go).
+//   - An engine learns what was put (publish.go), resumes what is due and frees what crashes left (background.go).
 package lifecycleengine
 
 import (

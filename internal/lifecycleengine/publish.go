@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -156,6 +159,38 @@ func (d *door) serve(workflow, name string, def reactions.Definition) error {
 	return nil
 }
 
+// After makes the tasks of after-effects, which are given out with the events of reactions.
+type After struct{ Engine *engine.Engine }
+
+// Is says whether a reaction is an after-effect whose handler is elsewhere.
+func (After) Is(x reactions.Info) bool {
+	return strings.HasPrefix(x.Name, reactions.AfterPrefix) && x.Options.Handler != ""
+}
+
+// Wants says whether an event is one that an after-effect follows.
+func (After) Wants(x reactions.Info, e events.Event) (bool, error) {
+	t, err := toldOf(e)
+	return t.After == x.Options.Handler, err
+}
+
+// Task is the task that a delivery of an after-effect is to a worker. The
+// operation is the delivery's, not the step's: it acts in its own right.
+func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) {
+	workflow := workflowOf(t.Reaction)
+	s, err := boardOf(a.Engine).find(ctx, workflow)
+	if err != nil {
+		return remote.Task{}, err
+	}
+	w, _, err := s.told(ctx, t.Reaction.Options.Handler, t.Event)
+	if err != nil {
+		return remote.Task{}, err
+	}
+	x := t.Remote()
+	x.Kind, x.Reaction, x.Event = "afterEffect", "", nil
+	x.Lifecycle, x.StepKey, x.Requester, x.Input, x.Entity = workflow, w.step, w.requester, w.input, &w.entity
+	return x, nil
+}
+
 // Put is what became of a config that was put.
 type Put struct {
 	Revision int64
@@ -250,11 +285,7 @@ func unclaimedWork(s *site, nth int) (all []lifecycles.Violation) {
 // PutNames returns the lifecycles that were put into the context's workspace, and the
 // handlers that each of them names.
 func PutNames(ctx context.Context, d store.Doer) (map[string][]string, error) {
-	at, err := d.Place(ctx, store.Read)
-	if err != nil {
-		return nil, err
-	}
-	all, err := doorsVerb.DoAt(ctx, d, at, doorsArgs{limit: mostSites})
+	all, err := put(ctx, d)
 	names := make(map[string][]string, len(all))
 	for _, x := range all {
 		names[x.name] = HandlersOf([]byte(x.config))

@@ -115,18 +115,13 @@ func (d *door) site(ctx context.Context, name string) (*site, error) {
 
 func unknown(name string) error { return fault.New(fault.NotFound, "there is no lifecycle %q", name) }
 
-// names returns the lifecycles that were put into the context's workspace.
-func (d *door) names(ctx context.Context) ([]string, error) {
-	at, err := d.board.engine.Place(ctx, store.Read)
+// put returns the lifecycles that were put into the context's workspace.
+func put(ctx context.Context, d store.Doer) ([]putThrough, error) {
+	at, err := d.Place(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	all, err := doorsVerb.DoAt(ctx, d.board.engine, at, doorsArgs{limit: mostSites})
-	out := make([]string, len(all))
-	for i, x := range all {
-		out[i] = x.name
-	}
-	return out, err
+	return doorsVerb.DoAt(ctx, d, at, doorsArgs{limit: mostSites})
 }
 
 // build makes of a config and the handlers of the context's workspace what a program

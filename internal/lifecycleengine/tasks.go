@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -399,36 +398,4 @@ func (r Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (rem
 		return remote.EffectState{}, fault.New(fault.Validation, "effects are those of actions")
 	}
 	return t.effect(ctx, t.worker(stageAction).unknown, x)
-}
-
-// After makes the tasks of after-effects, which are given out with the events of reactions.
-type After struct{ Engine *engine.Engine }
-
-// Is says whether a reaction is an after-effect whose handler is elsewhere.
-func (After) Is(x reactions.Info) bool {
-	return strings.HasPrefix(x.Name, reactions.AfterPrefix) && x.Options.Handler != ""
-}
-
-// Wants says whether an event is one that an after-effect follows.
-func (After) Wants(x reactions.Info, e events.Event) (bool, error) {
-	t, err := toldOf(e)
-	return t.After == x.Options.Handler, err
-}
-
-// Task is the task that a delivery of an after-effect is to a worker. The
-// operation is the delivery's, not the step's: it acts in its own right.
-func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) {
-	workflow := workflowOf(t.Reaction)
-	s, err := boardOf(a.Engine).find(ctx, workflow)
-	if err != nil {
-		return remote.Task{}, err
-	}
-	w, _, err := s.told(ctx, t.Reaction.Options.Handler, t.Event)
-	if err != nil {
-		return remote.Task{}, err
-	}
-	x := t.Remote()
-	x.Kind, x.Reaction, x.Event = "afterEffect", "", nil
-	x.Lifecycle, x.StepKey, x.Requester, x.Input, x.Entity = workflow, w.step, w.requester, w.input, &w.entity
-	return x, nil
 }

@@ -199,7 +199,12 @@ func (k *Desk) Start(ctx context.Context, d store.Doer, s Start) (l Live, create
 	if s.Input == nil {
 		s.Input = []byte("{}")
 	}
-	if err := checkStart(s); err != nil {
+	if s.Key != "" {
+		if err := CheckKey(s.Key); err != nil {
+			return l, false, err
+		}
+	}
+	if err := strict.Check(s.Input); err != nil {
 		return l, false, err
 	}
 	at, err := d.Place(ctx, store.Write)
@@ -272,15 +277,6 @@ const MaxKey = 255
 // CheckKey refuses what cannot be a key: it is 1 to 255 printable characters.
 func CheckKey(key string) error {
 	return strict.Text("idempotencyKey", key, MaxKey)
-}
-
-func checkStart(s Start) error {
-	if s.Key != "" {
-		if err := CheckKey(s.Key); err != nil {
-			return err
-		}
-	}
-	return strict.Check(s.Input)
 }
 
 func (k *Desk) soon(c *course) {

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -152,13 +153,10 @@ func (c *course) decide(s *definitions.Step, a *addStep) (target string, err err
 	if err != nil {
 		return "", err
 	}
-	following := c.def.After(c.def.Find(s.Name))
 	if target = s.Else; yes {
 		target = s.Then
 	}
-	if target == "" {
-		target = following
-	}
+	target = cmp.Or(target, following(c.def, s.Name))
 	a.Status, a.Next, a.Over = Completed, &target, true
 	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // of a bool, it does not fail
 	c.started(*a)

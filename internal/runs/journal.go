@@ -9,26 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
+// held is a visit of a step under the epoch of its hold.
+type held struct {
+	visited
+	epoch int64
+}
+
 type beginArgs struct {
-	run, step    string
-	visit, epoch int64
-	name         string
-	ordinal      int
-	policy       effects.Policy
-	results      []entities.Result
+	held
+	name    string
+	ordinal int
+	policy  effects.Policy
+	results []entities.Result
 }
 
 type endArgs struct {
-	run, step    string
-	visit, epoch int64
-	name         string
-	ordinal      int
-	state        effects.State
-	result       []byte
-	by           effects.By
+	held
+	name    string
+	ordinal int
+	state   effects.State
+	result  []byte
+	by      effects.By
 }
 
 type noted struct {
@@ -37,28 +42,20 @@ type noted struct {
 }
 
 type renewArgs struct {
-	run, step    string
-	visit, epoch int64
-	lease        time.Duration
-}
-
-// Renewed is a hold that goes on.
-type Renewed struct {
-	Until           time.Time
-	CancelRequested bool
+	held
+	lease time.Duration
 }
 
 type pointArgs struct {
-	run, step    string
-	visit, epoch int64
-	operation    string
+	held
+	operation string
 }
 
 var (
 	beginVerb = store.NewVerb(store.Decl{Name: "runs.effectbegin", Repeat: true},
 		func(a beginArgs) []string { return []string{row(a.run)} },
 		func(a beginArgs, args *store.Args) {
-			bindHeld(args, a.run, a.step, a.visit, a.epoch)
+			a.bind(args)
 			args.Text("name", a.name)
 			args.Int("ordinal", int64(a.ordinal))
 			args.Text("policy", string(a.policy))
@@ -71,7 +68,7 @@ var (
 	endVerb = store.NewVerb(store.Decl{Name: "runs.effectend", Repeat: true},
 		func(a endArgs) []string { return []string{row(a.run)} },
 		func(a endArgs, args *store.Args) {
-			bindHeld(args, a.run, a.step, a.visit, a.epoch)
+			a.bind(args)
 			args.Text("name", a.name)
 			args.Int("ordinal", int64(a.ordinal))
 			args.Text("state", string(a.state))
@@ -84,11 +81,11 @@ var (
 		})
 	renewVerb = store.NewVerb(store.Decl{Name: "runs.renew", Lane: store.Vital}, nil,
 		func(a renewArgs, args *store.Args) {
-			bindHeld(args, a.run, a.step, a.visit, a.epoch)
+			a.bind(args)
 			args.Int("lease", a.lease.Milliseconds())
 		},
-		func(all *[]Renewed, r store.Row) error {
-			var x Renewed
+		func(all *[]remote.Renewed, r store.Row) error {
+			var x remote.Renewed
 			err := r.Scan(&x.Until, &x.CancelRequested)
 			*all = append(*all, x)
 			return err
@@ -104,7 +101,7 @@ var (
 	pointVerb = store.NewVerb(store.Decl{Name: "runs.point", Repeat: true},
 		func(a pointArgs) []string { return []string{row(a.run)} },
 		func(a pointArgs, args *store.Args) {
-			bindHeld(args, a.run, a.step, a.visit, a.epoch)
+			a.bind(args)
 			args.Text("operation", a.operation)
 		},
 		func(applied *bool, r store.Row) error {
@@ -114,11 +111,9 @@ var (
 		})
 )
 
-func bindHeld(args *store.Args, run, step string, visit, epoch int64) {
-	args.Text("run", run)
-	args.Text("step", step)
-	args.Int("visit", visit)
-	args.Int("epoch", epoch)
+func (h held) bind(args *store.Args) {
+	bindVisited(h.visited, args)
+	args.Int("epoch", h.epoch)
 }
 
 func lostStep(l *Live) error {
@@ -126,13 +121,13 @@ func lostStep(l *Live) error {
 }
 
 // Renew extends a hold, at most until the step's timeout, or returns [fault.LeaseLost].
-func Renew(ctx context.Context, d store.Doer, l *Live, lease time.Duration) (Renewed, error) {
-	all, err := renewVerb.DoAt(ctx, d, l.place(), renewArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, lease})
+func Renew(ctx context.Context, d store.Doer, l *Live, lease time.Duration) (remote.Renewed, error) {
+	all, err := renewVerb.DoAt(ctx, d, l.place(), renewArgs{held{l.visited(), l.Step.Epoch}, lease})
 	if err == nil && len(all) == 0 {
 		err = lostStep(l)
 	}
 	if err != nil {
-		return Renewed{}, err
+		return remote.Renewed{}, err
 	}
 	return all[0], nil
 }
@@ -140,7 +135,7 @@ func Renew(ctx context.Context, d store.Doer, l *Live, lease time.Duration) (Ren
 // Point notes which operation a transition has fired, in the transaction that fires it:
 // once for a visit, under its hold.
 func Point(ctx context.Context, d store.Doer, l *Live, operation string) error {
-	ok, err := pointVerb.DoAt(ctx, d, l.place(), pointArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, operation})
+	ok, err := pointVerb.DoAt(ctx, d, l.place(), pointArgs{held{l.visited(), l.Step.Epoch}, operation})
 	if err == nil && !ok {
 		err = lostStep(l)
 	}
@@ -161,7 +156,7 @@ func (b *book) Operation() string { return b.l.Operation() }
 // Begin notes that an effect is about to be tried.
 func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Policy, results []entities.Result) (effects.Entry, error) {
 	l := b.l
-	n, err := beginVerb.DoAt(ctx, b.d, l.place(), beginArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, name, ordinal, p, results})
+	n, err := beginVerb.DoAt(ctx, b.d, l.place(), beginArgs{held{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -175,7 +170,7 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 // End notes what became of an effect, and returns how it stands then.
 func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, asked bool) (effects.State, []byte, error) {
 	l := b.l
-	n, err := endVerb.DoAt(ctx, b.d, l.place(), endArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, name, ordinal, s, result, effects.HolderSays(asked)})
+	n, err := endVerb.DoAt(ctx, b.d, l.place(), endArgs{held{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(asked)})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -210,13 +205,6 @@ func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool,
 // open says the same of the effects beside an opaque body as a whole.
 func (l *Live) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
 	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
-}
-
-// Open says whether an effect of the step was begun of which nothing is known, beside an
-// opaque body as a whole.
-func (l *Live) Open(ctx context.Context, d store.Doer) (bool, error) {
-	open, _, err := l.open(ctx, d, nil)
-	return open, err
 }
 
 // Doubtful says whether an earlier attempt of an opaque body may have acted. What this one

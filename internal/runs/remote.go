@@ -222,7 +222,7 @@ func (t *task) notHappened(ctx context.Context) (remote.Ended, error) {
 
 // completedBefore answers a worker that completes a step which it does not hold any more.
 func (t *task) completedBefore(ctx context.Context, output json.RawMessage) error {
-	open, err := t.Open(ctx, t.r.Engine)
+	open, _, err := t.open(ctx, t.r.Engine, nil)
 	switch {
 	case err != nil:
 		return err
@@ -291,8 +291,7 @@ func (r *Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) 
 	if err != nil {
 		return remote.Renewed{}, err
 	}
-	x, err := Renew(ctx, r.Engine, &t.Live, lease)
-	return remote.Renewed{Until: x.Until, CancelRequested: x.CancelRequested}, err
+	return Renew(ctx, r.Engine, &t.Live, lease)
 }
 
 // Effect journals an effect of a step. One that an earlier attempt began, and of

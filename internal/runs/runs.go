@@ -10,6 +10,12 @@
 // cancel came first.
 //
 // Every statement locks in the order run, step, approval.
+//
+// The files stand in layers, and call those below (internal/archtest lists and checks them). From the lowest up: runs and
+// their ids, and how they are read (runs.go, read.go); plans, which know no database (plan.go, input.go, enter.go, moves.go);
+// the desk, which puts them into force under the hold of a step (apply.go, journal.go, desk.go, step.go); signals,
+// approvals and what is due (inbox.go, due.go); and who does the steps: this program or another (serve.go,
+// worker.go, remote.go).
 package runs
 
 import (
@@ -122,9 +128,6 @@ type Live struct {
 	taken    bool      // the step is held by who moved the run
 	since    time.Time // where it was taken: on this node's clock, before that
 }
-
-// Taken says that the step is held by who has just moved the run.
-func (l *Live) Taken() bool { return l.taken }
 
 type told struct {
 	id      string

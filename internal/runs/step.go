@@ -296,7 +296,7 @@ func (l *Live) close(ctx context.Context, tx *store.Tx, x Known) error {
 	if x.Happened {
 		state = effects.Done
 	}
-	n, err := endVerb.DoAt(ctx, tx, l.place(), endArgs{l.Run.ID, l.Step.Name, l.Step.Visit, l.Step.Epoch, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
+	n, err := endVerb.DoAt(ctx, tx, l.place(), endArgs{held{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
 	switch {
 	case err != nil:
 		return err

@@ -253,7 +253,7 @@ func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at Live, crea
 	mine, serve, free := l.Worker.Eager(store.WorkspaceOf(ctx))
 	defer free()
 	s.Mine, s.Holder, s.Lease = mine, l.Worker.Name, l.Worker.lease()
-	if at, created, err = l.Desk.Start(ctx, d, s); created && at.Taken() {
+	if at, created, err = l.Desk.Start(ctx, d, s); created && at.taken {
 		serve(&at)
 	}
 	return at, created, err
