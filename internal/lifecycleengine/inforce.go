@@ -12,23 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// A config is registered in each workspace that it is for, so that no node moves an
-// entity to a status that the config in force has not.
-//
-// A change must strand nobody, also not against a step that is under way elsewhere, on a
-// node that knows the old config. Two kinds of change can: one that takes statuses away, and
-// one that makes claim statuses of others, or the other way round: who stands there free
-// would be put back by the janitor, or stand where no step leads on. An operation goes on by
-// its plan whatever the config says, but must find the statuses that its plan leads to.
-//
-// So such a change is announced first: from then on, commands obey both configs, for they go
-// by the registry's revision and are refused where that has changed. None leaves an entity in
-// a status that goes or becomes a claim's, and no operation is taken whose plan leads there.
-// Then the transactions that were under way are waited for, which may have gone by the old
-// one. Only then are the entities and operations counted: from here on they can only become
-// fewer. If there are any, the change is taken back, and refused. The end of an operation is
-// not held up by an announcement: it is counted before and after, by its plan and its status.
-
+// inForce is a config as a workspace has it.
 type inForce struct {
 	revision                 int64
 	statuses, config, wanted string

@@ -137,17 +137,6 @@ func (c *Lifecycle) unknown(step *lifecycles.Step, as string) effects.Policy {
 	return effects.Hold
 }
 
-// A handler may be elsewhere and ask for what there is to do. Its task is the claim
-// itself: one hold, one epoch, one renewal. Whoever fires the step takes the claim,
-// and hands it on, in the claim status, to the queue of the handler; a worker takes it
-// from there, which adds one to the epoch, and ends it as a body in a program would
-// have: the same statement decides, by the same row. A step whose validation is a
-// worker's too has two stages, and is handed on twice.
-//
-// Between the two there is no moment in which nobody has it and nobody takes it up: it
-// is held, and the janitor puts it back; or it is due, and waits for a worker, until the
-// janitor withdraws it when the step's timeout is over; or a worker holds it.
-
 // The stages of an operation that workers take up.
 const (
 	stageValidation = "validation"

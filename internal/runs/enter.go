@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
+// How steps end, and the next begin.
+
 // completed ends the step well, and goes on.
 func (c *course) completed(output, patch json.RawMessage, target string) error {
 	if len(patch) > 0 {
@@ -56,8 +58,6 @@ func (c *course) goOn(target string) {
 		c.enter(target)
 	}
 }
-
-// How steps begin.
 
 // enter goes on with a step: through those that need nobody, to one that somebody does or
 // that something is waited for at, or to the end.

@@ -158,8 +158,6 @@ func (l *Live) Now(ctx context.Context, d store.Doer) (Live, error) {
 	return load(ctx, d, l.place(), l.visited())
 }
 
-// What the doors need to know of steps that are done elsewhere.
-
 // ByOperation finds the step that an operation is.
 func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, error) {
 	v, ok := cutOperation(operation)
