@@ -129,6 +129,9 @@ type Live struct {
 	since    time.Time // where it was taken: on this node's clock, before that
 }
 
+// Taken says that the step is held by who has just moved the run.
+func (l *Live) Taken() bool { return l.taken }
+
 type told struct {
 	id      string
 	payload []byte
