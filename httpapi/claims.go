@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -66,10 +68,8 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 		return claimed, err
 	}
 	o := c.asks(b.Input, b.ExpectedVersion, span(b.LeaseMs))
-	if begun != nil {
-		o = append(o, lifecycleengine.Beginning(begun))
-	}
-	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o...)
+	o.Begin = begun
+	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o)
 	if answer, came, failed := c.second(l, in.ID, err, claimedAs); came {
 		claimed, _ := answer.(wire.Claimed)
 		return claimed, failed
@@ -87,7 +87,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 	t := tokens.New()
 	err := tokens.Put(c.ctx(), c.api.engine, t, tokens.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
 	if err != nil {
-		_, _ = claim.Release(context.WithoutCancel(c.ctx()), "its token could not be kept") // else the janitor does
+		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be kept") // else the janitor does
 		return wire.Claimed{}, err
 	}
 	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
@@ -144,7 +144,7 @@ func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 		return
 	}
 	if t, err := tokens.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
-		lifecycleengine.LateCalls(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch, call)
+		lifecycleengine.LateCalls(c.ctx(), c.api.engine, entities.Ticket{Lifecycle: t.Lifecycle, ID: t.Entity, Operation: t.Operation, Epoch: t.Epoch}, call)
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if failed != nil || !c.key.Speaks(t.Requester) {
 		return wire.Settled{}, err
 	}
-	was, failed := lifecycleengine.Ended(c.ctx(), c.api.engine, t.Lifecycle, t.Entity, t.Operation, t.Epoch)
+	was, failed := lifecycleengine.Ended(c.ctx(), c.api.engine, entities.Ticket{Lifecycle: t.Lifecycle, ID: t.Entity, Operation: t.Operation, Epoch: t.Epoch})
 	same := map[string]string{"success": lifecycleengine.EndedSuccess, "failure": lifecycleengine.EndedFailed, "invalid": lifecycleengine.EndedInvalid}[outcome]
 	if failed != nil || was.How == "" || was.How != same {
 		return wire.Settled{}, err
@@ -264,7 +264,7 @@ func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
 	if err != nil {
 		return wire.Settled{}, err
 	}
-	e, err := claim.Release(c.ctx(), in.Body.Reason)
+	e, err := claim.End(c.ctx(), lifecycleengine.Failure, in.Body.Reason)
 	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, err
 }
 
@@ -286,7 +286,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 		}
 		return wire.EffectState{}, err
 	}
-	x, err := claim.Effect(c.ctx(), b.Name, b.Ordinal, b.Result, b.NotDone)
+	x, err := claim.Effect(c.ctx(), remote.Effect{Name: b.Name, Ordinal: b.Ordinal, Result: b.Result, NotDone: b.NotDone})
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
 }
 

@@ -271,7 +271,7 @@ func (m *mill) claim(alone bool) {
 		if m.r.IntN(3) == 0 {
 			l, err := lifecycleengine.Named(m.t.Context(), engine.Of(m.engine), "thing")
 			if err == nil {
-				_, err = l.Claim(m.t.Context(), engine.Of(m.engine), e.ID, "claim-"+c.Into, "admin", lifecycleengine.Lease(millLease))
+				_, err = l.Claim(m.t.Context(), engine.Of(m.engine), e.ID, "claim-"+c.Into, "admin", lifecycleengine.FireOptions{Lease: millLease})
 			}
 			if err != nil && alone {
 				m.t.Fatal(err)

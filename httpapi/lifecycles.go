@@ -301,10 +301,11 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 			defer end()
 			begun = held
 		}
-		o = append(o, lifecycleengine.Beginning(begun))
+		o.Begin = begun
 	}
 	var output raw
-	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, append(o, lifecycleengine.OutputTo(&output))...)
+	o.Output = &output
+	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, o)
 	if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
 		fired, _ := answer.(wire.Fired)
 		return fired, failed
@@ -371,16 +372,10 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 }
 
 // asks are the options of a step that is fired or claimed.
-func (c *call) asks(input raw, want *int64, lease time.Duration) []lifecycleengine.FireOption {
-	o := []lifecycleengine.FireOption{lifecycleengine.By(c.actor())}
+func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine.FireOptions {
+	o := lifecycleengine.FireOptions{Want: want, Lease: lease, Meta: events.Meta{Actor: c.actor()}}
 	if len(input) > 0 {
-		o = append(o, lifecycleengine.Input(input))
-	}
-	if want != nil {
-		o = append(o, lifecycleengine.Want(*want))
-	}
-	if lease != 0 {
-		o = append(o, lifecycleengine.Lease(lease))
+		o.SetInput(input)
 	}
 	return o
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -36,7 +37,7 @@ const (
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in
 // [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
 func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
-	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, as, fireOptions(o)...)
+	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, as, fireOptions(o))
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +91,6 @@ func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E]
 // cannot go back; should it run out, it waits for a person, unless its handler says that
 // it may be tried again or asked about.
 func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x, err := c.inner.Effect(ctx, name, ordinal, result, notDone)
+	x, err := c.inner.Effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result, NotDone: notDone})
 	return Effect(x), err
 }

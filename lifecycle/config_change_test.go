@@ -126,7 +126,7 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("success", "failure", "invalid", "expired", "late")
 		for _, id := range []string{"success", "failure", "invalid", "expired", "late"} {
-			if _, err := d.l.Claim(d.ctx, engine.Of(d.e), id, "move", "admin", lifecycleengine.Lease(time.Minute)); err != nil {
+			if _, err := d.l.Claim(d.ctx, engine.Of(d.e), id, "move", "admin", lifecycleengine.FireOptions{Lease: time.Minute}); err != nil {
 				d.t.Fatal(err)
 			}
 		}
@@ -157,7 +157,7 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("held", "died", "waiting")
 		fire := func(id string) {
-			if _, err := d.l.Fire(d.ctx, engine.Of(d.e), id, "move", "admin"); fault.CodeOf(err) != fault.ActionFailed {
+			if _, err := d.l.Fire(d.ctx, engine.Of(d.e), id, "move", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) != fault.ActionFailed {
 				d.t.Fatalf("fire: %v", err)
 			}
 		}
@@ -169,7 +169,7 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			return x
 		}
 		charge := func(x remote.Task, result string) {
-			if _, err := lifecycleengine.TaskEffect(d.ctx, engine.Of(d.e), x.ID, x.Epoch, "charge", 0, json.RawMessage(result), false); err != nil {
+			if _, err := workers(d.e).Effect(d.ctx, leaseOf(x), remote.Effect{Name: "charge", Result: json.RawMessage(result)}); err != nil {
 				d.t.Fatal(err)
 			}
 		}
@@ -186,22 +186,22 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 			d.t.Fatal(err)
 		}
 		charge(held, `"c2"`)
-		if _, err := lifecycleengine.RenewTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, time.Minute); err != nil {
+		if _, err := workers(d.e).Renew(d.ctx, leaseOf(held), time.Minute); err != nil {
 			d.t.Errorf("renew: %v", err)
 		}
-		if _, err := lifecycleengine.CompleteTask(d.ctx, engine.Of(d.e), held.ID, held.Epoch, nil, nil); err != nil {
+		if _, err := workers(d.e).Complete(d.ctx, leaseOf(held), remote.Result{}); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("held", "there")
 		waiting := take("waiting")
-		if _, err := lifecycleengine.CompleteTask(d.ctx, engine.Of(d.e), waiting.ID, waiting.Epoch, nil, nil); err != nil {
+		if _, err := workers(d.e).Complete(d.ctx, leaseOf(waiting), remote.Result{}); err != nil {
 			d.t.Errorf("complete: %v", err)
 		}
 		d.at("waiting", "there")
 
 		engine.Of(d.e).Round(d.ctx) // it is due, and taken by a worker that fails for good
 		died = take("died")
-		if _, err := lifecycleengine.FailTask(d.ctx, engine.Of(d.e), died.ID, died.Epoch, "no", false, false); err != nil {
+		if _, err := workers(d.e).Fail(d.ctx, leaseOf(died), remote.Failure{Message: "no", Final: true}); err != nil {
 			d.t.Fatal(err)
 		}
 		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
@@ -222,20 +222,20 @@ func TestAStatusBecomesAClaim(t *testing.T) {
 		d.create("a", "b", "c")
 		plain := d.now()
 		for _, id := range []string{"a", "b"} {
-			if _, err := plain.Fire(d.ctx, engine.Of(d.e), id, "leave", "admin"); err != nil {
+			if _, err := plain.Fire(d.ctx, engine.Of(d.e), id, "leave", "admin", lifecycleengine.FireOptions{}); err != nil {
 				d.t.Fatal(err)
 			}
 		}
 		wantStranded(d.t, d.put(shipments(false)), 2, `2 in "moving"`, "claim status")
 		for id, step := range map[string]string{"a": "arrive", "b": "lose"} {
-			if _, err := plain.Fire(d.ctx, engine.Of(d.e), id, step, "admin"); err != nil {
+			if _, err := plain.Fire(d.ctx, engine.Of(d.e), id, step, "admin", lifecycleengine.FireOptions{}); err != nil {
 				d.t.Fatalf("after the refusal: %v", err)
 			}
 		}
 		if err := d.put(shipments(false)); err != nil {
 			d.t.Fatal(err)
 		}
-		if _, err := plain.Fire(d.ctx, engine.Of(d.e), "c", "leave", "admin"); fault.CodeOf(err) != fault.Concurrency {
+		if _, err := plain.Fire(d.ctx, engine.Of(d.e), "c", "leave", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) != fault.Concurrency {
 			d.t.Errorf("by the old config into what is a claim status now: %v", err)
 		}
 		d.at("c", "here")
@@ -248,7 +248,7 @@ func TestAStatusBecomesAClaim(t *testing.T) {
 func TestATargetIsTakenAway(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("a")
-		if _, err := d.l.Claim(d.ctx, engine.Of(d.e), "a", "move", "admin"); err != nil {
+		if _, err := d.l.Claim(d.ctx, engine.Of(d.e), "a", "move", "admin", lifecycleengine.FireOptions{}); err != nil {
 			d.t.Fatal(err)
 		}
 		gone := strings.ReplaceAll(shipments(false), `"there"`, `"elsewhere"`)
@@ -304,7 +304,7 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 func TestCheckTellsWhoIsStranded(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("free", "held")
-		if _, err := d.l.Claim(d.ctx, engine.Of(d.e), "held", "move", "admin"); err != nil {
+		if _, err := d.l.Claim(d.ctx, engine.Of(d.e), "held", "move", "admin", lifecycleengine.FireOptions{}); err != nil {
 			d.t.Fatal(err)
 		}
 		check := func() string {
@@ -540,7 +540,7 @@ func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
 		if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin"); err != nil {
+		if _, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))

@@ -140,7 +140,7 @@ func TestALifecycleThatIsPut(t *testing.T) {
 		if _, err := l.CreateAt(ctx, engine.Of(node), "p1", "", []byte(`{"grams":9007199254740993,"to":"x"}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		got, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin", lifecycleengine.Input(map[string]string{"by": "van"}))
+		got, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin", lifecycleengine.FireOptions{Input: []byte(`{"by":"van"}`)})
 		if err != nil || got.Status != "sent" {
 			t.Fatalf("fired: %+v, %v", got, err)
 		}
@@ -237,15 +237,15 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin"); err != nil {
+		if _, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin", lifecycleengine.FireOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `"action": "Send"`, `"action": "Better"`, 1))
 		// This node may still go by what it remembers, once: the write tells it.
-		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p2", "send", "admin"); err != nil {
+		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p2", "send", "admin", lifecycleengine.FireOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p3", "send", "admin"); err != nil {
+		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p3", "send", "admin", lifecycleengine.FireOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if far.count("Better") == 0 {
@@ -276,7 +276,7 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 				if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 					t.Fatal(err)
 				}
-				_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin")
+				_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{})
 				testkit.WantCode(t, err, fault.ActionFailed)
 				now, err := l.Get(ctx, engine.Of(e), "p1")
 				if err != nil {
@@ -348,7 +348,7 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := parcelsOf(t, ctx, e).Fire(ctx, engine.Of(e), "p1", "send", "admin"); err == nil {
+			if _, err := parcelsOf(t, ctx, e).Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{}); err == nil {
 				t.Errorf("without %s it is done", name)
 			}
 			if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Status != "packed" || now.Claimed != nil {
@@ -377,7 +377,7 @@ func TestAnAnswerThatCannotBeUsed(t *testing.T) {
 		if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin")
+		_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ActionFailed)
 		if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
 			t.Errorf("it is %+v, %v", now, err)

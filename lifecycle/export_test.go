@@ -6,13 +6,16 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Inner is the lifecycle behind a public one.
 func Inner[E any](l *Lifecycle[E]) *lifecycleengine.Lifecycle { return l.inner }
 
 // Beginning is an option that the HTTP API has.
-func Beginning(o lifecycleengine.FireOption) FireOption { return FireOption{o} }
+func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.Begin = f }}
+}
 
 // Door has an engine serve lifecycles that are put, as the HTTP API does.
 type Door func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/idem"
-	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -153,10 +152,10 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 					return nil
 				})
 				s := &shop{world: w, steps: []string{"i " + step}}
-				s.o = []lifecycle.FireOption{lifecycle.Beginning(lifecycleengine.Beginning(func(ctx context.Context, tx *store.Tx, _ string) error {
+				s.o = []lifecycle.FireOption{lifecycle.Beginning(func(ctx context.Context, tx *store.Tx, _ string) error {
 					_, err := stream.Append(ctx, tx, "begun", stream.Any, stream.Event{Name: "begun"})
 					return err
-				}))}
+				})}
 				s.dies(0)
 				s.want("", 0, "died")
 				done := w.get("i")

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -419,7 +420,7 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := l.Fire(ctx, engine.Of(e), "a", "send", "system"); err != nil || got.Status != "sent" {
+		if got, err := l.Fire(ctx, engine.Of(e), "a", "send", "system", lifecycleengine.FireOptions{}); err != nil || got.Status != "sent" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
@@ -430,21 +431,21 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 			t.Fatal(err)
 		}
 		l = parcelsOf(t, ctx, e)
-		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "system")
+		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "system", lifecycleengine.FireOptions{})
 		if f := factsOf(err); f["outcome"] != "pending" || f["status"] != "packed" {
 			t.Fatalf("%v", err)
 		}
-		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin")
+		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ClaimFailed)
 		y := &yard{t, ctx, e, l}
 		task := y.one("Send")
 		if task.Entity.Status != "packed" || task.Requester != "system" {
 			t.Errorf("%+v", task)
 		}
-		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin")
+		_, err = l.Fire(ctx, engine.Of(e), "b", "send", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ClaimFailed)
 		for range 2 {
-			if got, err := lifecycleengine.CompleteTask(ctx, engine.Of(e), task.ID, task.Epoch, nil, nil); err != nil || got.Status != "sent" {
+			if got, err := workers(e).Complete(ctx, leaseOf(task), remote.Result{}); err != nil || got.Status != "sent" {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}

@@ -67,14 +67,14 @@ func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 // database goes through [Act.Commit], what it does to the world outside through
 // [holdfast.Effect]. It panics if the name is taken: that is a mistake in wiring.
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.inner.Handle("action", name, run(f), handlerOptions(o)...)
+	l.inner.Handle("action", name, run(f), declared(o))
 	return l
 }
 
 // Validation sets what is asked before an action. It returns [holdfast.Invalid] to
 // refuse.
 func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.inner.Handle("validation", name, run(f), handlerOptions(o)...)
+	l.inner.Handle("validation", name, run(f), declared(o))
 	return l
 }
 
@@ -83,7 +83,7 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 // fails is delivered again ([Retry]); past that it is blocked, by itself, until it is
 // unblocked or skipped (stream.Unblock, under the name $after:<workflow>:<handler>).
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.inner.Handle("afterEffect", name, run(f), handlerOptions(o)...)
+	l.inner.Handle("afterEffect", name, run(f), declared(o))
 	return l
 }
 
@@ -142,5 +142,5 @@ func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error {
 // worked on, the error is [holdfast.ErrKeyInFlight]; where another has the key by now,
 // [holdfast.ErrLeaseLost].
 func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
-	return shown[E](l.inner.Fire(ctx, engine.Of(e), id, step, as, fireOptions(o)...))
+	return shown[E](l.inner.Fire(ctx, engine.Of(e), id, step, as, fireOptions(o)))
 }

@@ -5,39 +5,52 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 )
 
 // HandlerOption says something about a handler.
-type HandlerOption struct{ set lifecycleengine.HandlerOption }
-
-func handlerOptions(all []HandlerOption) []lifecycleengine.HandlerOption {
-	return mapped(all, func(o HandlerOption) lifecycleengine.HandlerOption { return o.set })
+type HandlerOption struct {
+	set func(*lifecycleengine.Declared)
 }
 
-// mapped is what f makes of each.
-func mapped[A, B any](all []A, f func(A) B) []B {
-	out := make([]B, len(all))
-	for i, a := range all {
-		out[i] = f(a)
+func declared(all []HandlerOption) (d lifecycleengine.Declared) {
+	for _, o := range all {
+		o.set(&d)
 	}
-	return out
+	return d
+}
+
+func safety(s lifecycles.Safety) HandlerOption {
+	return HandlerOption{func(d *lifecycleengine.Declared) { d.Safety = s }}
+}
+
+// delivery is an option of an after-effect.
+func delivery(set func(*lifecycles.AfterEffect)) HandlerOption {
+	return HandlerOption{func(d *lifecycleengine.Declared) {
+		if d.After == nil {
+			d.After = new(lifecycles.AfterEffect)
+		}
+		set(d.After)
+	}}
 }
 
 // Idempotent says that a handler may run again.
-func Idempotent() HandlerOption { return HandlerOption{lifecycleengine.Idempotent()} }
+func Idempotent() HandlerOption { return safety(lifecycles.Idempotent) }
 
 // Transactional says that a handler writes only through [Act.Commit].
-func Transactional() HandlerOption { return HandlerOption{lifecycleengine.Transactional()} }
+func Transactional() HandlerOption { return safety(lifecycles.Transactional) }
 
 // Journaled says that a handler's side effects go through [holdfast.Effect].
-func Journaled() HandlerOption { return HandlerOption{lifecycleengine.Journaled()} }
+func Journaled() HandlerOption { return safety(lifecycles.Journaled) }
 
 // Opaque says that a handler acts, and journals nothing: once it has started, only
 // itself or a person can say what happened.
-func Opaque() HandlerOption { return HandlerOption{lifecycleengine.Opaque()} }
+func Opaque() HandlerOption { return safety(lifecycles.Opaque) }
 
 // Timeout is how long a handler may take. It ends before the claim does.
-func Timeout(d time.Duration) HandlerOption { return HandlerOption{lifecycleengine.Timeout(d)} }
+func Timeout(d time.Duration) HandlerOption {
+	return HandlerOption{func(h *lifecycleengine.Declared) { h.Timeout = d }}
+}
 
 // RetryPolicy is how often an after-effect that fails is delivered again. The zero value is
 // the default, which tries for two to four days.
@@ -53,37 +66,67 @@ type RetryPolicy struct {
 // Retry sets how often an after-effect is delivered that fails. An error that is
 // [holdfast.NonRetryable] blocks it at once.
 func Retry(p RetryPolicy) HandlerOption {
-	return HandlerOption{lifecycleengine.Retry(lifecycleengine.RetryPolicy(p))}
+	return delivery(func(a *lifecycles.AfterEffect) {
+		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
+	})
 }
 
 // SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
 // user's own is gone before it is delivered. That it was is recorded.
-func SkipMissing() HandlerOption { return HandlerOption{lifecycleengine.SkipMissing()} }
+func SkipMissing() HandlerOption {
+	return delivery(func(a *lifecycles.AfterEffect) { a.OnMissing = lifecycles.Skip })
+}
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
-type FireOption struct{ set lifecycleengine.FireOption }
+type FireOption struct {
+	set func(*lifecycleengine.FireOptions)
+}
 
-func fireOptions(all []FireOption) []lifecycleengine.FireOption {
-	return mapped(all, func(o FireOption) lifecycleengine.FireOption { return o.set })
+func fireOptions(all []FireOption) (o lifecycleengine.FireOptions) {
+	for _, x := range all {
+		x.set(&o)
+	}
+	return o
 }
 
 // Input gives the body something, as JSON.
-func Input(v any) FireOption { return FireOption{lifecycleengine.Input(v)} }
+func Input(v any) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.SetInput(v) }}
+}
 
 // Want refuses the step unless the entity is at this version.
-func Want(version int64) FireOption { return FireOption{lifecycleengine.Want(version)} }
+func Want(version int64) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.Want = &version }}
+}
 
 // Lease is how long the claim is held without a renewal. The default is 30 seconds
 // for a step that is fired, or the lifecycle's stuck_after if that is shorter; it is
 // renewed as long as the body runs. For a claim taken by hand it is stuck_after. An
 // operation that is resumed has the default again.
-func Lease(d time.Duration) FireOption { return FireOption{lifecycleengine.Lease(d)} }
+func Lease(d time.Duration) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.Lease = d }}
+}
 
 // By says who asks, in the history.
-func By(actor string) FireOption { return FireOption{lifecycleengine.By(actor)} }
+func By(actor string) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.Meta.Actor = actor }}
+}
 
 // Correlation ties the history to something else.
-func Correlation(id string) FireOption { return FireOption{lifecycleengine.Correlation(id)} }
+func Correlation(id string) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.Meta.Correlation = id }}
+}
 
 // OutputTo has the output of a handler elsewhere written to out, when the step is done.
-func OutputTo(out *json.RawMessage) FireOption { return FireOption{lifecycleengine.OutputTo(out)} }
+func OutputTo(out *json.RawMessage) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.Output = out }}
+}
+
+// mapped is what f makes of each.
+func mapped[A, B any](all []A, f func(A) B) []B {
+	out := make([]B, len(all))
+	for i, a := range all {
+		out[i] = f(a)
+	}
+	return out
+}

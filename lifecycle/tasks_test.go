@@ -87,7 +87,7 @@ func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety str
 // fire fires a step, which then waits for a worker, and returns its operation.
 func (y *yard) fire(step string) string {
 	y.t.Helper()
-	_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", step, "admin", lifecycleengine.Input(7))
+	_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", step, "admin", lifecycleengine.FireOptions{Input: []byte("7")})
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Fields["outcome"] != "pending" {
 		y.t.Fatalf("fired: %v", err)
@@ -95,9 +95,26 @@ func (y *yard) fire(step string) string {
 	return f.Fields["operation"].(string)
 }
 
+// workers gives out the steps of an engine's lifecycles.
+func workers(e *holdfast.Engine) lifecycleengine.Remote {
+	return lifecycleengine.Remote{Engine: engine.Of(e)}
+}
+
+// takeTasks takes tasks for a worker.
+func takeTasks(ctx context.Context, e *holdfast.Engine, c remote.Claim, limit int) ([]remote.Task, error) {
+	o, err := workers(e).Offer(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return o.Take(ctx, engine.Of(e), limit)
+}
+
+// leaseOf is the lease that a task was given out under.
+func leaseOf(t remote.Task) remote.Hold { return remote.Hold{ID: t.ID, Epoch: t.Epoch} }
+
 func (y *yard) take(handlers ...string) []remote.Task {
 	y.t.Helper()
-	all, err := lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", handlers, 10, time.Minute)
+	all, err := takeTasks(y.ctx, y.e, remote.Claim{Worker: "w1", Handlers: handlers, Lease: time.Minute}, 10)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -136,7 +153,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		op := y.fire("do")
 		y.is("doing due")
-		if other, err := lifecycleengine.TakeTasks(t.Context(), engine.Of(y.e), engine.Of(y.e), "w2", []string{"Do"}, 10, time.Minute); err != nil || len(other) > 0 {
+		if other, err := takeTasks(t.Context(), y.e, remote.Claim{Worker: "w2", Handlers: []string{"Do"}, Lease: time.Minute}, 10); err != nil || len(other) > 0 {
 			t.Errorf("another workspace takes %v, %v", other, err)
 		}
 		if got := y.take("May"); len(got) > 0 {
@@ -149,28 +166,29 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		if again := y.take("Do"); len(again) > 0 {
 			t.Errorf("it is taken twice: %+v", again)
 		}
-		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin")
+		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ClaimFailed)
-		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch-1, nil, nil)
+		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: task.ID, Epoch: task.Epoch - 1}, remote.Result{})
 		testkit.WantCode(t, err, fault.LeaseLost)
-		if _, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil {
+		if _, err := workers(y.e).Renew(y.ctx, leaseOf(task), time.Minute); err != nil {
 			t.Error(err)
 		}
 		for range 2 {
-			e, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, []byte(`{"label":"L"}`), []byte(`{"a":null,"c":3}`))
+			e, err := workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{Output: []byte(`{"label":"L"}`), State: []byte(`{"a":null,"c":3}`)})
 			if err != nil || e.Status != "done" {
 				t.Fatalf("completed: %+v, %v", e, err)
 			}
 			var data map[string]int
-			if err := json.Unmarshal(e.Data, &data); err != nil || len(data) != 2 || data["c"] != 3 {
-				t.Errorf("the data is %s", e.Data)
+			now, err := y.l.Get(y.ctx, engine.Of(y.e), "j")
+			if err != nil || json.Unmarshal(now.Data, &data) != nil || len(data) != 2 || data["c"] != 3 {
+				t.Errorf("the data is %s, %v", now.Data, err)
 			}
 		}
 		f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op)
 		if err != nil || f.Outcome != "success" || string(f.Output) != `{"label":"L"}` && string(f.Output) != `{"label": "L"}` {
 			t.Errorf("it came to %+v, %v", f, err)
 		}
-		_, err = lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "too late", true, false)
+		_, err = workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "too late"})
 		testkit.WantCode(t, err, fault.LeaseLost)
 		y.is("done")
 	})
@@ -186,7 +204,7 @@ func TestAWorkerValidates(t *testing.T) {
 			t.Errorf("the task is %+v", task)
 		}
 		for range 2 {
-			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "not today", true, true); err != nil {
+			if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "not today", Invalid: true}); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -194,7 +212,7 @@ func TestAWorkerValidates(t *testing.T) {
 		op := y.fire("check")
 		task = y.one("May")
 		for range 2 {
-			if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil {
+			if _, err := workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{}); err != nil {
 				t.Fatal(err)
 			}
 			y.is("checking due")
@@ -206,11 +224,11 @@ func TestAWorkerValidates(t *testing.T) {
 		if action.Operation != op || action.Kind != "action" || action.Epoch <= task.Epoch {
 			t.Errorf("the action is %+v", action)
 		}
-		if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil); err != nil { // it did end it
+		if _, err := workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{}); err != nil { // it did end it
 			t.Fatal(err)
 		}
 		y.is("checking held")
-		if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), action.ID, action.Epoch, nil, nil); err != nil {
+		if _, err := workers(y.e).Complete(y.ctx, leaseOf(action), remote.Result{}); err != nil {
 			t.Fatal(err)
 		}
 		y.is("done")
@@ -223,7 +241,7 @@ func TestAWorkerFails(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		for range 2 {
-			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
+			if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "no stamps"}); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -240,11 +258,11 @@ func TestAWorkersEffects(t *testing.T) {
 			eachYard(t, "journaled", unknown, func(y *yard) {
 				y.fire("do")
 				task := y.one("Do")
-				first, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, nil, false)
+				first, err := workers(y.e).Effect(y.ctx, leaseOf(task), remote.Effect{Name: "charge"})
 				if err != nil || first.State != "begun" || first.Key == "" {
 					t.Fatalf("begun: %+v, %v", first, err)
 				}
-				if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "cut off", true, false); err != nil {
+				if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "cut off"}); err != nil {
 					t.Fatal(err)
 				}
 				y.is("doing due")
@@ -253,9 +271,9 @@ func TestAWorkersEffects(t *testing.T) {
 				if next.Operation != task.Operation || next.Attempt != 2 || next.ID != task.ID || next.Epoch <= task.Epoch {
 					t.Errorf("the second attempt is %+v", next)
 				}
-				_, err = lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "charge", 0, []byte(`1`), false)
+				_, err = workers(y.e).Effect(y.ctx, leaseOf(task), remote.Effect{Name: "charge", Result: []byte(`1`)})
 				testkit.WantCode(t, err, fault.LeaseLost)
-				again, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, nil, false)
+				again, err := workers(y.e).Effect(y.ctx, leaseOf(next), remote.Effect{Name: "charge"})
 				y.is(want)
 				if unknown == "hold" {
 					testkit.WantCode(t, err, fault.Conflict)
@@ -264,11 +282,11 @@ func TestAWorkersEffects(t *testing.T) {
 				if err != nil || again.Key != first.Key || again.State != "begun" {
 					t.Fatalf("again: %+v, %v", again, err)
 				}
-				done, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), next.ID, next.Epoch, "charge", 0, []byte(`"ch_1"`), false)
+				done, err := workers(y.e).Effect(y.ctx, leaseOf(next), remote.Effect{Name: "charge", Result: []byte(`"ch_1"`)})
 				if err != nil || done.State != "done" {
 					t.Fatalf("done: %+v, %v", done, err)
 				}
-				if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), next.ID, next.Epoch, nil, nil); err != nil {
+				if _, err := workers(y.e).Complete(y.ctx, leaseOf(next), remote.Result{}); err != nil {
 					t.Fatal(err)
 				}
 				y.is("done")
@@ -286,18 +304,18 @@ func TestAWorkerThatStops(t *testing.T) {
 				y.fire("do")
 				y.is("doing due")
 				task := y.one("Do")
-				_, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute) // it was heard of
+				_, err := workers(y.e).Renew(y.ctx, leaseOf(task), time.Minute) // it was heard of
 				testkit.WantCode(t, err, "")
 				holdfasttest.Advance(y.t, y.e, 2*time.Minute)
-				_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
+				_, err = workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{})
 				testkit.WantCode(t, err, fault.LeaseLost)
 				if err := lifecycleengine.Sweep(y.ctx, engine.Of(y.e)); err != nil {
 					t.Fatal(err)
 				}
 				y.is(want)
-				_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, nil, nil)
+				_, err = workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{})
 				testkit.WantCode(t, err, fault.LeaseLost)
-				_, err = lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute)
+				_, err = workers(y.e).Renew(y.ctx, leaseOf(task), time.Minute)
 				testkit.WantCode(t, err, fault.LeaseLost)
 			})
 		})
@@ -307,10 +325,10 @@ func TestAWorkerThatStops(t *testing.T) {
 func TestBadTasks(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		for _, id := range []string{"", "tsk_", "tsk_!!", "tsk_W10", "x", "tsk_WyJhIiwiYiIsImMiLCJkIl0"} {
-			_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), id, 1, nil, nil)
+			_, err := workers(y.e).Complete(y.ctx, remote.Hold{ID: id, Epoch: 1}, remote.Result{})
 			testkit.WantCode(t, err, fault.NotFound)
 		}
-		_, err := lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "", []string{"Do"}, 1, time.Minute)
+		_, err := takeTasks(y.ctx, y.e, remote.Claim{Worker: "", Handlers: []string{"Do"}, Lease: time.Minute}, 1)
 		testkit.WantCode(t, err, fault.Validation)
 	})
 }
@@ -323,22 +341,22 @@ func TestAForgedTaskIsNone(t *testing.T) {
 			text, _ := json.Marshal([4]string{"job", "j", operation, stage})
 			return "tsk_" + base64.RawURLEncoding.EncodeToString(text)
 		}
-		claim, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin")
+		claim, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(claim.Operation(), "action"), claim.Entity.Claimed.Epoch, nil, []byte(`{"forged":true}`))
+		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: forge(claim.Operation(), "action"), Epoch: claim.Entity.Claimed.Epoch}, remote.Result{State: []byte(`{"forged":true}`)})
 		testkit.WantCode(t, err, fault.NotFound)
 		y.is("doing held")
-		if _, err := claim.Release(y.ctx, "enough"); err != nil {
+		if _, err := claim.End(y.ctx, lifecycleengine.Failure, "enough"); err != nil {
 			t.Fatal(err)
 		}
 		op := y.fire("check")
 		task := y.one("May")
-		_, err = lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), forge(op, "action"), task.Epoch, nil, nil)
+		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: forge(op, "action"), Epoch: task.Epoch}, remote.Result{})
 		testkit.WantCode(t, err, fault.LeaseLost)
 		y.is("checking held")
-		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin")
+		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.Validation)
 	})
 }
@@ -347,7 +365,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 // does not go back by itself.
 func TestAClaimByHandOfAnOpaqueWorkersStep(t *testing.T) {
 	eachYard(t, "opaque", "hold", func(y *yard) {
-		if _, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.Lease(time.Minute)); err != nil {
+		if _, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{Lease: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(y.t, y.e, time.Hour)
@@ -388,7 +406,7 @@ func TestAnOpaqueWorkerFails(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		for range 2 {
-			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, "no stamps", true, false); err != nil {
+			if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "no stamps"}); err != nil {
 				t.Fatal(err)
 			}
 			y.is("new")
@@ -419,14 +437,14 @@ func TestAWorkerIsAsked(t *testing.T) {
 		if asked.Kind != "probe" || asked.Operation != op || asked.Epoch <= first.Epoch {
 			t.Fatalf("the task is %+v", asked)
 		}
-		_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), first.ID, first.Epoch, nil, nil)
+		_, err := workers(y.e).Complete(y.ctx, leaseOf(first), remote.Result{})
 		testkit.WantCode(t, err, fault.LeaseLost)
 		for _, bad := range []string{``, `{}`, `{"happened":"yes"}`, `[]`} {
-			_, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(bad), nil)
+			_, err := workers(y.e).Complete(y.ctx, leaseOf(asked), remote.Result{Output: []byte(bad)})
 			testkit.WantCode(t, err, fault.Validation)
 		}
 		for range 2 {
-			if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":false}`), nil); err != nil {
+			if _, err := workers(y.e).Complete(y.ctx, leaseOf(asked), remote.Result{Output: []byte(`{"happened":false}`)}); err != nil {
 				t.Fatal(err)
 			}
 			y.is("doing due")
@@ -441,7 +459,7 @@ func TestAWorkerIsAsked(t *testing.T) {
 		if asked.Kind != "probe" {
 			t.Fatalf("the task is %+v", asked)
 		}
-		if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, "the other side is down", true, false); err != nil {
+		if _, err := workers(y.e).Fail(y.ctx, leaseOf(asked), remote.Failure{Message: "the other side is down"}); err != nil {
 			t.Fatal(err)
 		}
 		y.is("doing due") // and it is not forgotten that it may have happened
@@ -451,9 +469,10 @@ func TestAWorkerIsAsked(t *testing.T) {
 			t.Fatalf("the task is %+v", asked)
 		}
 		for range 2 {
-			e, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), asked.ID, asked.Epoch, []byte(`{"happened":true,"result":{"ref":"r1"}}`), []byte(`{"paid":true}`))
-			if err != nil || e.Status != "done" || !strings.Contains(string(e.Data), `"paid"`) {
-				t.Errorf("it is %+v %s, %v", e, e.Data, err)
+			e, err := workers(y.e).Complete(y.ctx, leaseOf(asked), remote.Result{Output: []byte(`{"happened":true,"result":{"ref":"r1"}}`), State: []byte(`{"paid":true}`)})
+			now, failed := y.l.Get(y.ctx, engine.Of(y.e), "j")
+			if err != nil || failed != nil || e.Status != "done" || !strings.Contains(string(now.Data), `"paid"`) {
+				t.Errorf("it is %+v %s, %v, %v", e, now.Data, err, failed)
 			}
 		}
 		y.is("done")
@@ -470,7 +489,7 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
 				t.Fatalf("the task is %+v", task)
 			}
-			if _, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, time.Minute); err != nil { // it was heard of
+			if _, err := workers(y.e).Renew(y.ctx, leaseOf(task), time.Minute); err != nil { // it was heard of
 				t.Fatal(err)
 			}
 			y.lapse()
@@ -491,18 +510,18 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 		task := y.one("Do")
 		var last time.Time
 		for range 15 { // the default is 15 minutes
-			until, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
+			renewed, err := workers(y.e).Renew(y.ctx, leaseOf(task), 2*time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if until.Before(last) {
-				t.Errorf("a renewal takes it from %s to %s", last, until)
+			if renewed.Until.Before(last) {
+				t.Errorf("a renewal takes it from %s to %s", last, renewed.Until)
 			}
-			last = until
+			last = renewed.Until
 			holdfasttest.Advance(y.t, y.e, 59*time.Second)
 		}
 		holdfasttest.Advance(y.t, y.e, 30*time.Second)
-		_, err := lifecycleengine.RenewTask(y.ctx, engine.Of(y.e), task.ID, task.Epoch, 2*time.Minute)
+		_, err := workers(y.e).Renew(y.ctx, leaseOf(task), 2*time.Minute)
 		testkit.WantCode(t, err, fault.LeaseLost)
 		engine.Of(y.e).Round(y.ctx)
 		y.is("new") // nothing was begun

@@ -19,7 +19,7 @@ import (
 // begin journals that an effect of a task is about to be tried.
 func (y *yard) begin(x remote.Task) {
 	y.t.Helper()
-	if _, err := lifecycleengine.TaskEffect(y.ctx, engine.Of(y.e), x.ID, x.Epoch, "charge", 0, nil, false); err != nil {
+	if _, err := workers(y.e).Effect(y.ctx, leaseOf(x), remote.Effect{Name: "charge"}); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -96,7 +96,7 @@ func TestWithdraw(t *testing.T) {
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("one that is uncertain: %v", err)
 		}
-		if _, err := lifecycleengine.CompleteTask(y.ctx, engine.Of(y.e), x.ID, x.Epoch, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := workers(y.e).Complete(y.ctx, leaseOf(x), remote.Result{}); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker: %v", err)
 		}
 		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
@@ -115,7 +115,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 			var taken []remote.Task
 			_, lost := holdfasttest.Race(y.t, 2, func(i int) (err error) {
 				if i == 0 {
-					taken, err = lifecycleengine.TakeTasks(y.ctx, engine.Of(y.e), engine.Of(y.e), "w1", []string{"Do"}, 1, time.Minute)
+					taken, err = takeTasks(y.ctx, y.e, remote.Claim{Worker: "w1", Handlers: []string{"Do"}, Lease: time.Minute}, 1)
 					return err
 				}
 				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
@@ -128,7 +128,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 				y.is("new")
 				continue
 			}
-			if _, err := lifecycleengine.FailTask(y.ctx, engine.Of(y.e), taken[0].ID, taken[0].Epoch, "no", false, false); err != nil {
+			if _, err := workers(y.e).Fail(y.ctx, leaseOf(taken[0]), remote.Failure{Message: "no", Final: true}); err != nil {
 				y.t.Fatal(err)
 			}
 			y.is("new")
@@ -161,7 +161,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 				e, err = l.CreateAt(ctx, engine.Of(hf), "j", "", []byte(`{}`), "me")
 			}
 			if err == nil && e.Version == 0 {
-				if _, err = l.Fire(ctx, engine.Of(hf), "j", "do", "admin"); fault.CodeOf(err) == fault.ActionFailed {
+				if _, err = l.Fire(ctx, engine.Of(hf), "j", "do", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) == fault.ActionFailed {
 					err = nil
 				}
 				if err == nil {

@@ -223,7 +223,7 @@ func (r *runStage) calls() map[string]call {
 			n := 0
 			for i := range due {
 				var moved bool
-				if _, moved, err = r.desk.Tick(ctx, engine.Of(e), &due[i], "me", lease, nil); moved {
+				if _, moved, err = r.desk.Tick(ctx, engine.Of(e), &due[i], runs.Taker{Holder: "me", Lease: lease}, nil); moved {
 					n++
 				}
 			}

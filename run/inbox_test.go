@@ -278,7 +278,7 @@ func (b *bench) takeOnly() *runs.Live {
 	if i < 0 {
 		b.t.Fatalf("nothing is due of the run: %+v", b.live())
 	}
-	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runs.Handled{}, "me", time.Minute)
+	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runs.Handled{}, runs.Taker{Holder: "me", Lease: time.Minute})
 	if b.ok(err); !ok {
 		b.t.Fatal("it was not taken")
 	}

@@ -120,7 +120,7 @@ func (w *walk) takeDue() error {
 func (w *walk) ticks() error {
 	all, err := runs.Ready(w.ctx, engine.Of(w.e), w.at, []string{""}, "", 10)
 	for i := range all {
-		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], "me", time.Minute, nil)
+		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], runs.Taker{Holder: "me", Lease: time.Minute}, nil)
 		err = errors.Join(err, failed)
 	}
 	return err

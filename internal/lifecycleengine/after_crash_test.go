@@ -32,7 +32,7 @@ func mailed() []holdfast.Part {
 			return err
 		})
 		return nil
-	}).Start)}
+	}, Declared{}).Start)}
 }
 
 // closeAndMail closes an entity, unless that was asked for before, and delivers what
@@ -45,7 +45,7 @@ func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
 		e, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "mailed", ID: "x", Status: "open", Data: []byte(`{}`)})
 	}
 	if err == nil && e.Version == 0 {
-		_, err = s.fire(ctx, "x", "close", "admin", nil)
+		_, err = s.fire(ctx, "x", "close", "admin", FireOptions{})
 	}
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (m *mailboxes) mended() []holdfast.Part {
 			return err
 		})
 		return nil
-	}).Start)}
+	}, Declared{}).Start)}
 }
 
 // mend has an entity take two steps, the after-effect of the first of which is blocked, or
@@ -109,7 +109,7 @@ func takeSteps(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	for _, step := range []string{"close", "archive"} {
 		if err == nil && (e.Status == "open" || e.Status == "closed" && step == "archive") {
-			e, err = s.fire(ctx, "x", step, "admin", nil)
+			e, err = s.fire(ctx, "x", step, "admin", FireOptions{})
 		}
 	}
 	return err

@@ -4,15 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/hold"
@@ -43,31 +39,34 @@ type attempt struct {
 	output                 *json.RawMessage // where to tell it
 }
 
-// How often an operation is resumed whose body failed after an effect began, and
-// after which pauses.
-const (
-	retries      = 5
-	firstPause   = time.Second
-	longestPause = 5 * time.Minute
-)
-
-// ending is how long the end of an attempt is tried to be recorded, beyond the end
-// of the caller's context.
-const ending = 15 * time.Second
-
-// panicked is the error of a body that panicked.
-type panicked struct {
-	value any
-	stack []byte
+// attemptOf is an attempt whose body is elsewhere.
+func (s *site) attemptOf(ctx context.Context, at store.Place, now entities.Entity, operation string, epoch int64) (*attempt, error) {
+	now.Claim.Operation, now.Claim.Epoch = operation, epoch
+	c := now.Claim
+	s, step, err := s.planned(ctx, c.Plan, c.Step, c.Requester, c.Revert)
+	if err == nil && step == nil {
+		err = fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", c.Step, c.Revert)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &attempt{site: s, at: at, entity: now, claim: claimOf(step, c), step: step, lease: s.stuckAfter(), opaque: s.opaque(step, c.Requester)}, nil
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+// refreshed returns the entity as its body wants to see it.
+func (t *attempt) refreshed(ctx context.Context) (entities.Entity, error) {
+	if t.config.Table == nil {
+		return t.entity, nil
+	}
+	e, err := t.ground.get(ctx, t.entity.ID)
+	e.Claim = t.entity.Claim
+	return e, err
+}
 
 // run runs the bodies and ends the attempt. A panic goes on afterwards.
 func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 	e, err := t.try(ctx)
-	var p *panicked
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}
 	return e, err
@@ -93,7 +92,11 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	defer cancel()
 	if errors.Is(cause, hold.ErrLost) {
 		t.lost = true
-		return t.entity, lostIt(t.entity, err)
+		lost := hold.Lost("the "+t.entity.Lifecycle+" "+t.entity.ID, t.entity.Claim.Epoch)
+		if err != nil {
+			lost = lost.Wrap(err)
+		}
+		return t.entity, lost
 	}
 	if next, ok := errors.AsType[*handOn](err); ok {
 		return t.handOn(end, next)
@@ -167,191 +170,45 @@ func (t *attempt) late(ctx context.Context, w *work, j *effects.Journal, err, ca
 	t.reportLate(ctx, calls)
 }
 
-func (t *attempt) reportLate(ctx context.Context, calls []effects.LateCall) {
-	reportLate(ctx, t.engine, t.at, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch, calls)
-}
-
-func reportLate(ctx context.Context, e *engine.Engine, at store.Place, lifecycle, id, operation string, epoch int64, calls []effects.LateCall) {
-	effects.Late(ctx, e, at, effects.Holder{Operation: operation, Subject: lifecycle + "/" + id, Epoch: epoch, Node: e.Node()}, calls, e.Log())
-}
-
-// caught makes an error of a panic.
-func caught(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicked{p, debug.Stack()}
-		}
-	}()
-	return f()
-}
-
-func lostIt(e entities.Entity, err error) error {
-	lost := hold.Lost("the "+e.Lifecycle+" "+e.ID, e.Claim.Epoch)
+// handOn hands the operation on to the workers of a handler.
+func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, error) {
+	e, err := patiently(ctx, func() (entities.Entity, error) { return t.queue(ctx, t.engine, next.stage, next.queue) })
 	if err != nil {
-		lost = lost.Wrap(err)
+		return e, err
 	}
-	return lost
+	e.Claim.Operation = t.entity.Claim.Operation // also where the answer was lost
+	return e, fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
 }
 
-// settle ends an operation that is done. While the database does not answer and the
-// hold may last, it is tried again: the work is done.
-func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result) (e entities.Entity, err error) {
-	defer func() {
-		if p := recover(); p != nil { // of a commit
-			err = &panicked{p, debug.Stack()}
-		}
-	}()
-	to, _ := t.step.Success.For(w.requester)
-	if t.opaque {
-		results = append(slices.Clone(results), entities.Result{Name: effects.Body, Result: []byte("null")})
-	}
-	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
-		Outcome: "success", Meta: t.meta}
-	args.After = afterOf(t.step, w.requester)
-	args.Note = settledNote(args.After, w.output)
-	e, err = patiently(ctx, func() (entities.Entity, error) { return t.ground.end(ctx, t.at, args, t.claim, w.commits) })
-	t.lost = t.lost || e.Claim.Repeated
-	if err == nil && t.output != nil {
-		*t.output = w.output
-	}
-	if err == nil && e.Claim.Phase != entities.Free {
-		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect is unknown, which the journal of this attempt did not see
-	}
-	return e, err
+// queue has the operation wait for the workers of a stage.
+func (t *attempt) queue(ctx context.Context, d store.Doer, stage, queue string) (entities.Entity, error) {
+	return entities.Queue(ctx, d, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: queue, Stage: stage, Claim: t.claim})
 }
 
-// settledNote is what the event of a settled step tells besides.
-func settledNote(after string, output []byte) []byte {
-	note := make(map[string]any)
-	if after != "" {
-		note["after"] = after
+// worker is the handler of a stage, if workers have it.
+func (t *attempt) worker(stage string) *handler {
+	p := t.step.Action
+	if stage == stageValidation {
+		p = t.step.Validation
 	}
-	if len(output) > 0 {
-		note["output"] = json.RawMessage(output)
-	}
-	if len(note) == 0 {
-		return nil
-	}
-	return []byte(text(note))
+	return t.site.worker(p, t.entity.Claim.Requester)
 }
 
-// patiently tries again while the database does not answer, for a while.
-func patiently(ctx context.Context, f func() (entities.Entity, error)) (entities.Entity, error) {
-	begun := clock.Now()
-	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		e, err := f()
-		known, ok := errors.AsType[*fault.Error](err)
-		if _, own := errors.AsType[*ofCommit](err); own || !ok || known.Code != fault.Unavailable || !known.Safe || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
-			return e, err
-		}
+// longest is how long the handler of a stage may take.
+func (t *attempt) longest(stage string) time.Duration {
+	if h := t.worker(stage); h != nil && h.Timeout > 0 {
+		return h.Timeout
 	}
+	return timeoutOf(t.step)
 }
 
-// unfinished is an attempt that did not succeed.
-type unfinished struct {
-	err, cause error
-	results    []entities.Result
-	outcome    string
-	told       bool // by the body itself, or it has not begun
-	park       bool // another attempt would not help
-	asked      bool // the other side said that no earlier attempt acted
-}
-
-// giveBack ends an attempt that is not done: the entity goes back, or, if something
-// was begun, waits for another attempt or for a person.
-func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
-	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: plainly(u.err),
-		Delay: pauseAfter(t.entity.Claim.Failures), Retries: retries, Meta: t.meta}
-	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
-		args.To, args.Event = failed, "failed/"+t.step.Key
+// doubtful says whether an earlier attempt of an opaque body may have acted.
+func (t *attempt) doubtful(ctx context.Context) (bool, error) {
+	if !t.opaque {
+		return false, nil
 	}
-	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycles.Undeclared {
-		args.Note = []byte(`{"outcomeUnknown":true}`)
-	}
-	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
-		args.How = entities.Park
-	}
-	e, ended := t.end(ctx, args, t.opaque && u.told, u.asked)
-	t.lost, t.gaveBack = t.lost || fault.CodeOf(ended) == fault.LeaseLost, ended == nil
-	if ended != nil {
-		return t.entity, errors.Join(t.outcome(u.err, "unreleased", t.entity), ended)
-	}
-	switch e.Claim.Phase {
-	case entities.Due:
-		return e, t.outcome(u.err, "pending", e)
-	case entities.Uncertain:
-		t.engine.Log().Warn("an operation is uncertain, and waits for a person", "lifecycle", e.Lifecycle, "entity", e.ID,
-			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", u.err)
-		return e, t.outcome(u.err, "uncertain", e)
-	}
-	return e, t.outcome(u.err, "released", e)
-}
-
-// end records the end, first that the body, where it is an effect itself, says that
-// it has done nothing.
-func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, asked bool) (e entities.Entity, err error) {
-	return patiently(ctx, func() (entities.Entity, error) {
-		if nothing {
-			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil, asked); err != nil && fault.CodeOf(err) != fault.LeaseLost {
-				return e, err // a lost hold is found out below, and who ends again is told the same
-			}
-		}
-		return t.ground.end(ctx, t.at, args, t.claim, nil)
-	})
-}
-
-// judge names the outcome of a body that did not succeed, and says whether that is
-// the body's own word.
-func (t *attempt) judge(err, cause error) (outcome string, told bool) {
-	var p *panicked
-	switch {
-	case errors.As(err, &p):
-		t.engine.Log().Error("the action of a step panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
-			"panic", p.value, "stack", string(p.stack))
-		return "panicked", false
-	case errors.Is(cause, hold.ErrTimeout), errors.Is(err, errTimeout):
-		return "timeout", false
-	case cause != nil:
-		return "cancelled", false
-	case errors.Is(err, ErrUnheard):
-		return "unheard", false
-	case fault.CodeOf(err) == fault.ActionInvalid:
-		return "invalid", true
-	}
-	return "failed", true
-}
-
-// plainly is what an error says, without its code.
-func plainly(err error) string {
-	if f, ok := err.(*fault.Error); ok {
-		return f.Message
-	}
-	return err.Error()
-}
-
-func pauseAfter(failures int) time.Duration {
-	pause := firstPause
-	for range min(failures, 20) {
-		pause = min(2*pause, longestPause)
-	}
-	return clock.Jitter(pause)
-}
-
-// outcome is what the caller is told.
-func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
-	var p *panicked
-	if errors.As(err, &p) {
-		return err
-	}
-	f := fault.New(fault.ActionFailed, "%s", plainly(err))
-	if as, ok := errors.AsType[*fault.Error](err); ok && as.Code == fault.ActionInvalid {
-		f = fault.New(fault.ActionInvalid, "%s", as.Message)
-	}
-	switch outcome {
-	case "pending":
-		f.Message += " (something was begun that may have happened: the operation will be resumed)"
-	case "uncertain":
-		f.Message += " (something was begun that may have happened: the operation waits until a person resolves it)"
-	}
-	return f.Wrap(err).With("outcome", outcome).With("operation", e.Claim.Operation).With("status", e.Status)
+	journal, err := effects.List(ctx, t.engine, t.at, t.entity.Claim.Operation)
+	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
+		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != t.entity.Claim.Epoch
+	}), err
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -33,56 +35,43 @@ const (
 	Rejected Outcome = "invalid"
 )
 
-// Claim takes the claim of a step and leaves the body to the caller, who ends it by
-// [Claim.Settle] or [Claim.Release]. Whoever does not is put back by the janitor. The
-// validation of the step is asked; its action is not run.
-//
-// In a handler of idem.Middleware the claim belongs to the key of the request, as in
-// [Lifecycle.Fire]. One that has ended well is [holdfast.ErrConflict], with the outcome.
-func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as string, o ...FireOption) (*Claim, error) {
+// Claim takes the claim of a step and leaves the body to the caller; lifecycle.Lifecycle.Claim explains it.
+func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as string, o FireOptions) (*Claim, error) {
 	s, err := l.at(e)
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.claim(ctx, id, step, as, o)
+	r, err := s.request(ctx, id, step, as, o)
 	if err != nil {
-		if refusal(err) {
-			s.note(ctx, id, step, as, err)
-		}
 		return nil, err
 	}
-	return &Claim{Entity: Public(c.entity), t: c}, nil
+	t, err := s.claim(ctx, r)
+	if refusal(err) {
+		s.note(ctx, r, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
-func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*attempt, error) {
-	a, err := s.asking(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := s.offered(key, as)
-	if err != nil {
-		return nil, err
-	}
-	all, claimed := s.choices(steps, as)
+func (s *site) claim(ctx context.Context, r *request) (*attempt, error) {
+	all, claimed := s.choices(r.steps, r.as)
 	for status, c := range all {
 		claimed = claimed && c.Into != status // a lease is for a body that is fired
 	}
 	if !claimed {
-		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", key, s.config.Workflow, as)
+		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", r.step, s.config.Workflow, r.as)
 	}
-	for _, step := range steps {
-		if h := s.handler(step.Validation, as); h != nil && h.queue != "" {
-			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", key)
+	for _, step := range r.steps {
+		if s.worker(step.Validation, r.as) != nil {
+			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", r.step)
 		}
 	}
-	if a.lease == 0 {
-		a.lease = s.stuckAfter()
-	}
-	args := entities.ClaimArgs{Lifecycle: s.config.Workflow, ID: id, Choices: all, Want: a.want, Operation: store.NewID().String(), Step: key,
-		Requester: as, Input: a.input, Holder: cmp.Or(a.meta.Actor, s.engine.Node()), Lease: a.lease, Manual: true, Meta: a.meta}
+	args := entities.ClaimArgs{Choices: all, Holder: cmp.Or(r.Meta.Actor, s.engine.Node()), Lease: cmp.Or(r.Lease, s.stuckAfter()), Manual: true}
 	var t *attempt
-	_, err = s.tied(ctx, id, key, as, a, func(ctx context.Context) (e entities.Entity, err error) {
-		e, err = s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, args, steps, a); return e, err })
+	_, err := s.tied(ctx, r, func(ctx context.Context) (entities.Entity, error) {
+		e, err := s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, r, args); return e, err })
 		if err != nil {
 			return e, err
 		}
@@ -92,6 +81,32 @@ func (s *site) claim(ctx context.Context, id, key, as string, o []FireOption) (*
 		err = fault.New(fault.Conflict, "the claim that this request took before has ended: success").With("outcome", "success")
 	}
 	return t, err
+}
+
+// Held returns a claim that was taken by hand before, here or on another node, for
+// who knows its operation and its epoch. Whether it is still held is decided when it
+// is used: what is done under one that was lost is [holdfast.ErrLeaseLost].
+func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation string, epoch int64) (*Claim, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return nil, err
+	}
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.ground.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if now.Claim.Operation != operation {
+		return nil, hold.Lost("the "+l.Name()+" "+id, epoch)
+	}
+	t, err := s.attemptOf(ctx, at, now, operation, epoch)
+	if err != nil {
+		return nil, err
+	}
+	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
 // validated asks the validation of a claim taken by hand, and gives it back where
@@ -129,8 +144,7 @@ func (c *Claim) Refuse(ctx context.Context, err error) error { return c.t.refuse
 // Operation is the id of the claim's operation.
 func (c *Claim) Operation() string { return c.t.entity.Claim.Operation }
 
-// Until is when the claim runs out, in the database's time, as it was when it was
-// taken.
+// Until is when the claim runs out, as it was when it was taken.
 func (c *Claim) Until() time.Time { return c.t.entity.Claim.Until }
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
@@ -138,13 +152,10 @@ func (c *Claim) Renew(ctx context.Context, lease time.Duration) (until time.Time
 	return entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
 }
 
-// Settle ends the claim. A success moves the entity on, with its data, if one is
-// given, and what f writes, in one transaction; a failure or a refusal gives it
-// back. After the claim was lost, the error is [holdfast.ErrLeaseLost], and nothing
-// is changed. Settling again with the same outcome gives the same answer.
+// Settle ends the claim; lifecycle.Claim.Settle explains it.
 func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f func(context.Context, *store.Tx) error) (Entity, error) {
 	if o != Success {
-		return c.back(ctx, o, "")
+		return c.End(ctx, o, "")
 	}
 	w := &work{requester: c.t.entity.Claim.Requester}
 	if data != nil && c.t.config.Table != nil {
@@ -168,12 +179,8 @@ func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f f
 // has such a body.
 var bodyDone = []effects.LateCall{{Name: effects.Body, State: effects.Done}}
 
-// Release gives the claim back, with a reason.
-func (c *Claim) Release(ctx context.Context, reason string) (Entity, error) {
-	return c.back(ctx, Failure, reason)
-}
-
-func (c *Claim) back(ctx context.Context, o Outcome, reason string) (Entity, error) {
+// End ends the claim with an outcome other than a success, and a reason.
+func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, error) {
 	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]
 	if outcome == "" {
 		return c.Entity, fault.New(fault.Validation, "a claim is settled with success, failure or invalid, not %q", o)
@@ -186,8 +193,8 @@ func (c *Claim) back(ctx context.Context, o Outcome, reason string) (Entity, err
 	e, err := t.end(ctx, args, t.opaque, false)
 	if fault.CodeOf(err) == fault.LeaseLost {
 		now, failed := t.ground.get(ctx, t.entity.ID)
-		if c := now.Claim; failed == nil && c.Phase == entities.Uncertain && c.Operation == t.entity.Claim.Operation && c.Epoch == t.entity.Claim.Epoch {
-			if was, failed := Ended(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, c.Operation, c.Epoch); failed == nil && was.How == EndedOpen {
+		if failed == nil && now.Claim.Phase == entities.Uncertain && now.Ticket() == t.entity.Ticket() {
+			if was, failed := Ended(ctx, t.engine, t.entity.Ticket()); failed == nil && was.How == EndedOpen {
 				e, err = now, nil // it was said before
 			}
 		}
@@ -195,81 +202,64 @@ func (c *Claim) back(ctx context.Context, o Outcome, reason string) (Entity, err
 	return shown(e, err)
 }
 
-// End ends the claim with an outcome other than a success, and a reason.
-func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, error) {
-	return c.back(ctx, o, reason)
+// Effect is one external side effect inside an operation, as the journal has it.
+type Effect struct {
+	Name    string
+	Ordinal int
+	Key     string
+	State   string // "begun", "done" or "notDone"
+	Policy  string // "hold", "retry" or "probe"
+	Result  json.RawMessage
+	Since   time.Time
 }
 
-// Effect journals an effect of the body, which runs elsewhere: with neither a result
-// nor notDone, that it is about to be tried. It returns the effect as it stands then,
-// with the key to try it under. While it is begun and nothing more is known, the claim
-// cannot go back; should it run out, it waits for a person, unless its handler says that
-// it may be tried again or asked about.
-func (c *Claim) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
+// Effect journals an effect of the body, which runs elsewhere; lifecycle.Claim.Effect explains it.
+func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	policy := effects.Hold
 	if !c.t.entity.Claim.Manual {
 		policy = c.t.unknown(c.t.step, c.t.entity.Claim.Requester)
 	}
-	return c.t.effect(ctx, policy, name, ordinal, result, notDone)
+	s, err := c.t.effect(ctx, policy, x)
+	return Effect{Name: x.Name, Ordinal: x.Ordinal, Key: s.Key, State: s.State, Policy: string(policy), Result: s.Result}, err
 }
 
 // effect journals an effect of a body elsewhere.
-func (t *attempt) effect(ctx context.Context, p effects.Policy, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x := Effect{Name: name, Ordinal: ordinal, Key: effects.Key(t.entity.Claim.Operation, name, ordinal), Policy: string(p), Result: result}
-	if len(result) == 0 && !notDone {
-		return t.intend(ctx, x, p)
-	}
-	if len(result) > 0 {
-		if err := strict.Check(result); err != nil {
-			return x, err
+func (t *attempt) effect(ctx context.Context, p effects.Policy, x remote.Effect) (remote.EffectState, error) {
+	if len(x.Result) > 0 {
+		if err := strict.Check(x.Result); err != nil {
+			return remote.EffectState{}, err
 		}
 	}
-	to := effects.Done
-	if notDone {
-		to = effects.NotDone
+	state, unknown, err := x.Journal(ctx, effects.OfClaim(t.engine, t.at, t.entity.Ticket()), p)
+	if fault.CodeOf(err) == fault.LeaseLost && len(x.Result) > 0 && !x.NotDone {
+		LateCalls(ctx, t.engine, t.entity.Ticket(), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 	}
-	state, kept, err := effects.EndWith(ctx, t.engine, t.at, t.entity.Ticket(), name, ordinal, to, result, p == effects.Probe)
-	x.State = string(state)
-	if fault.CodeOf(err) == fault.LeaseLost && to == effects.Done {
-		LateCalls(ctx, t.engine, t.entity.Lifecycle, t.entity.ID, t.entity.Claim.Operation, t.entity.Claim.Epoch,
-			effects.LateCall{Name: name, Ordinal: ordinal, State: effects.Done, Result: result})
-	}
-	switch {
-	case err == nil && state == effects.Done && to == effects.Done && !strict.Equal(orNull(kept), orNull(result)):
-		x.Result = kept
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", name, ordinal)
-	case err == nil && state == "":
-		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", name, ordinal)
-	case err == nil && to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+	if unknown {
 		err = t.waitForPerson(ctx, x)
-	case err == nil && state != to:
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
 	}
-	return x, err
-}
-
-// intend notes that an effect is about to be tried, and tells how it stands.
-func (t *attempt) intend(ctx context.Context, x Effect, p effects.Policy) (Effect, error) {
-	e, err := effects.Begin(ctx, t.engine, t.at, t.entity.Ticket(), x.Name, x.Ordinal, p, nil)
-	x.State, x.Result = string(e.State), e.Result
-	switch {
-	case err != nil:
-		return x, err
-	case e.State == effects.New:
-		x.State = string(effects.Begun)
-	case e.State == effects.Begun && p == effects.Hold:
-		return x, t.waitForPerson(ctx, x)
-	}
-	return x, nil
+	return state, err
 }
 
 // waitForPerson parks the operation of an effect that an earlier attempt began, and whose outcome
 // is unknown. It returns the error for the worker.
-func (t *attempt) waitForPerson(ctx context.Context, x Effect) error {
+func (t *attempt) waitForPerson(ctx context.Context, x remote.Effect) error {
 	unknown := effects.BegunBefore(x.Name, x.Ordinal)
 	_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
 	if fault.CodeOf(told) != fault.ActionFailed {
 		return told
 	}
 	return unknown
+}
+
+// LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
+// not reported: nobody held it.
+func LateCalls(ctx context.Context, e *engine.Engine, t entities.Ticket, calls ...effects.LateCall) {
+	at, err := e.Place(ctx, store.Write)
+	if err != nil {
+		return
+	}
+	if now, err := entities.Get(ctx, e, t.Lifecycle, t.ID); err == nil && t.Epoch > now.Claim.Epoch {
+		return
+	}
+	reportLate(ctx, e, at, t, calls)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -35,7 +36,7 @@ const fxLease = `, {"step_id": 2, "step_key": "void", "status": "open", "success
 type fxCrash struct {
 	config string // "" is fxCrashConfig
 	leased bool   // it is the step void
-	safety HandlerOption
+	safety lifecycles.Safety
 	body   func(ctx context.Context, a *Act, k *fxCase) error
 	// repeats says that a key may be called more than once.
 	repeats bool
@@ -87,7 +88,7 @@ func (c *fxCrash) parts() []holdfast.Part {
 			return err
 		})
 		return c.body(ctx, a, k)
-	}, c.safety)
+	}, Declared{Safety: c.safety})
 	return []holdfast.Part{part(l.Start)}
 }
 
@@ -115,7 +116,7 @@ func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 	if c.leased {
 		step = "void"
 	}
-	_, err = s.fire(ctx, "x", step, "system", nil)
+	_, err = s.fire(ctx, "x", step, "system", FireOptions{})
 	if fault.CodeOf(err) == fault.ActionFailed && errors.Is(err, errFxCrash) {
 		return nil // the body's own
 	}
@@ -314,23 +315,23 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 	settledOrBack := []string{"closed free", "open free"}
 	for name, c := range map[string]*fxCrash{
-		"ok": {safety: Transactional(), ends: settledOrBack,
+		"ok": {safety: lifecycles.Transactional, ends: settledOrBack,
 			body: func(context.Context, *Act, *fxCase) error { return nil }},
-		"fails": {safety: Transactional(), ends: []string{"open free"},
+		"fails": {safety: lifecycles.Transactional, ends: []string{"open free"},
 			body: func(context.Context, *Act, *fxCase) error { return errFxCrash }},
-		"panics": {safety: Transactional(), ends: []string{"open free"},
+		"panics": {safety: lifecycles.Transactional, ends: []string{"open free"},
 			body: func(context.Context, *Act, *fxCase) error { panic(errFxCrash) }},
-		"opaque": {safety: Opaque(), ends: []string{"closed free", "open free", "closing uncertain"},
+		"opaque": {safety: lifecycles.Opaque, ends: []string{"closed free", "open free", "closing uncertain"},
 			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				return nil
 			}},
-		"hold": {safety: Journaled(), ends: []string{"closed free", "open free", "closing uncertain"},
+		"hold": {safety: lifecycles.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil)
 				return got(k, r, err)
 			}},
-		"hold, recorded, and fails once": {safety: Journaled(), ends: []string{"closed free", "open free", "closing uncertain"},
+		"hold, recorded, and fails once": {safety: lifecycles.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
 			body: func(ctx context.Context, a *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, holdfast.RecordNow())
 				if err == nil && a.Attempt == 1 {
@@ -338,17 +339,17 @@ func TestCrashOfAStep(t *testing.T) {
 				}
 				return got(k, r, err)
 			}},
-		"probe": {safety: Journaled(), ends: settledOrBack,
+		"probe": {safety: lifecycles.Journaled, ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, k.asks())
 				return got(k, r, err)
 			}},
-		"retry": {safety: Journaled(), repeats: true, ends: settledOrBack,
+		"retry": {safety: lifecycles.Journaled, repeats: true, ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
 				return got(k, r, err)
 			}},
-		"not done": {safety: Journaled(), ends: []string{"open free", "closing uncertain"},
+		"not done": {safety: lifecycles.Journaled, ends: []string{"open free", "closing uncertain"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
 					k.call("notDone " + key)
@@ -356,12 +357,12 @@ func TestCrashOfAStep(t *testing.T) {
 				})
 				return err
 			}},
-		"resolved": {safety: Journaled(), person: true, ends: settledOrBack,
+		"resolved": {safety: lifecycles.Journaled, person: true, ends: settledOrBack,
 			body: func(ctx context.Context, a *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, errFxCrash)
 				return got(k, r, err)
 			}},
-		"opaque, resolved": {safety: Opaque(), person: true, ends: settledOrBack,
+		"opaque, resolved": {safety: lifecycles.Opaque, person: true, ends: settledOrBack,
 			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				k.call(a.Operation + "/$body/0")
@@ -388,7 +389,7 @@ func TestCrashUnderALease(t *testing.T) {
 			return err
 		}},
 	} {
-		c.leased, c.safety = true, Transactional()
+		c.leased, c.safety = true, lifecycles.Transactional
 		c.run(t, name)
 	}
 }

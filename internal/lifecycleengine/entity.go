@@ -3,13 +3,14 @@ package lifecycleengine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -69,7 +70,6 @@ func operationOf(e entities.Entity) *Operation {
 	return o
 }
 
-// public is an entity as this package shows it.
 // Public is what everybody may know of an entity.
 func Public(e entities.Entity) Entity {
 	return Entity{Lifecycle: e.Lifecycle, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e)}
@@ -85,23 +85,41 @@ func (l *Lifecycle) Create(ctx context.Context, d store.Doer, id string, data js
 	return shown(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: data}))
 }
 
-// Get returns an entity.
-func (l *Lifecycle) Get(ctx context.Context, e *engine.Engine, id string) (Entity, error) {
-	s, err := l.at(e)
-	if err != nil {
-		return Entity{}, err
+// CreateAt is [Lifecycle.Create] with what a door adds: a status other than the initial
+// one ("" for that), which must not be a claim's, and who asks.
+func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status string, data json.RawMessage, by string) (Entity, error) {
+	if l.config.Table != nil {
+		return Entity{}, l.rowsOf()
 	}
-	return shown(s.ground.get(ctx, id))
+	if status == "" {
+		status = l.config.InitialStatus
+	}
+	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycles.ClaimState) bool { return c.Into == status })
+	if !slices.Contains(l.config.StatusTypes, status) || claimed {
+		return Entity{}, fault.New(fault.Validation, "an entity of %q cannot begin in the status %q", l.Name(), status).With("pointer", "/status")
+	}
+	return shown(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
+}
+
+func (l *Lifecycle) rowsOf() error {
+	return fault.New(fault.Validation, "the entities of %s are the rows of %s, in the program's own tables", l.Name(), l.config.Table.Name)
+}
+
+// List returns entities in the order of their ids, behind one of them: those in a
+// status, or all.
+func (l *Lifecycle) List(ctx context.Context, e *engine.Engine, status, behind string, limit int) ([]Entity, error) {
+	if l.config.Table != nil {
+		return nil, l.rowsOf()
+	}
+	found, err := entities.List(ctx, e, l.Name(), status, behind, limit)
+	all := make([]Entity, 0, len(found))
+	for _, x := range found {
+		all = append(all, Public(x))
+	}
+	return all, err
 }
 
 // History returns what happened to an entity, from a version on.
 func (l *Lifecycle) History(ctx context.Context, d store.Doer, id string, from int64, limit int) ([]events.Event, error) {
 	return events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(l.Name(), id), From: from, Limit: limit})
-}
-
-// Attempts returns who was refused on an entity, the last first. It is a log by the
-// way: what could not be noted is missing.
-func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]attempts.Attempt, error) {
-	boardOf(e).log.Flush()
-	return attempts.List(ctx, e, l.Name(), id, 0)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/remote"
 )
 
 // part is what an engine of a test is started with.
@@ -18,12 +19,27 @@ func serving(r Caller) holdfast.Part {
 }
 
 // handling is a lifecycle with a handler, which the standard janitor covers.
-func handling(config, kind, name string, f func(context.Context, *Act) error, o ...HandlerOption) *Lifecycle {
+func handling(config, kind, name string, f func(context.Context, *Act) error, d Declared) *Lifecycle {
 	l, err := Parse([]byte(config))
 	if err != nil {
 		panic(err)
 	}
-	l.Handle(kind, name, f, o...)
+	l.Handle(kind, name, f, d)
 	l.Covered()
 	return l
 }
+
+// workers gives out the steps of an engine's lifecycles.
+func workers(e *holdfast.Engine) Remote { return Remote{Engine: engine.Of(e)} }
+
+// takeTasks takes tasks for a worker.
+func takeTasks(ctx context.Context, e *holdfast.Engine, c remote.Claim, limit int) ([]remote.Task, error) {
+	o, err := workers(e).Offer(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return o.Take(ctx, engine.Of(e), limit)
+}
+
+// leaseOf is the lease that a task was given out under.
+func leaseOf(t remote.Task) remote.Hold { return remote.Hold{ID: t.ID, Epoch: t.Epoch} }

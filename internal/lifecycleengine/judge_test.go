@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 )
 
 // TestJudge verifies that only what ended the body's own context is being told to
@@ -61,12 +62,12 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 				t.Errorf("the first call: %v", err)
 			}
 			return charge(&endsLate{Context: ctx})
-		}, Journaled())
+		}, Declared{Safety: lifecycles.Journaled})
 		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 			if _, err := l.Create(t.Context(), engine.Of(hf), "x", []byte(`{}`)); err != nil {
 				t.Fatal(err)
 			}
-			e, err := l.Fire(t.Context(), engine.Of(hf), "x", "close", "admin")
+			e, err := l.Fire(t.Context(), engine.Of(hf), "x", "close", "admin", FireOptions{})
 			if err == nil || e.Claimed == nil || e.Claimed.Phase != string(entities.Due) || e.Status != "closing" {
 				t.Errorf("it is %+v, %v", e, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -26,7 +27,7 @@ type fxKeyed struct{ fxCrash }
 // pay is the user's handler.
 func (c *fxKeyed) pay(hf *holdfast.Engine) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e, err := boardOf(engine.Of(hf)).site("crash").fire(r.Context(), "x", "close", "admin", nil)
+		e, err := boardOf(engine.Of(hf)).site("crash").fire(r.Context(), "x", "close", "admin", FireOptions{})
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			outcome, _ := f.Fields["outcome"].(string)
 			w.Header().Set("Outcome", outcome)
@@ -105,31 +106,31 @@ const fxUnclaimedConfig = `{
 // No effect is called twice, unless its policy is to retry, and then under the same key.
 func TestCrashOfAKeyedStep(t *testing.T) {
 	for name, c := range map[string]*fxKeyed{
-		"transactional": {fxCrash{safety: Transactional(), ends: []string{"closed free"},
+		"transactional": {fxCrash{safety: lifecycles.Transactional, ends: []string{"closed free"},
 			body: func(context.Context, *Act, *fxCase) error { return nil }}},
-		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: Transactional(), ends: []string{"closed free"},
+		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: lifecycles.Transactional, ends: []string{"closed free"},
 			body: func(context.Context, *Act, *fxCase) error { return nil }}},
-		"probe": {fxCrash{safety: Journaled(), ends: []string{"closed free"},
+		"probe": {fxCrash{safety: lifecycles.Journaled, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil, k.asks())
 				return err
 			}}},
-		"retry": {fxCrash{safety: Journaled(), repeats: true, ends: []string{"closed free"},
+		"retry": {fxCrash{safety: lifecycles.Journaled, repeats: true, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
 				return err
 			}}},
-		"hold": {fxCrash{safety: Journaled(), ends: []string{"closed free", "closing uncertain"},
+		"hold": {fxCrash{safety: lifecycles.Journaled, ends: []string{"closed free", "closing uncertain"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil)
 				return err
 			}}},
-		"opaque": {fxCrash{safety: Opaque(), ends: []string{"closed free", "closing uncertain"},
+		"opaque": {fxCrash{safety: lifecycles.Opaque, ends: []string{"closed free", "closing uncertain"},
 			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				return nil
 			}}},
-		"resolved": {fxCrash{safety: Journaled(), person: true, ends: []string{"closed free"},
+		"resolved": {fxCrash{safety: lifecycles.Journaled, person: true, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil)
 				return err

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
 )
 
 // Verifies, at every point and for every fault, that a holder which is told that its lease was lost has its
@@ -20,7 +21,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		told   bool // the late holder was
 	}
 	worlds := make(map[*fxCase]*world)
-	c := &fxCrash{safety: Journaled()}
+	c := &fxCrash{safety: lifecycles.Journaled}
 	at := func(ctx context.Context) *world {
 		k := c.of(ctx)
 		c.mu.Lock()

@@ -12,41 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
-
-// Effect is one external side effect inside an operation, as the journal has it.
-type Effect struct {
-	Name    string
-	Ordinal int
-	Key     string
-	State   string // "begun", "done" or "notDone"
-	Policy  string // "hold", "retry" or "probe"
-	Result  json.RawMessage
-	Since   time.Time
-}
 
 // Pending is an operation that is not at its end, with its effects.
 type Pending struct {
 	Operation
 	Effects []Effect
-}
-
-// plannedStep returns the step of an operation as it was taken, or nil.
-func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycles.Step, error) {
-	if o.plan != nil {
-		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
-		return step, err
-	}
-	steps, _ := s.offered(o.Step, o.Requester) // the config may not have it any more
-	for _, step := range steps {
-		if heldAt(step, o.Status, o.Requester) {
-			return step, nil
-		}
-	}
-	return nil, nil
 }
 
 type listArgs struct {
@@ -63,9 +37,7 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 	},
 	entities.ScanOpen)
 
-// Operations returns the operations of the context's workspace that are not at
-// their end, in the order of their ids, behind one of them ("" for the first): those
-// of a phase, "held", "due" or "uncertain", or all.
+// Operations returns the operations of the context's workspace that are not at their end; lifecycle.Operations explains it.
 func Operations(ctx context.Context, e *engine.Engine, phase, behind string, limit int) ([]Pending, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100
@@ -135,11 +107,7 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
-// Resolve ends the uncertainty of an operation, or a part of it. Once nothing of it
-// is unknown any more, it is resumed under its handler, which then sees the results;
-// or it ends with the outcome that is named. A claim taken by hand, and a body that
-// journals nothing, can only end. It returns the operation, unless that is at its
-// end.
+// Resolve ends the uncertainty of an operation, or a part of it; lifecycle.Resolve explains it.
 func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
@@ -214,19 +182,12 @@ func (o *Operation) site(ctx context.Context, e *engine.Engine) (*site, store.Pl
 func agrees(journal []effects.Entry, known []Resolution) error {
 	for _, k := range known {
 		for _, x := range journal {
-			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strict.Equal(orNull(x.Result), orNull(k.Result)) {
+			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strict.Equal(remote.OrNull(x.Result), remote.OrNull(k.Result)) {
 				return fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", k.Name, k.Ordinal)
 			}
 		}
 	}
 	return nil
-}
-
-func orNull(data []byte) []byte {
-	if len(data) == 0 {
-		return []byte("null")
-	}
-	return data
 }
 
 // resolution says how an operation goes on, once nothing of it is unknown.
@@ -263,11 +224,7 @@ func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) 
 	return a, nil
 }
 
-// Withdraw ends an operation that is due: it was handed on, or is to be resumed, and nobody
-// holds it. If no effect of it may have happened, the entity goes back to where the step
-// starts. Otherwise the operation waits for a person, who ends it by [Resolve]: what happened
-// is not guessed. One that is held or uncertain is [holdfast.ErrConflict]. It returns the
-// operation, unless that is at its end.
+// Withdraw ends an operation that is due; lifecycle.Withdraw explains it.
 func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {

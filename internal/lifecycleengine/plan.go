@@ -101,3 +101,18 @@ func (s *site) knowing(ctx context.Context, names map[string]string) (*site, err
 	}
 	return built, nil
 }
+
+// plannedStep returns the step of an operation as it was taken, or nil.
+func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycles.Step, error) {
+	if o.plan != nil {
+		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
+		return step, err
+	}
+	steps, _ := s.offered(o.Step, o.Requester) // the config may not have it any more
+	for _, step := range steps {
+		if heldAt(step, o.Status, o.Requester) {
+			return step, nil
+		}
+	}
+	return nil, nil
+}

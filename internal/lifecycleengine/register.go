@@ -12,8 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -34,85 +34,79 @@ import (
 // fewer. If there are any, the change is taken back, and refused. The end of an operation is
 // not held up by an announcement: it is counted before and after, by its plan and its status.
 
-type inForce struct {
-	revision                 int64
-	statuses, config, wanted string
-	stale                    bool // wanted has been so for long: its node has died
-	origin                   string
-	claims                   string // the claim statuses; while a change is announced, those of both
+// ready registers the lifecycle in the context's workspace when it is first used
+// there. Where another config is in force it stays: a node that comes late does not
+// take back what one that was started after it has brought.
+func (s *site) ready(ctx context.Context) error {
+	space := store.WorkspaceOf(ctx)
+	if _, known := s.known.Load(space); known {
+		return nil
+	}
+	if o, ok := s.ground.(*own); ok && o.space != "" && o.space != space {
+		return nil // there is nothing of it there
+	}
+	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
+		return fault.New(fault.Validation, "the lifecycle %q is not for the workspace %q: name it in In", s.config.Workflow, space)
+	}
+	return s.enlist(ctx, false)
 }
 
-type putArgs struct {
-	name     string
-	expected int64
-	inForce
+// enlist registers the lifecycle in the context's workspace; replace says that its
+// config replaces another.
+func (s *site) enlist(ctx context.Context, replace bool) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if _, known := s.known.Load(store.WorkspaceOf(ctx)); known && !replace {
+		return nil
+	}
+	if err := s.register(ctx, replace); err != nil {
+		return err
+	}
+	if err := s.registerAfterEffects(ctx); err != nil {
+		return err
+	}
+	s.known.Store(store.WorkspaceOf(ctx), true)
+	return nil
 }
 
-type strandArgs struct{ lifecycle, statuses, claims, flipped string }
-
-type behindArgs struct{ lifecycle, config string }
-
-type stranded struct {
-	status string
-	open   bool // operations that are under way there, or lead there
-	count  int64
+// enlistAll brings the config into force in every workspace that it is for, and
+// where another is in force. There may be many workspaces, and in most of them
+// nothing changes when a node starts: these wait for their first use.
+func (s *site) enlistAll(ctx context.Context) error {
+	spaces := s.spaces()
+	shards, err := store.Shards(ctx, s.engine)
+	for _, shard := range shards {
+		behind, failed := behindVerb.DoAt(ctx, s.engine, store.Place{Shard: shard}, behindArgs{s.config.Workflow, s.text})
+		err = errors.Join(err, failed)
+		if len(s.workspaces) == 0 {
+			spaces = append(spaces, behind...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	slices.Sort(spaces)
+	for _, space := range slices.Compact(spaces) {
+		if err := s.enlist(store.InWorkspace(ctx, space), true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-var (
-	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text("lifecycle", name) },
-		func(c *inForce, row store.Row) error {
-			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin, &c.claims)
-		})
-	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
-		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
-		func(a putArgs, args *store.Args) {
-			args.Text("name", a.name)
-			args.Int("expected", a.expected)
-			args.Text("statuses", a.statuses)
-			args.Text("config", a.config)
-			args.MaybeText("wanted", a.wanted)
-			args.Text("origin", a.origin)
-			args.Text("claims", a.claims)
-		},
-		func(r *int64, row store.Row) error { return row.Scan(r) })
-	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
-		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
-		func(a putArgs, args *store.Args) { args.Text("name", a.name); args.Int("expected", a.expected) },
-		func(r *int64, row store.Row) error { return row.Scan(r) })
-	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read, Slow: true}, nil,
-		func(a strandArgs, args *store.Args) {
-			args.Text("lifecycle", a.lifecycle)
-			args.Text("statuses", a.statuses)
-			args.Text("claims", a.claims)
-			args.Text("flipped", a.flipped)
-		},
-		func(all *[]stranded, row store.Row) error {
-			var s stranded
-			err := row.Scan(&s.status, &s.open, &s.count)
-			*all = append(*all, s)
+// registerAfterEffects registers the after-effects in the context's workspace.
+func (s *site) registerAfterEffects(ctx context.Context) error {
+	for _, d := range s.afters {
+		if _, err := reactions.Register(ctx, s.engine, d); err != nil {
 			return err
-		})
-	behindVerb = store.NewVerb(store.Decl{Name: "lifecycles.behind", Lane: store.Read}, nil,
-		func(a behindArgs, args *store.Args) {
-			args.Text("lifecycle", a.lifecycle)
-			args.Text("config", a.config)
-		},
-		func(all *[]string, row store.Row) error {
-			var space string
-			err := row.Scan(&space)
-			*all = append(*all, space)
-			return err
-		})
-	underwayVerb = store.NewVerb(store.Decl{Name: "lifecycles.underway", Lane: store.Read}, nil,
-		func(list string, args *store.Args) { args.MaybeText("list", list) },
-		func(all *[]string, row store.Row) error {
-			var t string
-			err := row.Scan(&t)
-			*all = append(*all, t)
-			return err
-		})
-)
+		}
+	}
+	return nil
+}
 
 // underway is how long transactions are waited for that may go by the old config.
 const underway = 30 * time.Second
@@ -147,52 +141,6 @@ func (s *site) register(ctx context.Context, replace bool) error {
 	}
 	return fault.New(fault.Concurrency, "the config of %q was changed by others each time", s.config.Workflow)
 }
-
-// notOf refuses a name that the other side has, in whatever workspace: operations are
-// taken up and freed by the name of their lifecycle, by whoever has it.
-func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
-	shards, err := store.Shards(ctx, e)
-	for _, shard := range shards {
-		spaces, failed := ofVerb.DoAt(ctx, e, store.Place{Shard: shard}, ofArgs{name, origin})
-		if failed != nil {
-			return errors.Join(err, failed)
-		}
-		if len(spaces) > 0 {
-			return fault.New(fault.Conflict, "there is a lifecycle %q already, which %s: choose another name", name, brought[origin])
-		}
-	}
-	return err
-}
-
-type ofArgs struct{ name, origin string }
-
-var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, nil,
-	func(a ofArgs, args *store.Args) { args.Text("lifecycle", a.name); args.Text("origin", a.origin) },
-	func(all *[]string, row store.Row) error {
-		var space string
-		err := row.Scan(&space)
-		*all = append(*all, space)
-		return err
-	})
-
-// brought says by whom a config was.
-var brought = map[string]string{"program": "a program has brought", "door": "was put through the API"}
-
-// origin is who brings the config.
-func (c *Lifecycle) origin() string {
-	if c.bound != nil {
-		return "door"
-	}
-	return "program"
-}
-
-func text(v any) string {
-	list, _ := json.Marshal(v) // of plain values, it does not fail
-	return string(list)
-}
-
-// first tells that the config is not yet in force: it is only announced.
-func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
 
 // change replaces a config. Where it could strand somebody, it is announced first. What
 // another node has announced already is not announced again, which would only make the
@@ -231,38 +179,6 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 		return err
 	}
 	return errors.Join(err, s.takeBack(ctx, at, revision, now))
-}
-
-func takesAway(have, want string) bool {
-	var old []string
-	kept := has(want)
-	return json.Unmarshal([]byte(have), &old) != nil || slices.ContainsFunc(old, func(s string) bool { return !kept(s) })
-}
-
-// has says whether a status is in a list as it is stored.
-func has(list string) func(string) bool {
-	var all []string
-	_ = json.Unmarshal([]byte(list), &all) // what cannot be read has none
-	return func(s string) bool { return slices.Contains(all, s) }
-}
-
-// differing returns what is in one of two lists and not in the other.
-func differing(a, b []string) []string {
-	only := []string{}
-	for _, s := range slices.Concat(a, b) {
-		if slices.Contains(a, s) != slices.Contains(b, s) {
-			only = append(only, s)
-		}
-	}
-	return only
-}
-
-// claimsInForce are the claim statuses of the config that is in force.
-func (c inForce) claimsInForce() []string {
-	if config, violations := lifecycles.Parse([]byte(c.config)); len(violations) == 0 {
-		return config.ClaimStatuses()
-	}
-	return []string{}
 }
 
 // put writes a config, and raises the registry's revision with it.
@@ -382,4 +298,47 @@ func (s *site) strands(ctx context.Context, at store.Place, was string, next inF
 		strings.Join(parts, ", "), strings.Join(slices.Sorted(maps.Keys(advice)), "; ")).With("count", total).With("workflow", s.config.Workflow)
 	f.Violations = []fault.Violation{{Rule: "strand", Path: "/status_types", Message: f.Message}}
 	return f
+}
+
+// strandLimit is how many rows of the user's are counted at the most.
+const strandLimit = 100_000
+
+// strands counts the rows of the user's that are in a status which goes, and those that stand free in one
+// that becomes a claim status or ceases to be one. The user may write what they like: nothing keeps them
+// from a status that is gone.
+func (o *own) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
+	var old []string
+	if json.Unmarshal([]byte(was), &old) != nil {
+		return nil, nil // there was none before
+	}
+	kept := has(next)
+	gone := slices.DeleteFunc(old, kept)
+	statuses := append(slices.Clone(gone), slices.DeleteFunc(slices.Clone(flipped), func(s string) bool { return !kept(s) })...)
+	if len(statuses) == 0 {
+		return nil, nil
+	}
+	rows, err := o.table.In(ctx, statuses, strandLimit)
+	counts := make(map[string]int64)
+	for _, row := range rows {
+		if o.space == "" && row.Workspace != store.WorkspaceOf(ctx) {
+			continue
+		}
+		if !slices.Contains(gone, row.Status) { // who has an operation is counted by that
+			side, failed := entities.Get(ctx, o.site.engine, o.site.config.Workflow, row.ID)
+			if failed == nil && side.Claim.Phase != entities.Free {
+				continue
+			}
+			if failed != nil && fault.CodeOf(failed) != fault.NotFound {
+				return nil, failed
+			}
+		}
+		counts[row.Status]++
+	}
+	var all []stranded
+	for _, status := range statuses {
+		if n := counts[status]; n > 0 {
+			all = append(all, stranded{status: status, count: n})
+		}
+	}
+	return all, err
 }

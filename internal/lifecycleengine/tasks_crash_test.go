@@ -82,7 +82,7 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil || e.Version > 0 {
 		return err
 	}
-	_, err = l.Fire(ctx, engine.Of(hf), "x", "do", "admin")
+	_, err = l.Fire(ctx, engine.Of(hf), "x", "do", "admin", FireOptions{})
 	if f, ok := err.(*fault.Error); ok && f.Fields["outcome"] == "pending" {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 
 // work is a worker's round.
 func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
-	tasks, err := TakeTasks(ctx, engine.Of(hf), engine.Of(hf), "w", []string{"Do", "May"}, 1, time.Minute)
+	tasks, err := takeTasks(ctx, hf, remote.Claim{Worker: "w", Handlers: []string{"Do", "May"}, Lease: time.Minute}, 1)
 	for _, t := range tasks {
 		if c.asked {
 			if err := c.unjournaled(ctx, hf, t); err != nil {
@@ -136,7 +136,7 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 			continue
 		}
 		if t.Kind == stageAction {
-			x, err := TaskEffect(ctx, engine.Of(hf), t.ID, t.Epoch, "card", 0, nil, false)
+			x, err := workers(hf).Effect(ctx, leaseOf(t), remote.Effect{Name: "card"})
 			if fault.CodeOf(err) == fault.Conflict {
 				continue // it is parked
 			}
@@ -145,12 +145,12 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 			}
 			if x.State == "begun" {
 				c.call(ctx, x.Key)
-				if _, err := TaskEffect(ctx, engine.Of(hf), t.ID, t.Epoch, "card", 0, []byte("7"), false); err != nil {
+				if _, err := workers(hf).Effect(ctx, leaseOf(t), remote.Effect{Name: "card", Result: []byte("7")}); err != nil {
 					return err
 				}
 			}
 		}
-		if _, err := CompleteTask(ctx, engine.Of(hf), t.ID, t.Epoch, nil, nil); err != nil {
+		if _, err := workers(hf).Complete(ctx, leaseOf(t), remote.Result{}); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t remote
 	case kindProbe:
 		output = fmt.Appendf(nil, `{"happened":%t}`, c.most(ctx) > 0)
 	}
-	_, err := CompleteTask(ctx, engine.Of(hf), t.ID, t.Epoch, output, nil)
+	_, err := workers(hf).Complete(ctx, leaseOf(t), remote.Result{Output: output})
 	return err
 }
 

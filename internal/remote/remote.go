@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -155,6 +157,47 @@ type EffectState struct {
 	Key    string
 	State  string
 	Result json.RawMessage
+}
+
+// Journal writes the effect into the book of its operation, and returns how it stands. unknown says that an earlier attempt
+// began it, and that nothing is known of that: its operation waits for a person.
+func (x Effect) Journal(ctx context.Context, b effects.Book, p effects.Policy) (s EffectState, unknown bool, err error) {
+	s = EffectState{Key: effects.Key(b.Operation(), x.Name, x.Ordinal), Result: x.Result}
+	if len(x.Result) == 0 && !x.NotDone {
+		e, err := b.Begin(ctx, x.Name, x.Ordinal, p, nil)
+		s.State, s.Result = string(e.State), e.Result
+		if e.State == effects.New {
+			s.State = string(effects.Begun)
+		}
+		return s, err == nil && e.State == effects.Begun && p == effects.Hold, err
+	}
+	to := effects.Done
+	if x.NotDone {
+		to = effects.NotDone
+	}
+	state, result, err := b.End(ctx, x.Name, x.Ordinal, to, x.Result, p == effects.Probe)
+	s.State = string(state)
+	switch {
+	case err != nil:
+	case state == "":
+		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
+	case x.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+		unknown = true
+	case state != to:
+		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, state)
+	case !x.NotDone && !strict.Equal(OrNull(result), OrNull(x.Result)):
+		s.Result = result
+		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", x.Name, x.Ordinal)
+	}
+	return s, unknown, err
+}
+
+// OrNull is a document, or null if there is none.
+func OrNull(doc []byte) []byte {
+	if len(doc) == 0 {
+		return []byte("null")
+	}
+	return doc
 }
 
 // NoEffects is embedded by a source whose tasks journal nothing.

@@ -76,7 +76,7 @@ func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 		ok("the event", err)
 		_, err = l.CreateAt(ctx, e, id, "", []byte(`{}`), "me")
 		ok("the entity", err)
-		if _, err = l.Fire(ctx, e, id, "do", "admin"); fault.CodeOf(err) != fault.ActionFailed { // it waits for a worker
+		if _, err = l.Fire(ctx, e, id, "do", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) != fault.ActionFailed { // it waits for a worker
 			t.Fatal("fired", err)
 		}
 		_, _, err = runs.LocalOf(e).Desk.Start(ctx, e, runs.Start{Definition: def.ID()})

@@ -1,9 +1,9 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -11,10 +11,53 @@ import (
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/transition"
 )
 
-// How steps begin.
+// How steps end, and the next begin.
+
+// completed ends the step well, and goes on.
+func (c *course) completed(output, patch json.RawMessage, target string) error {
+	if len(patch) > 0 {
+		state, err := strict.Merge(c.run.State, patch)
+		if err != nil {
+			return err
+		}
+		c.run.State, c.plan.Run.State = state, state
+	}
+	c.touch(Completed, func(t *touch) { t.Output, t.Error, t.Next = output, nil, &target })
+	c.remember(c.step.Name, Completed, c.step.Visit, output, "")
+	c.awake()
+	c.tellStep("stepCompleted", c.step.Name, c.step.Visit, map[string]any{"next": target})
+	c.goOn(target)
+	return nil
+}
+
+// lost ends the step badly, for good, and goes on where the definition says.
+func (c *course) lost(message, target string) {
+	if target == "" {
+		target = c.spec().OnFailure
+	}
+	c.touch(Failed, func(t *touch) { t.Error, t.Next = &message, &target })
+	c.remember(c.step.Name, Failed, c.step.Visit, nil, message)
+	if target != "" || c.run.CancelRequested {
+		c.awake()
+	}
+	c.tellStep("stepFailed", c.step.Name, c.step.Visit, map[string]any{"error": message})
+	c.goOn(target)
+}
+
+// goOn goes on with a step, or to the end; unless the run is paused, or is to be cancelled.
+func (c *course) goOn(target string) {
+	switch {
+	case c.run.CancelRequested:
+		c.cancelled()
+	case c.run.Status == Paused: // it is noted where to
+	case target == "":
+		c.failed()
+	default:
+		c.enter(target)
+	}
+}
 
 // enter goes on with a step: through those that need nobody, to one that somebody does or
 // that something is waited for at, or to the end.
@@ -33,16 +76,6 @@ func (c *course) enter(target string) {
 		}
 	}
 	c.fault(fmt.Sprintf("it has taken %d steps without one that does anything", spins))
-}
-
-// fault ends the run because of itself.
-func (c *course) fault(message string) {
-	if c.run.Status == Pending {
-		c.to(Running)
-	}
-	c.to(Failed)
-	c.run.Error = message
-	c.tell("failed", map[string]any{"error": message})
 }
 
 // visit begins a step, and says where to go on if that is known already.
@@ -120,13 +153,10 @@ func (c *course) decide(s *definitions.Step, a *addStep) (target string, err err
 	if err != nil {
 		return "", err
 	}
-	following := c.def.After(c.def.Find(s.Name))
 	if target = s.Else; yes {
 		target = s.Then
 	}
-	if target == "" {
-		target = following
-	}
+	target = cmp.Or(target, following(c.def, s.Name))
 	a.Status, a.Next, a.Over = Completed, &target, true
 	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // of a bool, it does not fail
 	c.started(*a)
@@ -248,118 +278,4 @@ func (c *course) work(s *definitions.Step, a *addStep) (err error) {
 	a.Status, a.Due = Pending, new(int64)
 	c.wakes = append(c.wakes, Topic(a.Handler), Made)
 	return nil
-}
-
-const opaque = "opaque"
-
-// grace is how much longer a hold lasts than its body may take: a body that was told to stop
-// can still say so.
-const grace = 5 * time.Second
-
-// of is what holds of a handler in a step: the step may say otherwise.
-func (h Handled) of(s *definitions.Step) Handled {
-	switch s.Type {
-	case definitions.HTTP:
-		h.Safety = callSafety(s.Method)
-	case definitions.Transition:
-		h.Safety = "idempotent"
-	}
-	h.Safety, h.Unknown = either(s.Safety, h.Safety), either(s.OnUnknown, either(h.Unknown, "hold"))
-	for _, d := range []time.Duration{s.Timeout, h.Timeout, hold.Timeout} {
-		if d > 0 {
-			h.Timeout = d + grace
-			break
-		}
-	}
-	return h
-}
-
-// callSafety is what a call promises that says nothing: to repeat one that only reads, or
-// that puts something in its place, does no harm.
-func callSafety(method string) string {
-	if method == "" || slices.Contains([]string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE"}, method) {
-		return "idempotent"
-	}
-	return "opaque"
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// input is what a step is given to work with.
-func (c *course) input(s *definitions.Step) (json.RawMessage, error) {
-	switch {
-	case s.Type == definitions.HTTP:
-		return c.call(s)
-	case s.Type == definitions.Transition:
-		return c.transition(s)
-	case len(s.Input) == 0:
-		return c.run.Input, nil
-	}
-	return definitions.Render(s.Input, c.env())
-}
-
-// Call is the input of a step that calls a URL.
-type Call struct {
-	Method  string            `json:"method"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    json.RawMessage   `json:"body,omitempty"`
-}
-
-func (c *course) call(s *definitions.Step) (json.RawMessage, error) {
-	out := Call{Method: either(s.Method, "GET")}
-	var err error
-	if out.URL, err = c.text("url", s.URL); err != nil {
-		return nil, err
-	}
-	for name, v := range s.Headers {
-		if out.Headers == nil {
-			out.Headers = make(map[string]string)
-		}
-		if out.Headers[name], err = c.text("the header "+name, v); err != nil {
-			return nil, err
-		}
-	}
-	if len(s.Body) > 0 {
-		if out.Body, err = definitions.Render(s.Body, c.env()); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(out)
-}
-
-// text works out a value that is to be a text; a number is taken for one.
-func (c *course) text(what string, v definitions.Value) (string, error) {
-	out, err := definitions.Render(v, c.env())
-	if err != nil {
-		return "", err
-	}
-	var s string
-	if json.Unmarshal(out, &s) == nil && s != "" {
-		return s, nil
-	}
-	var n json.Number
-	if json.Unmarshal(out, &n) == nil && n != "" {
-		return n.String(), nil
-	}
-	return "", fault.New(fault.Validation, "%s is to be a text, and came out as %s", what, hold.Plain(string(out)))
-}
-
-func (c *course) transition(s *definitions.Step) (json.RawMessage, error) {
-	entity, err := c.text("entity", s.Entity)
-	if err != nil {
-		return nil, err
-	}
-	out := transition.Request{Lifecycle: s.Lifecycle, Entity: entity, StepKey: s.StepKey, Requester: s.Requester}
-	if len(s.Input) > 0 {
-		if out.Input, err = definitions.Render(s.Input, c.env()); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(out)
 }

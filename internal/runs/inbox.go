@@ -3,14 +3,14 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -55,8 +55,7 @@ type Decision struct {
 var Decisions = []string{"approved", "rejected", "edited"}
 
 type decideArgs struct {
-	id, run, step          string
-	visit                  int64
+	visited
 	decision, actor, label string
 	content                string
 }
@@ -68,16 +67,9 @@ type decided struct {
 }
 
 type approvalsArgs struct {
-	run, step string // behind it
-	visit     int64
-	status    string
-	limit     int
-}
-
-// nth is a visit of a step.
-type nth struct {
-	run, step string
-	visit     int64
+	visited // behind it
+	status  string
+	limit   int
 }
 
 var (
@@ -98,10 +90,8 @@ var (
 	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide", Marks: store.HistoryMarks},
 		func(a decideArgs) []string { return []string{row(a.run)} },
 		func(a decideArgs, args *store.Args) {
-			args.Text("approval", a.id)
-			args.Text("run", a.run)
-			args.Text("step", a.step)
-			args.Int("visit", a.visit)
+			args.Text("approval", a.id(approvalPrefix))
+			bindVisited(a.visited, args)
 			args.Text("decision", a.decision)
 			args.Text("actor", a.actor)
 			args.MaybeText("label", a.label)
@@ -114,11 +104,7 @@ var (
 		Waking(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
 		Emitting(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
 	approvalVerb = store.NewVerb(store.Decl{Name: "runs.approval", Lane: store.Read}, nil,
-		func(n nth, args *store.Args) {
-			args.Text("run", n.run)
-			args.Text("step", n.step)
-			args.Int("visit", n.visit)
-		}, scanApproval)
+		bindVisited, scanApproval)
 	approvalsVerb = newApprovalsVerb("runs.approvals")
 	pendingVerb   = newApprovalsVerb("runs.pending")
 	askedVerb     = newApprovalsVerb("runs.asked")
@@ -127,9 +113,7 @@ var (
 func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(a approvalsArgs, args *store.Args) {
-			args.Text("run", a.run)
-			args.Text("step", a.step)
-			args.Int("visit", a.visit)
+			bindVisited(a.visited, args)
 			args.Text("status", a.status)
 			args.Int("limit", int64(a.limit))
 		}, scanApproval)
@@ -198,30 +182,20 @@ const approvalPrefix = "apr_"
 
 // ApprovalID names the approval that a visit of a step asks for.
 func ApprovalID(run, step string, visit int64) string {
-	return hold.ID(approvalPrefix, run, step, itoa(visit))
+	return visited{run, step, visit}.id(approvalPrefix)
 }
 
-func partsOf(id string) (run, step string, visit int64, err error) {
-	parts, ok := hold.Parts(approvalPrefix, id, 3)
-	if ok {
-		visit, err = strconv.ParseInt(parts[2], 10, 64)
-		ok = err == nil
-	}
-	if !ok {
-		return "", "", 0, fault.New(fault.NotFound, "there is no approval %q", id)
-	}
-	return parts[0], parts[1], visit, nil
-}
+func noApproval(id string) error { return fault.New(fault.NotFound, "there is no approval %q", id) }
 
 // GetApproval returns an approval, or [fault.NotFound].
 func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error) {
-	run, step, visit, err := partsOf(id)
-	if err != nil {
-		return Approval{}, err
+	v, ok := cutID(approvalPrefix, id)
+	if !ok {
+		return Approval{}, noApproval(id)
 	}
-	all, err := approvalVerb.Do(ctx, d, nth{run, step, visit})
+	all, err := approvalVerb.Do(ctx, d, v)
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no approval %q", id)
+		err = noApproval(id)
 	}
 	if err != nil {
 		return Approval{}, err
@@ -237,8 +211,8 @@ func Approvals(ctx context.Context, d store.Doer, status, run, behind string, li
 	}
 	a := approvalsArgs{status: status, limit: limit}
 	if behind != "" {
-		var err error
-		if a.run, a.step, a.visit, err = partsOf(behind); err != nil {
+		var ok bool
+		if a.visited, ok = cutID(approvalPrefix, behind); !ok {
 			return nil, fault.New(fault.Validation, "the cursor is none of this list")
 		}
 	}
@@ -271,9 +245,9 @@ func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 			return Approval{}, err
 		}
 	}
-	run, step, visit, err := partsOf(id)
-	if err != nil {
-		return Approval{}, err
+	of, ok := cutID(approvalPrefix, id)
+	if !ok {
+		return Approval{}, noApproval(id)
 	}
 	a, err := GetApproval(ctx, d, id)
 	if err != nil {
@@ -284,7 +258,7 @@ func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 			return a, err
 		}
 	}
-	got, err := decideVerb.Do(ctx, d, decideArgs{id, run, step, visit, v.Decision, v.Actor, v.Label, string(v.Content)})
+	got, err := decideVerb.Do(ctx, d, decideArgs{of, v.Decision, v.Actor, v.Label, string(v.Content)})
 	if err != nil {
 		return a, err
 	}
@@ -296,4 +270,68 @@ func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 		}
 	}
 	return now, err
+}
+
+// Inbox is a place among the signals that no step has taken; the zero value is before all.
+type Inbox struct {
+	nth                  int
+	deaf                 bool // the step that the run stands at waits for it all the same
+	workspace, run, kind string
+	n                    int64
+}
+
+// inboxPage is how many signals one statement looks at.
+const inboxPage = 500
+
+var unheardVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Read}, nil,
+	func(after Inbox, args *store.Args) {
+		args.Text("after_workspace", after.workspace)
+		args.Text("after_run", after.run)
+		args.Text("after_type", after.kind)
+		args.Int("after_n", after.n)
+		args.Int("limit", inboxPage)
+	},
+	func(all *[]Inbox, r store.Row) error {
+		var x Inbox
+		err := r.Scan(&x.nth, &x.deaf, &x.workspace, &x.run, &x.kind, &x.n)
+		*all = append(*all, x)
+		return err
+	})
+
+// Rouse looks at a page of the signals that no step has taken, of a shard, and wakes the runs
+// that wait for one of them. It returns how many those were, and where to go on; the zero
+// value says that this was the last page. There are none to be woken, unless a program from
+// before has left them: a signal and the wake of its step are one transaction.
+func (k *Desk) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
+	page, err := unheardVerb.DoAt(ctx, d, store.Place{Shard: shard}, after)
+	for _, x := range page {
+		if x.nth == inboxPage {
+			next = x
+		}
+		if !x.deaf {
+			continue
+		}
+		yes, failed := k.rouse(ctx, d, store.Place{Shard: shard, Workspace: x.workspace}, x.run)
+		err = errors.Join(err, failed) // one that cannot be woken must not keep the others asleep
+		if yes {
+			woken++
+		}
+	}
+	return woken, next, err
+}
+
+// rouse gives a run the signal that it waits for, whenever its step would be due.
+func (k *Desk) rouse(ctx context.Context, d store.Doer, at store.Place, run string) (bool, error) {
+	l, err := load(ctx, d, at, visited{run: run})
+	if fault.CodeOf(err) == fault.NotFound { // its time was over
+		return false, nil
+	}
+	if err != nil || l.Step.Type != definitions.Event || l.Step.Status != Waiting || l.signal.id == "" {
+		return false, err
+	}
+	_, woken, err := k.once(ctx, d, &l, Taker{}, func(c *course) {
+		c.due(&l)
+		c.how = ""
+	})
+	return woken, err
 }

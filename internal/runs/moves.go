@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -60,10 +61,7 @@ func (c *course) fail(message string, final bool) {
 
 // last says whether a failure now would be the last.
 func (c *course) last(final bool) bool {
-	most := int64(c.spec().Retry.MaxAttempts)
-	if most == 0 {
-		most = DefaultAttempts
-	}
+	most := int64(cmp.Or(c.spec().Retry.MaxAttempts, DefaultAttempts))
 	return final || c.step.Failures+1 >= most || c.run.CancelRequested
 }
 
@@ -78,16 +76,7 @@ const (
 // Backoff is the pause behind the n-th failure: it grows up to a cap, and is scattered, so
 // that those who failed together do not come back together.
 func Backoff(r definitions.Retry, n int64) time.Duration {
-	base, factor, longest := r.Backoff, r.Multiplier, r.MaxBackoff
-	if base == 0 {
-		base = defaultBackoff
-	}
-	if factor == 0 {
-		factor = defaultMultiplier
-	}
-	if longest == 0 {
-		longest = defaultMaxBackoff
-	}
+	base, factor, longest := cmp.Or(r.Backoff, defaultBackoff), cmp.Or(r.Multiplier, defaultMultiplier), cmp.Or(r.MaxBackoff, defaultMaxBackoff)
 	d := float64(base) * math.Pow(factor, float64(n-1))
 	return clock.Jitter(time.Duration(min(d, float64(longest))))
 }
@@ -123,20 +112,6 @@ func (c *course) release() {
 	c.touch(Running, func(t *touch) { t.When = c.soonest(); t.Attempts-- })
 	c.tellStep("stepReleased", c.step.Name, c.step.Visit, nil)
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
-}
-
-// sawStep has the plan hold only while nothing more is begun or fired.
-func (c *course) sawStep() {
-	begun, fired := c.step.Begun, c.step.Fired
-	c.plan.Saw = &saw{Begun: &begun, Fired: &fired}
-}
-
-// soonest is when the next may take the step: at once, unless the run is paused.
-func (c *course) soonest() string {
-	if c.run.Status == Paused && !c.run.CancelRequested {
-		return "parkin"
-	}
-	return "in"
 }
 
 // died is a hold that has run out. Where its holder is elsewhere and was never heard of, the
@@ -275,9 +250,7 @@ func (c *course) resume() {
 	c.tell("resumed", nil)
 	switch {
 	case c.step.Holder != "" || c.step.Uncertain:
-	case c.step.Status == Completed:
-		c.goOn(c.step.Next)
-	case c.step.Status == Failed:
+	case c.step.Status == Completed || c.step.Status == Failed:
 		c.goOn(c.step.Next)
 	default:
 		if c.step.Status == Waiting {
@@ -313,8 +286,7 @@ func (c *course) cancel(open bool) {
 		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 		return
 	}
-	switch c.step.Status {
-	case Pending, Running, Waiting:
+	if live {
 		c.touch(Cancelled, func(*touch) {})
 		if c.step.Type == definitions.Approval {
 			c.plan.Lapse = true

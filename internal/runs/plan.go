@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/definitions"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // plan is what a move changes, as the statement reads it.
@@ -141,6 +139,27 @@ const (
 	TransitionHandler = "$transition"
 )
 
+// Handled is what is known of a handler.
+type Handled struct {
+	Safety, Unknown string
+	Timeout         time.Duration
+}
+
+// Mine says of a handler that this node does its steps, and has room for one now.
+type Mine func(handler string) (Handled, bool)
+
+// plot is a definition, and which of its steps its expressions look at.
+type plot struct {
+	*definitions.Definition
+	looks map[string]bool
+	all   bool
+}
+
+func plotOf(def *definitions.Definition) *plot {
+	looks, all := def.Mentions()
+	return &plot{def, looks, all}
+}
+
 // course is a plan in the making: how a run stands, and what has been decided so far.
 type course struct {
 	def  *plot
@@ -159,17 +178,20 @@ type course struct {
 	added *addStep      // the step that is held from the start
 }
 
-// Handled is what is known of a handler.
-type Handled struct {
-	Safety, Unknown string
-	Timeout         time.Duration
+// spec is what the definition says of the step.
+func (c *course) spec() *definitions.Step {
+	if i := c.def.Find(c.step.Name); i >= 0 {
+		return &c.def.Steps[i]
+	}
+	return &definitions.Step{Name: c.step.Name, Type: c.step.Type}
 }
 
-// courseOf begins a plan from how a run stands.
-func courseOf(l *Live, def *plot) *course {
-	c := &course{def: def, run: l.Run, step: l.Step}
-	_ = json.Unmarshal(l.Run.memo, &c.memo) // it is ours
-	return c
+// following is where a run goes on behind a step.
+func following(def *plot, step string) string {
+	if i := def.Find(step); i >= 0 {
+		return def.After(i)
+	}
+	return definitions.End
 }
 
 // to moves the run to a status. The table says which may follow which: anything else is a
@@ -235,8 +257,6 @@ func ms(d time.Duration) *int64 {
 	return &n
 }
 
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
-
 // env is what expressions see.
 func (c *course) env() definitions.Env {
 	steps, _ := json.Marshal(c.memo.Steps)                                      // of ours, it does not fail
@@ -261,40 +281,10 @@ func (c *course) remember(name, status string, visit int64, output json.RawMessa
 	c.memo.Steps[name] = knownStep{status, visit, output, failure}
 }
 
-// completed ends the step well, and goes on.
-func (c *course) completed(output, patch json.RawMessage, target string) error {
-	if len(patch) > 0 {
-		state, err := strict.Merge(c.run.State, patch)
-		if err != nil {
-			return err
-		}
-		c.run.State, c.plan.Run.State = state, state
-	}
-	c.touch(Completed, func(t *touch) { t.Output, t.Error, t.Next = output, nil, &target })
-	c.remember(c.step.Name, Completed, c.step.Visit, output, "")
-	c.awake()
-	c.tellStep("stepCompleted", c.step.Name, c.step.Visit, map[string]any{"next": target})
-	c.goOn(target)
-	return nil
-}
-
 // awake has a run go on that waited.
 func (c *course) awake() {
 	if c.run.Status == Waiting {
 		c.to(Running)
-	}
-}
-
-// goOn goes on with a step, or to the end; unless the run is paused, or is to be cancelled.
-func (c *course) goOn(target string) {
-	switch {
-	case c.run.CancelRequested:
-		c.cancelled()
-	case c.run.Status == Paused: // it is noted where to
-	case target == "":
-		c.failed()
-	default:
-		c.enter(target)
 	}
 }
 
@@ -311,26 +301,14 @@ func (c *course) failed() {
 	c.tell("failed", map[string]any{"step": c.step.Name, "error": c.run.Error})
 }
 
-// lost ends the step badly, for good, and goes on where the definition says.
-func (c *course) lost(message, target string) {
-	if target == "" {
-		target = c.spec().OnFailure
+// fault ends the run because of itself.
+func (c *course) fault(message string) {
+	if c.run.Status == Pending {
+		c.to(Running)
 	}
-	c.touch(Failed, func(t *touch) { t.Error, t.Next = &message, &target })
-	c.remember(c.step.Name, Failed, c.step.Visit, nil, message)
-	if target != "" || c.run.CancelRequested {
-		c.awake()
-	}
-	c.tellStep("stepFailed", c.step.Name, c.step.Visit, map[string]any{"error": message})
-	c.goOn(target)
-}
-
-// spec is what the definition says of the step.
-func (c *course) spec() *definitions.Step {
-	if i := c.def.Find(c.step.Name); i >= 0 {
-		return &c.def.Steps[i]
-	}
-	return &definitions.Step{Name: c.step.Name, Type: c.step.Type}
+	c.to(Failed)
+	c.run.Error = message
+	c.tell("failed", map[string]any{"error": message})
 }
 
 // soon has this node look again when something is due.
@@ -338,6 +316,20 @@ func (c *course) soon(d time.Duration) {
 	if c.later == 0 || d < c.later {
 		c.later = max(d, time.Millisecond)
 	}
+}
+
+// sawStep has the plan hold only while nothing more is begun or fired.
+func (c *course) sawStep() {
+	begun, fired := c.step.Begun, c.step.Fired
+	c.plan.Saw = &saw{Begun: &begun, Fired: &fired}
+}
+
+// soonest is when the next may take the step: at once, unless the run is paused.
+func (c *course) soonest() string {
+	if c.run.Status == Paused && !c.run.CancelRequested {
+		return "parkin"
+	}
+	return "in"
 }
 
 // sealed writes the plan down.

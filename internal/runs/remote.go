@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,11 +121,24 @@ type task struct {
 	probe bool // it is asked whether it has acted
 }
 
-// task is the step that a hold is of.
+// task is the step that a hold is of, in the context's workspace. What is not held under that very epoch cannot be ended:
+// only whoever ended it can be told so again.
 func (r *Remote) task(ctx context.Context, h remote.Hold) (t *task, err error) {
 	id, probe := strings.CutSuffix(h.ID, probeMark)
 	t = &task{r: r, epoch: h.Epoch, probe: probe}
-	t.Live, t.held, err = HeldTask(ctx, r.Engine, id, h.Epoch)
+	v, ok := cutID(taskPrefix, id)
+	if !ok {
+		return t, fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	at, err := r.Engine.Place(ctx, store.Read)
+	if err != nil {
+		return t, err
+	}
+	t.Live, err = load(ctx, r.Engine, at, v)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "there is no task %q", id)
+	}
+	t.held = err == nil && t.Step.Epoch == h.Epoch && t.Step.Holder != ""
 	return t, err
 }
 
@@ -208,14 +222,14 @@ func (t *task) notHappened(ctx context.Context) (remote.Ended, error) {
 
 // completedBefore answers a worker that completes a step which it does not hold any more.
 func (t *task) completedBefore(ctx context.Context, output json.RawMessage) error {
-	open, err := t.Open(ctx, t.r.Engine)
+	open, _, err := t.open(ctx, t.r.Engine, nil)
 	switch {
 	case err != nil:
 		return err
 	case open:
 		return t.leftOpen(ctx)
 	}
-	return t.ended(ctx, func(s Step) bool { return s.Status == Completed && strict.Equal(s.Output, orNull(output)) })
+	return t.ended(ctx, func(s Step) bool { return s.Status == Completed && strict.Equal(s.Output, remote.OrNull(output)) })
 }
 
 // leftOpen refuses a success of a step that has begun something of which nothing is known:
@@ -262,9 +276,7 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 			return remote.Ended{}, err
 		}
 		out = t.after(next)
-	} else if err := t.ended(ctx, func(s Step) bool {
-		return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == hold.Plain(why.Message)
-	}); err != nil {
+	} else if err := t.ended(ctx, Failure{Message: hold.Plain(why.Message)}.is); err != nil {
 		return remote.Ended{}, err
 	}
 	if out.Status == Running { // it may have happened
@@ -279,8 +291,7 @@ func (r *Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) 
 	if err != nil {
 		return remote.Renewed{}, err
 	}
-	x, err := Renew(ctx, r.Engine, &t.Live, lease)
-	return remote.Renewed{Until: x.Until, CancelRequested: x.CancelRequested}, err
+	return Renew(ctx, r.Engine, &t.Live, lease)
 }
 
 // Effect journals an effect of a step. One that an earlier attempt began, and of
@@ -293,35 +304,17 @@ func (r *Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (re
 		t.lateEffect(ctx, x, err)
 		return remote.EffectState{}, err
 	}
-	book := t.Book(r.Engine)
-	out := remote.EffectState{Key: effects.Key(book.Operation(), x.Name, x.Ordinal), Result: x.Result}
-	if len(x.Result) == 0 && !x.NotDone {
-		return t.begin(ctx, book, x, out)
-	}
 	if len(x.Result) > 0 {
 		if err := strict.Check(x.Result); err != nil {
-			return out, strict.Within(err, "/result")
+			return remote.EffectState{}, strict.Within(err, "/result")
 		}
 	}
-	to := effects.Done
-	if x.NotDone {
-		to = effects.NotDone
-	}
-	state, kept, err := book.End(ctx, x.Name, x.Ordinal, to, x.Result, t.Step.Unknown == string(effects.Probe))
-	out.State = string(state)
+	state, unknown, err := x.Journal(ctx, t.Book(r.Engine), cmp.Or(effects.Policy(t.Step.Unknown), effects.Hold))
 	t.lateEffect(ctx, x, err)
-	switch {
-	case err != nil:
-	case state == "":
-		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
-	case to == effects.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+	if unknown {
 		err = t.waitForPerson(ctx, x)
-	case state != to:
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, state)
-	case to == effects.Done && !strict.Equal(orNull(kept), orNull(x.Result)):
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", x.Name, x.Ordinal)
 	}
-	return out, err
+	return state, err
 }
 
 // lateEffect reports an effect whose outcome cannot be recorded because the lease is lost.
@@ -329,25 +322,6 @@ func (t *task) lateEffect(ctx context.Context, x remote.Effect, err error) {
 	if fault.CodeOf(err) == fault.LeaseLost && len(x.Result) > 0 && strict.Check(x.Result) == nil {
 		t.late(ctx, effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 	}
-}
-
-// begin notes that an effect is about to be tried, and tells how it stands.
-func (t *task) begin(ctx context.Context, book effects.Book, x remote.Effect, out remote.EffectState) (remote.EffectState, error) {
-	policy := effects.Policy(t.Step.Unknown)
-	if policy == "" {
-		policy = effects.Hold
-	}
-	e, err := book.Begin(ctx, x.Name, x.Ordinal, policy, nil)
-	out.State, out.Result = string(e.State), e.Result
-	switch {
-	case err != nil:
-		return out, err
-	case e.State == effects.New:
-		out.State = string(effects.Begun)
-	case e.State == effects.Begun && policy == effects.Hold:
-		return out, t.waitForPerson(ctx, x)
-	}
-	return out, nil
 }
 
 // waitForPerson parks a step whose effect an earlier attempt began, and whose outcome is unknown. It
@@ -358,12 +332,4 @@ func (t *task) waitForPerson(ctx context.Context, x remote.Effect) error {
 		return err
 	}
 	return unknown
-}
-
-// orNull is a document, or null if there is none.
-func orNull(doc []byte) json.RawMessage {
-	if len(doc) == 0 {
-		return json.RawMessage("null")
-	}
-	return doc
 }

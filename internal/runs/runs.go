@@ -10,18 +10,25 @@
 // cancel came first.
 //
 // Every statement locks in the order run, step, approval.
+//
+// The files stand in layers, and call those below (internal/archtest lists and checks them). From the lowest up: runs and
+// their ids, and how they are read (runs.go, read.go); plans, which know no database (plan.go, input.go, enter.go, moves.go);
+// the desk, which puts them into force under the hold of a step (apply.go, journal.go, desk.go, step.go); signals,
+// approvals and what is due (inbox.go, due.go); and who does the steps: this program or another (serve.go,
+// worker.go, remote.go).
 package runs
 
 import (
 	"context"
 	"encoding/json"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
@@ -60,6 +67,13 @@ var StepTable = map[string][]string{
 
 // Over says whether a run of that status is at an end. One that has failed may be retried.
 func Over(status string) bool { return status == Completed || status == Failed || status == Cancelled }
+
+// Engine is what runs run on.
+type Engine interface {
+	store.Doer
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+	Shards(context.Context) ([]int16, error)
+}
 
 // Run is a run as it stands.
 type Run struct {
@@ -128,13 +142,29 @@ type verdict struct {
 	content              []byte
 }
 
-// Operation names a visit of a step to other systems: it is the same for every attempt.
-func Operation(run, step string, visit int64) string { return run + "/" + step + "/" + itoa(visit) }
+// memo is what a run remembers of its steps: how often each was visited, and of those that
+// an expression looks at, what came out last.
+type memo struct {
+	N      int64                `json:"n"`
+	Visits map[string]int64     `json:"visits"`
+	Steps  map[string]knownStep `json:"steps,omitempty"`
+	// Last is what came out of the last step that had anything to say.
+	Last json.RawMessage `json:"last,omitempty"`
+}
 
-// Operation names the step to other systems.
-func (l *Live) Operation() string { return Operation(l.Run.ID, l.Step.Name, l.Step.Visit) }
+type knownStep struct {
+	Status string          `json:"status"`
+	Visit  int64           `json:"visit"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
 
 func (l *Live) place() store.Place { return store.Place{Shard: l.Shard, Workspace: l.Run.Workspace} }
+
+// share is whose room a body of a step takes.
+func (l *Live) share() hold.Share {
+	return hold.Share{Workspace: l.Run.Workspace, Handler: l.Step.Handler}
+}
 
 // Stream is the name of the stream that holds a run's history.
 func Stream(id string) string { return "$run/" + id }
@@ -153,143 +183,12 @@ func CancelTopic(id string) string { return "run-cancelled/" + id }
 
 func row(id string) string { return "run/" + id }
 
-type loadArgs struct {
-	run, step string
-	visit     int64
-}
-
-type listArgs struct {
-	behind, status, definition string
-	limit                      int
-}
-
-type stepsArgs struct {
-	run    string
-	behind int64
-	limit  int
-}
-
-var (
-	loadVerb = store.NewVerb(store.Decl{Name: "runs.load", Lane: store.Read}, nil,
-		func(a loadArgs, args *store.Args) {
-			args.Text("run", a.run)
-			args.Text("step", a.step)
-			args.Int("visit", a.visit)
-		}, scanLive)
-	listVerb     = newListVerb("runs.list")
-	listLiveVerb = newListVerb("runs.listlive")
-	stepsVerb    = store.NewVerb(store.Decl{Name: "runs.steps", Lane: store.Read}, nil,
-		func(a stepsArgs, args *store.Args) {
-			args.Text("run", a.run)
-			args.Int("after", a.behind)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Step, r store.Row) error {
-			var s stepRow
-			err := r.Scan(s.into()...)
-			*all = append(*all, s.step())
-			return err
-		})
-)
-
-func newListVerb(name string) *store.Verb[listArgs, []Run] {
-	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("after", a.behind)
-			args.Text("status", a.status)
-			args.Text("definition", a.definition)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Run, r store.Row) error {
-			var x runRow
-			err := r.Scan(x.into()...)
-			*all = append(*all, x.run())
-			return err
-		})
-}
-
-// runRow is a run as it is read.
-type runRow struct{ Run }
-
-func (x *runRow) into() []any {
-	r := &x.Run
-	return []any{&r.Workspace, &r.ID, &r.Definition, &r.Key, &r.Status, &r.Version, &r.Input, &r.State, &r.memo, &r.Output, &r.Error, &r.Step, &r.Visit,
-		&r.CancelRequested, &r.CreatedAt, &r.StartedAt, &r.FinishedAt}
-}
-
-func (x *runRow) run() Run {
-	r := x.Run
-	return r
-}
-
-// stepRow is a step as it is read.
-type stepRow struct {
-	Step
-	kind    string
-	timeout int64
-}
-
-func (x *stepRow) into() []any {
-	s := &x.Step
-	return []any{&s.Name, &s.Visit, &s.N, &x.kind, &s.Handler, &s.Status, &s.Input, &s.Output, &s.Error, &s.Next, &s.Attempts, &s.Failures, &s.Holder, &s.Epoch, &s.Until,
-		&s.Deaths, &s.Quiet, &s.Lost, &x.timeout, &s.Due, &s.Deadline, &s.past, &s.Begun, &s.Uncertain, &s.Safety, &s.Unknown, &s.Signal, &s.Fired, &s.StartedAt, &s.FinishedAt}
-}
-
-func (x *stepRow) step() Step {
-	s := x.Step
-	s.Type, s.Timeout = definitions.Type(x.kind), time.Duration(x.timeout)*time.Millisecond
-	return s
-}
-
-func scanLive(all *[]Live, r store.Row) error {
-	var x runRow
-	var s stepRow
-	var l Live
-	g, a := &l.signal, &l.approval
-	err := r.Scan(append(append(x.into(), s.into()...), &g.id, &g.payload, &a.status, &a.actor, &a.label, &a.content)...)
-	l.Run, l.Step = x.run(), s.step()
-	*all = append(*all, l)
-	return err
-}
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // IDs of runs begin with this, and are in the order of time.
 const idPrefix = "run_"
 
 func newID() string { return idPrefix + strings.ReplaceAll(store.NewID().String(), "-", "") }
-
-// load reads a run with a step of it: with the one that it stands at, if none is named.
-func load(ctx context.Context, d store.Doer, at store.Place, a loadArgs) (Live, error) {
-	all, err := loadVerb.DoAt(ctx, d, at, a)
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no run %q", a.run)
-		if a.step != "" {
-			err = fault.New(fault.NotFound, "there is no operation %q", Operation(a.run, a.step, a.visit))
-		}
-	}
-	if err != nil {
-		return Live{}, err
-	}
-	all[0].Shard = at.Shard
-	return all[0], nil
-}
-
-// Load returns a run with the step that it stands at, or [fault.NotFound].
-func Load(ctx context.Context, d store.Doer, id string) (Live, error) {
-	if err := CheckID(id); err != nil {
-		return Live{}, err
-	}
-	at, err := d.Place(ctx, store.Read)
-	if err != nil {
-		return Live{}, err
-	}
-	return load(ctx, d, at, loadArgs{run: id})
-}
-
-// Get returns a run, or [fault.NotFound].
-func Get(ctx context.Context, d store.Doer, id string) (Run, error) {
-	l, err := Load(ctx, d, id)
-	return l.Run, err
-}
 
 // CheckID refuses what cannot be a run's id.
 func CheckID(id string) error {
@@ -302,46 +201,71 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Filter says which runs are meant.
-type Filter struct{ Status, Definition string }
+// Operation names a visit of a step to other systems: it is the same for every attempt.
+func Operation(run, step string, visit int64) string { return run + "/" + step + "/" + itoa(visit) }
 
-// List returns runs, the newest first, behind one of them.
-func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int) ([]Run, error) {
-	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
-		return nil, fault.New(fault.Validation, "a run's status is one of %s: %q", strings.Join(Statuses, ", "), f.Status).With("pointer", "/status")
-	}
-	verb := listVerb
-	if f.Status != "" && f.Status != Completed && f.Status != Cancelled {
-		verb = listLiveVerb
-	}
-	return verb.Do(ctx, d, listArgs{behind, f.Status, f.Definition, limit})
+// Operation names the step to other systems.
+func (l *Live) Operation() string { return Operation(l.Run.ID, l.Step.Name, l.Step.Visit) }
+
+// IsOperation says whether an operation's id may be one of a step.
+func IsOperation(id string) bool { return strings.HasPrefix(id, idPrefix) }
+
+// visited names a visit of a step. Without a step it is the one that the run stands at.
+type visited struct {
+	run, step string
+	visit     int64
 }
 
-// Steps returns the visits of steps of a run, in their order, behind one of them.
-func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int) ([]Step, error) {
-	if err := CheckID(id); err != nil {
-		return nil, err
+// visitedOf takes apart what names a visit.
+func visitedOf(parts []string) (v visited, ok bool) {
+	if len(parts) != 3 {
+		return v, false
 	}
-	all, err := stepsVerb.Do(ctx, d, stepsArgs{id, behind, limit})
-	if err == nil && len(all) == 0 { // there may be no such run
-		_, err = Get(ctx, d, id)
-	}
-	return all, err
+	visit, err := strconv.ParseInt(parts[2], 10, 64)
+	return visited{parts[0], parts[1], visit}, err == nil
 }
 
-// memo is what a run remembers of its steps: how often each was visited, and of those that
-// an expression looks at, what came out last.
-type memo struct {
-	N      int64                `json:"n"`
-	Visits map[string]int64     `json:"visits"`
-	Steps  map[string]knownStep `json:"steps,omitempty"`
-	// Last is what came out of the last step that had anything to say.
-	Last json.RawMessage `json:"last,omitempty"`
+// cutOperation takes the id of an operation apart.
+func cutOperation(id string) (visited, bool) {
+	v, ok := visitedOf(strings.Split(id, "/"))
+	return v, ok && v.visit > 0 && IsOperation(id)
 }
 
-type knownStep struct {
-	Status string          `json:"status"`
-	Visit  int64           `json:"visit"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  string          `json:"error,omitempty"`
+// cutID takes apart the id of something that a visit has.
+func cutID(prefix, id string) (visited, bool) {
+	parts, _ := hold.Parts(prefix, id, 3)
+	return visitedOf(parts)
 }
+
+// id names something that the visit has.
+func (v visited) id(prefix string) string { return hold.ID(prefix, v.run, v.step, itoa(v.visit)) }
+
+// visited names the visit of the step.
+func (l *Live) visited() visited { return visited{l.Run.ID, l.Step.Name, l.Step.Visit} }
+
+// operationPrefix begins the id that an operation has in a path.
+const operationPrefix = "opr_"
+
+// OperationID names the step's operation in a path: it has no slash.
+func (l *Live) OperationID() string {
+	return l.visited().id(operationPrefix)
+}
+
+// OperationOf is the operation that an [Live.OperationID] names, or that id itself where it
+// is an operation already; false if it is none of a step.
+func OperationOf(id string) (operation string, ok bool) {
+	if IsOperation(id) {
+		return id, true
+	}
+	v, ok := cutID(operationPrefix, id)
+	return Operation(v.run, v.step, v.visit), ok && IsOperation(v.run)
+}
+
+// Subject is what the step's operation is of.
+func (l *Live) Subject() string { return "run " + l.Run.ID + " step " + l.Step.Name }
+
+// taskPrefix begins the id of a step's task.
+const taskPrefix = "stp_"
+
+// TaskID names the step in somebody's hands to that somebody.
+func (l *Live) TaskID() string { return l.visited().id(taskPrefix) }

@@ -112,7 +112,7 @@ func (p *stepper) take(ctx context.Context, l *runs.Live) (runs.Live, bool, erro
 	if err != nil {
 		return *l, false, err
 	}
-	return p.worker.Desk.Take(ctx, p.engine, l, runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Name, p.worker.HeldFor())
+	return p.worker.Desk.Take(ctx, p.engine, l, runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Taker())
 }
 
 // step has a URL do a step of a run. One of which an earlier attempt may have acted is asked

@@ -34,21 +34,21 @@ import (
 
 // tied does a step for the request of the context, if it has a key. do is given the
 // context for the bodies, which belong to the operation and not to the request.
-func (s *site) tied(ctx context.Context, id, step, as string, a *asked, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
+func (s *site) tied(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
 	f := requests.FlightOf(ctx)
 	if f == nil {
 		return do(ctx)
 	}
-	slot := f.Slot(s.config.Workflow, id, step, as)
-	was, fate, err := s.inSlot(ctx, slot, id)
+	slot := f.Slot(s.config.Workflow, r.id, r.step, r.as)
+	was, fate, err := s.inSlot(ctx, slot, r.id)
 	if err != nil {
 		return entities.Entity{}, err
 	}
 	if stands(fate) {
-		return s.again(ctx, slot, id, was, fate, a)
+		return s.again(ctx, slot, r, was, fate)
 	}
-	pointed, also := false, a.begin
-	a.begin = func(ctx context.Context, tx *store.Tx, operation string) error {
+	pointed, also := false, r.Begin
+	r.Begin = func(ctx context.Context, tx *store.Tx, operation string) error {
 		pointed = true
 		if also != nil {
 			if err := also(ctx, tx, operation); err != nil {
@@ -66,12 +66,12 @@ func (s *site) tied(ctx context.Context, id, step, as string, a *asked, do func(
 	if !pointed && !second {
 		return e, err
 	}
-	was, fate, failed := s.inSlot(ctx, slot, id)
+	was, fate, failed := s.inSlot(ctx, slot, r.id)
 	switch {
 	case failed != nil:
 		return e, err
 	case stands(fate) && second: // another run of the same request came first
-		return s.again(ctx, slot, id, was, fate, a)
+		return s.again(ctx, slot, r, was, fate)
 	case fate.Outcome == "failed":
 		slot.End()
 	default:
@@ -94,7 +94,7 @@ func (s *site) inSlot(ctx context.Context, slot *requests.Slot, id string) (oper
 }
 
 // again answers for an operation that was begun before.
-func (s *site) again(ctx context.Context, slot *requests.Slot, id, operation string, f Fate, a *asked) (entities.Entity, error) {
+func (s *site) again(ctx context.Context, slot *requests.Slot, r *request, operation string, f Fate) (entities.Entity, error) {
 	slot.Stands(true)
 	if err := slot.Keep(ctx, s.engine, operation); err != nil {
 		return entities.Entity{}, err
@@ -102,7 +102,7 @@ func (s *site) again(ctx context.Context, slot *requests.Slot, id, operation str
 	if f.Running {
 		return entities.Entity{}, requests.UnderWay(0).With("operation", operation)
 	}
-	e, err := s.ground.get(ctx, id)
+	e, err := s.ground.get(ctx, r.id)
 	if err != nil {
 		return e, err
 	}
@@ -110,11 +110,20 @@ func (s *site) again(ctx context.Context, slot *requests.Slot, id, operation str
 		slot.End()
 	}
 	if f.Outcome == "success" {
-		if a.output != nil {
-			*a.output = f.Output
+		if r.Output != nil {
+			*r.Output = f.Output
 		}
 		return e, nil
 	}
 	return e, fault.New(fault.ActionFailed, "%s", cmp.Or(f.Message, "the step is not at its end")).
 		With("outcome", f.Outcome).With("operation", operation).With("status", e.Status)
+}
+
+// refusal says whether an error is that of one who came second, or too late.
+func refusal(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency:
+		return true
+	}
+	return false
 }

@@ -3,7 +3,6 @@ package lifecycleengine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"regexp"
 	"strconv"
@@ -54,6 +53,13 @@ func afterEffect(workflow, name string, a lifecycles.AfterEffect) reactions.Defi
 		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: optionsOf(a)}
 }
 
+// afterElsewhere is the reaction that an after-effect is whose handler is elsewhere.
+func afterElsewhere(c *lifecycles.Config, name string) reactions.Definition {
+	def := afterEffect(c.Workflow, name, c.AfterEffects[name].Filled())
+	def.Options.Handler = name
+	return def
+}
+
 // optionsOf is how a reaction is served that is delivered like this.
 func optionsOf(a lifecycles.AfterEffect) reactions.Options {
 	o := reactions.DefaultOptions()
@@ -87,47 +93,6 @@ func (c *Lifecycle) checkDeliveries() error {
 		}
 	}
 	return nil
-}
-
-// registerAfterEffects registers the after-effects in the context's workspace.
-func (s *site) registerAfterEffects(ctx context.Context) error {
-	for _, d := range s.afters {
-		if _, err := reactions.Register(ctx, s.engine, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// told is what the event of a settled step says: at its top, or, for a step that
-// was not claimed, in its note.
-type told struct {
-	After     string          `json:"after"`
-	Step      string          `json:"step"`
-	Requester string          `json:"requester"`
-	Operation string          `json:"operation"`
-	Input     json.RawMessage `json:"input"`
-	Note      *told           `json:"note"`
-}
-
-// toldOf reads what an event of a lifecycle's history says of its step.
-func toldOf(x events.Event) (told, error) {
-	var t told
-	if err := json.Unmarshal(x.Data, &t); err != nil {
-		return t, fault.NonRetryable(err)
-	}
-	if t.Note != nil && t.Step == "" {
-		t = *t.Note
-	} else if t.Note != nil {
-		t.After = t.Note.After
-	}
-	if !strings.HasPrefix(x.Name, settled("")) { // it was to be settled, and is parked
-		t.After = ""
-	}
-	if string(t.Input) == "null" {
-		t.Input = nil
-	}
-	return t, nil
 }
 
 // workflowOf is the lifecycle of an after-effect whose handler is elsewhere.

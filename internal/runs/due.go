@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,11 +21,6 @@ type readyArgs struct {
 	limit          int
 }
 
-type uncertainArgs struct {
-	run, behind string
-	limit       int
-}
-
 var (
 	readyVerb = store.NewVerb(store.Decl{Name: "runs.ready", Lane: store.Read}, nil,
 		func(a readyArgs, args *store.Args) {
@@ -36,12 +30,6 @@ var (
 		}, scanLive)
 	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanLive)
-	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
-		func(a uncertainArgs, args *store.Args) {
-			args.Text("run", a.run)
-			args.Text("after", a.behind)
-			args.Int("limit", int64(a.limit))
-		}, scanLive)
 	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[][2]string, r store.Row) error {
@@ -124,25 +112,32 @@ func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handler
 	// Many ask for the same at once: each begins elsewhere.
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Room != nil && f.Room.Handlers()) {
-		all, more, err = f.each(ctx, d, at.Shard, handlers, kind, limit, all)
+		all, more, err = f.each(ctx, d, at.Shard, wanted{handlers, kind, limit}, all)
 	}
 	hold.InTurn(f.Order, all, func(l Live) string { return l.Run.Workspace })
 	return all, more, err
 }
 
+// wanted is which steps are looked for.
+type wanted struct {
+	handlers []string
+	kind     string
+	limit    int
+}
+
 // each looks in each workspace that has its turn; all is what it has found without.
-func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, handlers []string, kind string, limit int, all []Live) (_ []Live, more bool, err error) {
+func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []Live) (_ []Live, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*hold.Round)
 	}
 	if f.rounds[shard] == nil {
-		f.rounds[shard] = &hold.Round{Kind: kind}
+		f.rounds[shard] = &hold.Round{Kind: w.kind}
 	}
 	var shut []string
 	if f.Room != nil {
 		shut = f.Room.ShutWorkspaces()
 	}
-	due, err := f.rounds[shard].Next(ctx, d, turns, shard, handlers, shut)
+	due, err := f.rounds[shard].Next(ctx, d, turns, shard, w.handlers, shut)
 	if err != nil {
 		return nil, false, err
 	}
@@ -166,7 +161,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, handlers [
 			more = true
 			continue
 		}
-		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, kind, max(limit/len(due), leastOfEach))
+		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, w.kind, max(w.limit/len(due), leastOfEach))
 		if err != nil {
 			return nil, false, err
 		}
@@ -214,7 +209,7 @@ func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, 
 		if a.Busy[ready[i].Run.ID] {
 			continue
 		}
-		l, ok, err := k.take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], a.Holder, a.Lease, true)
+		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], Taker{a.Holder, a.Lease, true})
 		if whole && fault.IsSafe(err) { // it is over
 			if a.Busy != nil {
 				a.Busy[ready[i].Run.ID] = true
@@ -246,16 +241,9 @@ func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed 
 	for i := range all {
 		l := &all[i]
 		l.Shard = at.Shard
-		_, err := k.try(ctx, d, l, "", 0, func(c *course) error {
-			c.died()
-			return nil
-		})
-		switch {
-		case err == nil:
+		_, ended, err := k.once(ctx, d, l, Taker{}, (*course).died)
+		if failed = errors.Join(failed, err); ended {
 			freed++
-		case errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost: // another has freed it, or it moved on
-		default:
-			failed = errors.Join(failed, err)
 		}
 	}
 	return freed, failed
@@ -279,49 +267,4 @@ func Prune(ctx context.Context, d store.Doer, at store.Place) (n int, err error)
 		}
 	}
 	return n, nil
-}
-
-// Uncertain returns the steps that wait for a person, in the order of their operations,
-// behind one of them.
-func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]Live, error) {
-	at, err := d.Place(ctx, store.Read)
-	if err != nil {
-		return nil, err
-	}
-	all, err := uncertainVerb.DoAt(ctx, d, at, uncertainArgs{behind: behind, limit: limit})
-	for i := range all {
-		all[i].Shard = at.Shard
-	}
-	return all, err
-}
-
-// IsOperation says whether an operation's id may be one of a step.
-func IsOperation(id string) bool { return strings.HasPrefix(id, idPrefix) }
-
-// cutOperation takes the id of an operation apart.
-func cutOperation(id string) (run, step string, visit int64, ok bool) {
-	parts := strings.Split(id, "/")
-	if len(parts) != 3 || !IsOperation(id) {
-		return "", "", 0, false
-	}
-	visit, err := strconv.ParseInt(parts[2], 10, 64)
-	return parts[0], parts[1], visit, err == nil && visit > 0
-}
-
-// taskPrefix begins the id of a step's task.
-const taskPrefix = "stp_"
-
-// TaskID names the step in somebody's hands to that somebody.
-func (l *Live) TaskID() string { return hold.ID(taskPrefix, l.Run.ID, l.Step.Name, itoa(l.Step.Visit)) }
-
-// IsTask says whether an id is one of a step's task.
-func IsTask(id string) bool { return strings.HasPrefix(id, taskPrefix) }
-
-// Probes says whether the step is to be asked whether it has acted, rather than to act: an
-// earlier attempt of an opaque body may have.
-func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
-	if l.Step.Safety != opaque || l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
-		return false, nil
-	}
-	return l.doubtful(ctx, d)
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/definitions"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 type moveArgs struct {
@@ -46,25 +43,6 @@ type started struct {
 	applied bool
 	run     string
 	moved
-}
-
-type defineArgs struct{ id, body string }
-
-type defined struct {
-	applied bool
-	body    string
-}
-
-// Kept is a definition as it is kept.
-type Kept struct {
-	ID        string
-	Body      []byte
-	CreatedAt time.Time
-}
-
-type keptArgs struct {
-	behind string
-	limit  int
 }
 
 var (
@@ -113,82 +91,25 @@ var (
 	}).
 		Waking(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
 		Emitting(func(a startArgs) store.Emission { return emits(a.run, a.names) })
-	defineVerb = store.NewVerb(store.Decl{Name: "runs.define", Repeat: true},
-		func(a defineArgs) []string { return []string{"definition/" + a.id} },
-		func(a defineArgs, args *store.Args) { args.Text("definition", a.id); args.Text("body", a.body) },
-		func(d *defined, r store.Row) error {
-			d.applied = r.Applied()
-			return r.Scan(&d.body)
-		})
-	definitionVerb = store.NewVerb(store.Decl{Name: "runs.definition", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text("definition", id) }, scanKept)
-	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.definitions", Lane: store.Read}, nil,
-		func(a keptArgs, args *store.Args) { args.Text("after", a.behind); args.Int("limit", int64(a.limit)) }, scanKept)
 )
-
-func scanKept(all *[]Kept, r store.Row) error {
-	var k Kept
-	err := r.Scan(&k.ID, &k.Body, &k.CreatedAt)
-	*all = append(*all, k)
-	return err
-}
 
 func emits(run string, names []string) store.Emission {
 	return store.Emission{Stream: Stream(run), Names: names}
 }
 
-// Define keeps a definition, and says whether it is new. There is one of a name and
-// version: another under both is [fault.Conflict].
-func Define(ctx context.Context, d store.Doer, def *definitions.Definition) (fresh bool, err error) {
-	body := def.JSON()
-	for {
-		got, err := defineVerb.Do(ctx, d, defineArgs{def.ID(), string(body)})
-		switch {
-		case err != nil || got.applied:
-			return got.applied, err
-		case got.body == "": // made this very moment
-			continue
-		case !strict.Equal([]byte(got.body), body):
-			return false, fault.New(fault.Conflict, "there is another definition %s already: a definition is not changed; give this one a new version", def.ID()).
-				With("name", def.Name).With("version", def.Version)
-		}
-		return false, nil
-	}
-}
-
-// Definition returns a definition as it is kept, or [fault.NotFound].
-func Definition(ctx context.Context, d store.Doer, id string) (Kept, error) {
-	if err := strict.Text("definition", id, events.MaxName); err != nil {
-		return Kept{}, err
-	}
-	all, err := definitionVerb.Do(ctx, d, id)
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no definition %q", id).With("pointer", "/definitionId")
-	}
-	if err != nil {
-		return Kept{}, err
-	}
-	return all[0], nil
-}
-
-// Definitions returns definitions in the order of their ids, behind one of them.
-func Definitions(ctx context.Context, d store.Doer, behind string, limit int) ([]Kept, error) {
-	return definitionsVerb.Do(ctx, d, keptArgs{behind: behind, limit: limit})
-}
-
 // apply puts a plan into force.
-func apply(ctx context.Context, d store.Doer, l *Live, c *course, holder string, lease time.Duration) (moved, error) {
+func apply(ctx context.Context, d store.Doer, l *Live, c *course, by Taker) (moved, error) {
 	text, err := c.sealed()
 	if err != nil {
 		return moved{}, err
 	}
-	held := min(lease, l.Step.Timeout)
+	held := min(by.Lease, l.Step.Timeout)
 	if c.added != nil {
-		held = min(lease, time.Duration(c.added.Timeout)*time.Millisecond)
+		held = min(by.Lease, time.Duration(c.added.Timeout)*time.Millisecond)
 	}
 	since := clock.OfMachine()
 	m, err := moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
-		holder: holder, lease: lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
+		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
 	m.since = since
 	return m, err
 }

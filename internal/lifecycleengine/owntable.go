@@ -1,8 +1,8 @@
 package lifecycleengine
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -12,6 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
+
+func (s *site) newGround(ctx context.Context) (ground, error) {
+	if s.config.Table == nil {
+		return &plain{site: s}, nil
+	}
+	return newOwn(ctx, s)
+}
 
 // own is a table of the user's own. Its row has the status and the version, which
 // others may write as they like; the hold, and the history, are on a row of
@@ -37,15 +44,9 @@ func newOwn(ctx context.Context, s *site) (*own, error) {
 	if t.Workspace == "" && o.space == "" {
 		o.space = store.DefaultWorkspace
 	}
-	def := func(name, other string) string {
-		if name == "" {
-			return other
-		}
-		return name
-	}
 	var err error
-	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: def(t.ID, "id"), Status: def(t.Status, "status"),
-		Version: def(t.Version, "version"), Workspace: t.Workspace})
+	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: cmp.Or(t.ID, "id"), Status: cmp.Or(t.Status, "status"),
+		Version: cmp.Or(t.Version, "version"), Workspace: t.Workspace})
 	return o, err
 }
 
@@ -123,7 +124,7 @@ func (o *own) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(cont
 	case e.Claim.Phase != entities.Free:
 		return e, entities.ClaimFailed(e)
 	case !offered:
-		return e, o.site.notHere(e, a.Step)
+		return e, notHere(e, a.Step)
 	case a.Want != nil && *a.Want != e.Version:
 		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
 	}
@@ -263,19 +264,19 @@ func (o *own) moved(ctx context.Context, id string, want *int64, was store.OwnRo
 	return events.Moved(o.site.config.Workflow+" "+id, expected, now.Version)
 }
 
-func (o *own) recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
-	ctx = store.InWorkspace(ctx, l.Workspace)
+func (o *own) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
+	ctx = store.InWorkspace(ctx, r.Workspace)
 	err = o.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+		if e, freed, err = r.do(ctx, tx); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
 		}
-		if also != nil {
-			if err := also(ctx, tx); err != nil {
+		if r.also != nil {
+			if err := r.also(ctx, tx); err != nil {
 				return err
 			}
 		}
-		return o.follow(ctx, tx, &e, claim, false)
+		return o.follow(ctx, tx, &e, r.claim, false)
 	})
 	return e, freed && err == nil, err
 }
@@ -301,49 +302,6 @@ func (o *own) withdraw(ctx context.Context, at store.Place, a entities.WithdrawA
 		return o.follow(ctx, tx, &e, a.Claim, false)
 	})
 	return e, done && err == nil, err
-}
-
-// strandLimit is how many rows of the user's are counted at the most.
-const strandLimit = 100_000
-
-// strands counts the rows of the user's that are in a status which goes, and those that stand free in one
-// that becomes a claim status or ceases to be one. The user may write what they like: nothing keeps them
-// from a status that is gone.
-func (o *own) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
-	var old []string
-	if json.Unmarshal([]byte(was), &old) != nil {
-		return nil, nil // there was none before
-	}
-	kept := has(next)
-	gone := slices.DeleteFunc(old, kept)
-	statuses := append(slices.Clone(gone), slices.DeleteFunc(slices.Clone(flipped), func(s string) bool { return !kept(s) })...)
-	if len(statuses) == 0 {
-		return nil, nil
-	}
-	rows, err := o.table.In(ctx, statuses, strandLimit)
-	counts := make(map[string]int64)
-	for _, row := range rows {
-		if o.space == "" && row.Workspace != store.WorkspaceOf(ctx) {
-			continue
-		}
-		if !slices.Contains(gone, row.Status) { // who has an operation is counted by that
-			side, failed := entities.Get(ctx, o.site.engine, o.site.config.Workflow, row.ID)
-			if failed == nil && side.Claim.Phase != entities.Free {
-				continue
-			}
-			if failed != nil && fault.CodeOf(failed) != fault.NotFound {
-				return nil, failed
-			}
-		}
-		counts[row.Status]++
-	}
-	var all []stranded
-	for _, status := range statuses {
-		if n := counts[status]; n > 0 {
-			all = append(all, stranded{status: status, count: n})
-		}
-	}
-	return all, err
 }
 
 // adoptLimit is how many rows of the user's a sweep looks at.

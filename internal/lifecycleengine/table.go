@@ -4,11 +4,9 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
-
-// commit is what a body writes.
-type commit = func(context.Context, *store.Tx) error
 
 // ground is where the entities are: in Holdfast's own table, or in one of the
 // user's.
@@ -22,7 +20,7 @@ type ground interface {
 	// move moves an entity that nobody has claimed.
 	move(ctx context.Context, a entities.TransitionArgs, commits []commit) (entities.Entity, error)
 	// recover frees a claim whose hold has run out.
-	recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (entities.Entity, bool, error)
+	recover(ctx context.Context, r recovery) (entities.Entity, bool, error)
 	// unpark ends an uncertainty, in a transaction.
 	unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, claim string) (entities.Entity, error)
 	// withdraw ends an operation that is due, and says whether it did.
@@ -31,11 +29,17 @@ type ground interface {
 	adopt(ctx context.Context) (int, error)
 }
 
-func (s *site) newGround(ctx context.Context) (ground, error) {
-	if s.config.Table == nil {
-		return &plain{site: s}, nil
-	}
-	return newOwn(ctx, s)
+// recovery is a claim whose hold has run out, and how it is freed.
+type recovery struct {
+	entities.Lapsed
+	claim  string // the status that it is held in
+	resume bool   // it may be resumed
+	note   []byte
+	also   commit // what a module writes where the entity goes back; nil is nothing
+}
+
+func (r recovery) do(ctx context.Context, d store.Doer) (entities.Entity, bool, error) {
+	return entities.Recover(ctx, d, r.Lapsed, r.claim, r.resume, hold.MaxDeaths, r.note)
 }
 
 // plain is Holdfast's own table.
@@ -106,17 +110,17 @@ func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []c
 	return e, err
 }
 
-func (p *plain) recover(ctx context.Context, l entities.Lapsed, claim string, resume bool, maxDeaths int, note []byte, also func(context.Context, *store.Tx) error) (e entities.Entity, freed bool, err error) {
-	ctx = store.InWorkspace(ctx, l.Workspace)
-	if also == nil {
-		return entities.Recover(ctx, p.site.engine, l, claim, resume, maxDeaths, note)
+func (p *plain) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
+	ctx = store.InWorkspace(ctx, r.Workspace)
+	if r.also == nil {
+		return r.do(ctx, p.site.engine)
 	}
 	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		if e, freed, err = entities.Recover(ctx, tx, l, claim, resume, maxDeaths, note); err != nil || !freed || e.Claim.Phase != entities.Free {
+		if e, freed, err = r.do(ctx, tx); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
 		}
-		return also(ctx, tx)
+		return r.also(ctx, tx)
 	})
 	return e, freed && err == nil, err
 }

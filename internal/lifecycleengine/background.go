@@ -1,0 +1,393 @@
+package lifecycleengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// resumers is how many operations a node resumes at once.
+const resumers = 8
+
+// resume resumes operations until ctx ends, and waits for those that run.
+func (b *board) resume(ctx context.Context) {
+	defer b.log.Flush()
+	again := "operations/" + b.engine.Node()
+	r := &resuming{room: hold.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*hold.Round)}
+	defer r.running.Wait()
+	topics := []string{again}
+	for _, name := range b.names() {
+		topics = append(topics, entities.Topic(name))
+	}
+	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), Needs: b.needs, Look: func(ctx context.Context) (bool, error) {
+		return b.look(ctx, r)
+	}}
+	p.Run(ctx)
+}
+
+// resuming is what looks for operations remember of each other.
+type resuming struct {
+	room    *hold.Room
+	rounds  map[int16]*hold.Round
+	running sync.WaitGroup
+}
+
+func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
+	shards, err := store.Shards(ctx, b.engine)
+	if err != nil {
+		return false, err
+	}
+	leases := b.leases()
+	for _, shard := range shards {
+		if r.rounds[shard] == nil {
+			r.rounds[shard] = new(hold.Round)
+		}
+		if err := r.room.Wait(ctx); err != nil {
+			return found, nil
+		}
+		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.room.ShutWorkspaces())
+		if err != nil {
+			return found, err
+		}
+		found = found || !r.rounds[shard].Whole()
+		byWorkspace := make(map[string][]hold.Turn)
+		for _, t := range turns {
+			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
+		}
+		workspaces := slices.Sorted(maps.Keys(byWorkspace))
+		hold.InTurn(&r.room.Order, workspaces, func(w string) string { return w })
+		for i, w := range workspaces {
+			some, err := b.takeFrom(ctx, shard, r, hold.Share{Workspace: w}, (r.room.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
+			found = found || some
+			if err != nil {
+				return found, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// takeFrom takes up to n operations of a workspace, as far as there is room for it, and resumes them.
+func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s hold.Share, n int, a entities.ResumeArgs) (found bool, err error) {
+	if a.Limit = r.room.Take(s, n); a.Limit == 0 {
+		return false, nil
+	}
+	since := clock.OfMachine()
+	some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, shard, a)
+	r.room.Free(s, a.Limit-len(some))
+	for _, x := range some {
+		r.running.Go(func() {
+			defer r.room.Free(s, 1)
+			b.take(ctx, shard, x, since)
+		})
+	}
+	return len(some) > 0, err
+}
+
+// leases are the queues that this node takes operations of, and for how long.
+func (b *board) leases() map[string]time.Duration {
+	leases := make(map[string]time.Duration)
+	for _, name := range b.names() {
+		leases[entities.Own(name)] = b.site(name).lease(0)
+	}
+	for name := range b.putThrough() {
+		leases[entities.Own(name)] = hold.Lease
+	}
+	return leases
+}
+
+func (b *board) needs() []wake.Need {
+	return wake.Needs(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
+}
+
+// take resumes one operation, which was taken after since.
+func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
+	ctx = store.InWorkspace(ctx, r.Workspace)
+	at := store.Place{Shard: shard, Workspace: r.Workspace}
+	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
+	s, err := b.find(ctx, r.Lifecycle)
+	if err != nil { // the hold runs out, and somebody tries again
+		log.Warn("an operation could not be resumed", "error", err)
+		return
+	}
+	s, step, err := s.planned(ctx, r.Claim.Plan, r.Claim.Step, r.Claim.Requester, r.Claim.Revert)
+	if err != nil {
+		log.Warn("an operation could not be resumed", "error", err)
+		return
+	}
+	why := "the config has no such step any more"
+	if step != nil {
+		if name := s.lacks(step, r.Claim.Requester); name != "" {
+			step, why = nil, "there is no handler "+strconv.Quote(name)+" any more"
+		}
+	}
+	if step == nil {
+		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
+		log.Error("an operation cannot be resumed: "+why, "error", err)
+		return
+	}
+	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(0), since: since, resumed: true}
+	e, err := t.refreshed(ctx)
+	if err == nil {
+		err = s.ready(ctx)
+	}
+	if err == nil && t.opaque && s.worker(t.step.Action, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.handsOn(t.step, r.Claim.Requester)) {
+		// behind a worker's validation, or where a person has said that it did not happen
+		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, s.unknown(t.step, r.Claim.Requester), nil)
+	}
+	if err == nil {
+		t.entity = e
+		e, err = t.try(ctx)
+	}
+	if err != nil {
+		log.Warn("a resumed operation is not done", "outcome", outcomeOf(err), "error", err)
+		return
+	}
+	log.Info("an operation was resumed, and is done", "status", e.Status)
+}
+
+func outcomeOf(err error) any {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Fields["outcome"]
+	}
+	return nil
+}
+
+// expire ends the leases of operations that have expired: of all lifecycles where somebody is about to take
+// them, and else of those whose own time to sweep has come.
+func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
+	shards, err := store.Shards(ctx, b.engine)
+	if err != nil {
+		return 0, err
+	}
+	now, swept := clock.OfMachine(), make(map[string]bool)
+	names := slices.DeleteFunc(b.names(), func(name string) bool { return !asked && !b.isDue(name, b.site(name), now) })
+	names = slices.AppendSeq(names, maps.Keys(b.putThrough()))
+	for _, shard := range shards {
+		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
+		err = errors.Join(err, failed)
+		for _, l := range lapsed {
+			s, key := b.site(l.Lifecycle), l.Lifecycle
+			if s == nil {
+				if s, failed = b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
+					if fault.CodeOf(failed) != fault.NotFound { // it is a program's, in a workspace that this node does not have it in
+						err = errors.Join(err, failed)
+					}
+					continue
+				}
+				key = l.Workspace + "/" + l.Lifecycle // its config is that of the workspace, which has no slash
+				if !asked && !b.isDue(key, s, now) {
+					continue
+				}
+			}
+			swept[key] = true
+			yes, failed := s.free(ctx, l)
+			if yes {
+				freed++
+			}
+			err = errors.Join(err, failed) // one that fails keeps no other from being freed
+		}
+	}
+	b.mu.Lock()
+	for key := range swept {
+		b.swept[key] = now
+	}
+	b.mu.Unlock()
+	return freed, err
+}
+
+// isDue says whether the time has come to sweep a lifecycle in a workspace, as its config says; one that says
+// nothing is swept each time.
+func (b *board) isDue(key string, s *site, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, ok := b.swept[key]
+	return !ok || s.config.Janitor == nil || now.Sub(last) >= s.config.Janitor.Every
+}
+
+// free frees a claim whose hold has run out.
+func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
+	ctx = store.InWorkspace(ctx, l.Workspace)
+	s, step, err := s.planned(ctx, l.Plan, l.Step, l.Requester, l.Revert)
+	if err != nil {
+		return false, err
+	}
+	safety, unknown := lifecycles.Undeclared, effects.Hold
+	if step != nil {
+		safety, unknown = s.safety(step, l.Requester), s.unknown(step, l.Requester)
+	}
+	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycles.Undeclared && l.Step != ""})
+	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycles.Opaque || unknown != effects.Hold, note: note}
+	if j := s.coverer(l.Status); j != nil {
+		r.also = func(ctx context.Context, tx *store.Tx) error {
+			return caught(func() error {
+				return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
+					Step: l.Step, Requester: l.Requester, Holder: l.Holder, Since: l.ClaimedAt}})
+			})
+		}
+	}
+	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
+		journal, err := effects.List(ctx, s.engine, l.Place, l.Operation)
+		if err != nil {
+			return false, err
+		}
+		r.resume = r.resume && !slices.ContainsFunc(journal, func(x effects.Entry) bool {
+			return x.Name == effects.Body && x.State == effects.Begun && x.Policy == effects.Hold
+		})
+	}
+	e, freed, err := s.ground.recover(ctx, r)
+	if freed {
+		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
+			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
+	}
+	return freed, err
+}
+
+// adopt holds what is in a claim status by mistake, and gives up what no worker came for.
+func (b *board) adopt(ctx context.Context) (adopted int, err error) {
+	for _, name := range b.names() {
+		s := b.site(name)
+		if now, key := clock.OfMachine(), "adopt/"+name; b.isDue(key, s, now) {
+			n, failed := s.ground.adopt(ctx)
+			adopted, err = adopted+n, errors.Join(err, failed)
+			b.mu.Lock()
+			b.swept[key] = now
+			b.mu.Unlock()
+		}
+	}
+	shards, failed := store.Shards(ctx, b.engine)
+	err = errors.Join(err, failed)
+	for _, shard := range shards {
+		err = errors.Join(err, b.strays(ctx, shard))
+	}
+	given, failed := b.overdue(ctx, shards)
+	return adopted + given, errors.Join(err, failed)
+}
+
+// strays looks through a page of a shard's entities for those that are in a claim
+// status although nobody claimed them: somebody has edited the row. They are held,
+// and put back when that has run out.
+func (b *board) strays(ctx context.Context, shard int16) error {
+	claims := b.putThrough() // looked at closer in the workspace of each
+	for _, name := range b.names() {
+		s := b.site(name)
+		for _, c := range s.config.Claims() {
+			if s.config.Table == nil {
+				claims[name] = append(claims[name], c.Into)
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	from := b.behind[shard]
+	b.mu.Unlock()
+	found, next, err := entities.Strays(ctx, b.engine, shard, claims, from)
+	if err == nil && next == ([3]string{}) && from != next { // at the end: it begins again
+		found, next, err = entities.Strays(ctx, b.engine, shard, claims, next)
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.behind[shard] = next
+	b.mu.Unlock()
+	for _, f := range found {
+		ctx := store.InWorkspace(ctx, f.Workspace)
+		s, failed := b.owner(ctx, f.Lifecycle)
+		if fault.CodeOf(failed) == fault.NotFound { // it is another workspace's
+			continue
+		}
+		if failed == nil {
+			failed = s.adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// overdue gives up what no worker came for, of lifecycles that were put.
+func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err error) {
+	names := slices.Sorted(maps.Keys(b.putThrough()))
+	if len(names) == 0 {
+		return 0, nil
+	}
+	for _, shard := range shards {
+		found, failed := entities.Overdue(ctx, b.engine, shard, names)
+		err = errors.Join(err, failed)
+		for _, l := range found {
+			yes := false
+			s, failed := b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle)
+			if failed == nil {
+				yes, failed = s.giveUp(ctx, l)
+			}
+			if err = errors.Join(err, failed); yes {
+				ended++
+			}
+		}
+	}
+	return ended, err
+}
+
+// giveUp withdraws an operation that no worker came for.
+func (s *site) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
+	bound := hold.Timeout
+	if l.Plan != nil {
+		bound = time.Duration(l.Plan.Timeout) * time.Millisecond
+	}
+	e, done, err := s.ground.withdraw(store.InWorkspace(ctx, l.Workspace), l.Place, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
+		Message: "no worker came for it within " + bound.String(), Claim: s.heldIn(l)})
+	if done {
+		s.engine.Log().Warn("no worker came for an operation", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
+			"after", bound, "phase", e.Claim.Phase, "status", e.Status)
+	}
+	return done, err
+}
+
+// heldIn is the status that an operation is held in: a claim's, or a lease's, unless
+// somebody has set another under it.
+func (s *site) heldIn(l entities.Lapsed) string {
+	if l.Plan != nil {
+		return l.Plan.Into
+	}
+	if l.Status == l.Revert {
+		return l.Status
+	}
+	for _, c := range s.config.Claims() {
+		if c.Into == l.Status {
+			return l.Status
+		}
+	}
+	return ""
+}
+
+// Sweep is one round of the janitor, in this goroutine. It is for tests.
+func Sweep(ctx context.Context, e *engine.Engine) error {
+	b := boardOf(e)
+	if b.door != nil {
+		if err := b.door.look(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := b.expire(ctx, false)
+	if err == nil {
+		_, err = b.adopt(ctx)
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package lifecycleengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Act is a step in the hands of its body; lifecycle.Act explains it.
+type Act struct {
+	Entity    Entity
+	Step      string
+	Requester string
+	Operation string
+	Attempt   int
+	Input     json.RawMessage
+
+	w *work
+}
+
+// work is an [Act] as the attempt knows it.
+type work struct {
+	entity    entities.Entity
+	step      string
+	requester string
+	operation string
+	attempt   int
+	input     []byte
+	data      []byte
+	own       bool                        // the entity is a row of the user's own
+	started   bool                        // the action has begun
+	held      func(context.Context) error // fails where the lease of the claim may have run out; nil without a claim
+	doubtful  bool                        // an earlier attempt of it may have acted
+	cleared   bool                        // it was asked, and has not
+	stage     string
+	output    []byte
+	commits   []func(context.Context, *store.Tx) error
+}
+
+// commit is what a body writes.
+type commit = func(context.Context, *store.Tx) error
+
+// Commit adds what is written when the step is settled, in that transaction.
+func (a *Act) Commit(f func(context.Context, *store.Tx) error) {
+	a.w.commits = append(a.w.commits, f)
+}
+
+// Set replaces the entity's data when the step is settled.
+func (a *Act) Set(data json.RawMessage) error {
+	if a.w.own {
+		return fault.New(fault.Validation, "the data of %q is its row in your own table: change it in Commit", a.Entity.ID)
+	}
+	a.w.data = data
+	return nil
+}
+
+// Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is taken.
+func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, d Declared) {
+	l.add(kind, name, func(ctx context.Context, w *work) error {
+		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
+	}, d)
+}
+
+// bodies runs the validation and the action of a step.
+func (c *Lifecycle) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
+	if h := c.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
+		if h.queue != "" {
+			return &handOn{stageValidation, h.queue}
+		}
+		if err := h.call(ctx, w); err != nil {
+			return invalid(err)
+		}
+	}
+	if h := c.handler(step.Action, w.requester); h != nil {
+		if h.queue != "" {
+			return &handOn{stageAction, h.queue}
+		}
+		if w.held != nil {
+			if err := w.held(ctx); err != nil {
+				return err
+			}
+		}
+		w.started = true
+		return h.call(ctx, w)
+	}
+	return nil
+}
+
+// handOn is what bodies return where a worker comes next.
+type handOn struct{ stage, queue string }
+
+func (h *handOn) Error() string { return "a worker is to go on: " + h.stage }
+
+// call runs a handler, for as long as it may take.
+func (h *handler) call(ctx context.Context, w *work) error {
+	if h.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
+		defer cancel()
+	}
+	if h.body == nil {
+		return fault.New(fault.Validation, "the handler %q is a worker's, and cannot be called here", h.name)
+	}
+	err := h.body(ctx, w)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return errors.Join(errTimeout, err)
+	}
+	return err
+}
+
+var errTimeout = errors.New("the handler took longer than it may")
+
+// invalid makes a refusal of what a validation returns: its business is to refuse.
+func invalid(err error) error {
+	if fault.CodeOf(err) == fault.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return fault.New(fault.ActionInvalid, "%s", err).Wrap(err)
+	}
+	return err
+}
+
+// actionError is what a caller is told of a body's error.
+func actionError(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && (f.Code == fault.ActionInvalid || f.Code == fault.ActionFailed) {
+		return err
+	}
+	return fault.New(fault.ActionFailed, "%s", err).Wrap(err).With("outcome", "released")
+}
+
+// panicked is the error of a body that panicked.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// caught makes an error of a panic.
+func caught(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicked{p, debug.Stack()}
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,185 @@
+package lifecycleengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// inForce is a config as a workspace has it.
+type inForce struct {
+	revision                 int64
+	statuses, config, wanted string
+	stale                    bool // wanted has been so for long: its node has died
+	origin                   string
+	claims                   string // the claim statuses; while a change is announced, those of both
+}
+
+type putArgs struct {
+	name     string
+	expected int64
+	inForce
+}
+
+type strandArgs struct{ lifecycle, statuses, claims, flipped string }
+
+type behindArgs struct{ lifecycle, config string }
+
+type stranded struct {
+	status string
+	open   bool // operations that are under way there, or lead there
+	count  int64
+}
+
+type ofArgs struct{ name, origin string }
+
+type doorsArgs struct {
+	since int64
+	limit int
+}
+
+type putThrough struct {
+	workspace, name, config string
+	at                      int64
+}
+
+var (
+	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
+		func(name string, args *store.Args) { args.Text("lifecycle", name) },
+		func(c *inForce, row store.Row) error {
+			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin, &c.claims)
+		})
+	putConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.put"},
+		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
+		func(a putArgs, args *store.Args) {
+			args.Text("name", a.name)
+			args.Int("expected", a.expected)
+			args.Text("statuses", a.statuses)
+			args.Text("config", a.config)
+			args.MaybeText("wanted", a.wanted)
+			args.Text("origin", a.origin)
+			args.Text("claims", a.claims)
+		},
+		func(r *int64, row store.Row) error { return row.Scan(r) })
+	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
+		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
+		func(a putArgs, args *store.Args) { args.Text("name", a.name); args.Int("expected", a.expected) },
+		func(r *int64, row store.Row) error { return row.Scan(r) })
+	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read, Slow: true}, nil,
+		func(a strandArgs, args *store.Args) {
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("statuses", a.statuses)
+			args.Text("claims", a.claims)
+			args.Text("flipped", a.flipped)
+		},
+		func(all *[]stranded, row store.Row) error {
+			var s stranded
+			err := row.Scan(&s.status, &s.open, &s.count)
+			*all = append(*all, s)
+			return err
+		})
+	behindVerb = store.NewVerb(store.Decl{Name: "lifecycles.behind", Lane: store.Read}, nil,
+		func(a behindArgs, args *store.Args) {
+			args.Text("lifecycle", a.lifecycle)
+			args.Text("config", a.config)
+		},
+		func(all *[]string, row store.Row) error {
+			var space string
+			err := row.Scan(&space)
+			*all = append(*all, space)
+			return err
+		})
+	underwayVerb = store.NewVerb(store.Decl{Name: "lifecycles.underway", Lane: store.Read}, nil,
+		func(list string, args *store.Args) { args.MaybeText("list", list) },
+		func(all *[]string, row store.Row) error {
+			var t string
+			err := row.Scan(&t)
+			*all = append(*all, t)
+			return err
+		})
+)
+
+var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, nil,
+	func(a ofArgs, args *store.Args) { args.Text("lifecycle", a.name); args.Text("origin", a.origin) },
+	func(all *[]string, row store.Row) error {
+		var space string
+		err := row.Scan(&space)
+		*all = append(*all, space)
+		return err
+	})
+
+var doorsVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.Read}, nil,
+	func(a doorsArgs, args *store.Args) { args.Int("since", a.since); args.Int("limit", int64(a.limit)) },
+	func(all *[]putThrough, row store.Row) error {
+		var p putThrough
+		err := row.Scan(&p.workspace, &p.name, &p.config, &p.at)
+		*all = append(*all, p)
+		return err
+	})
+
+// first tells that the config is not yet in force: it is only announced.
+func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
+
+// claimsInForce are the claim statuses of the config that is in force.
+func (c inForce) claimsInForce() []string {
+	if config, violations := lifecycles.Parse([]byte(c.config)); len(violations) == 0 {
+		return config.ClaimStatuses()
+	}
+	return []string{}
+}
+
+func takesAway(have, want string) bool {
+	var old []string
+	kept := has(want)
+	return json.Unmarshal([]byte(have), &old) != nil || slices.ContainsFunc(old, func(s string) bool { return !kept(s) })
+}
+
+// has says whether a status is in a list as it is stored.
+func has(list string) func(string) bool {
+	var all []string
+	_ = json.Unmarshal([]byte(list), &all) // what cannot be read has none
+	return func(s string) bool { return slices.Contains(all, s) }
+}
+
+// differing returns what is in one of two lists and not in the other.
+func differing(a, b []string) []string {
+	only := []string{}
+	for _, s := range slices.Concat(a, b) {
+		if slices.Contains(a, s) != slices.Contains(b, s) {
+			only = append(only, s)
+		}
+	}
+	return only
+}
+
+// notOf refuses a name that the other side has, in whatever workspace: operations are
+// taken up and freed by the name of their lifecycle, by whoever has it.
+func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
+	shards, err := store.Shards(ctx, e)
+	for _, shard := range shards {
+		spaces, failed := ofVerb.DoAt(ctx, e, store.Place{Shard: shard}, ofArgs{name, origin})
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		if len(spaces) > 0 {
+			return fault.New(fault.Conflict, "there is a lifecycle %q already, which %s: choose another name", name, brought[origin])
+		}
+	}
+	return err
+}
+
+// RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.
+func RevisionOf(ctx context.Context, e *engine.Engine, name string) (int64, error) {
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return 0, err
+	}
+	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	return now.revision, err
+}

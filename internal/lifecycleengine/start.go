@@ -1,0 +1,139 @@
+package lifecycleengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/attempts"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/transition"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Start checks the lifecycle and makes it known to an engine that is being opened.
+func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
+	violations, warnings := c.config.Lint(c.declared())
+	if len(violations) > 0 {
+		return refused(violations)
+	}
+	for _, w := range warnings {
+		e.Log().Warn("a lifecycle's config could be better", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
+	}
+	if err := errors.Join(c.covered(), c.checkDeliveries()); err != nil {
+		return err
+	}
+	s := &site{Lifecycle: c, engine: e, board: boardOf(e), turn: make(chan struct{}, 1)}
+	var err error
+	if s.ground, err = s.newGround(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(s.addAfterEffects(), s.board.add(s)); err != nil {
+		return err
+	}
+	if err := notOf(ctx, e, "door", c.config.Workflow); err != nil {
+		return err
+	}
+	return s.enlistAll(ctx)
+}
+
+// add makes a lifecycle known. The first starts what serves all.
+func (b *board) add(s *site) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := s.config.Workflow
+	if b.sites[name] != nil {
+		return fault.New(fault.Conflict, "two lifecycles are named %q", name)
+	}
+	b.sites[name] = s
+	b.start()
+	return nil
+}
+
+// start starts what serves all lifecycles.
+func (b *board) start() {
+	b.once.Do(func() {
+		transition.Register(b.engine, firer{b})
+		b.engine.Background(b.resume)
+		b.engine.Leases("operations", b.expire, wake.Need{Kind: wake.HeldOperation})
+		b.engine.Sweep("lifecycles", b.adopt)
+		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) },
+			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(attempts.Kept.Milliseconds(), 10)})
+	})
+}
+
+// ServePut has an engine serve lifecycles that are put through the API. It is called before the engine runs.
+func ServePut(e *engine.Engine, r Caller) error {
+	b := boardOf(e)
+	if b.door != nil {
+		return fault.New(fault.Conflict, "an engine has one door")
+	}
+	b.door = &door{board: b, remote: r, worker: reactions.CallingWorker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.start()
+	e.Background(b.door.learn)
+	handlers.Watch(e)
+	return nil
+}
+
+// firer fires the steps of this engine's lifecycles for runs.
+type firer struct{ board *board }
+
+// Fire fires a step.
+func (f firer) Fire(ctx context.Context, x transition.Request, begun func(context.Context, *store.Tx, string) error) ([]byte, error) {
+	s, err := f.board.find(ctx, x.Lifecycle)
+	if err != nil {
+		return nil, err
+	}
+	var output json.RawMessage
+	o := FireOptions{Begin: begun, Output: &output}
+	if len(x.Input) > 0 {
+		o.SetInput(x.Input)
+	}
+	e, err := s.fire(ctx, x.Entity, x.StepKey, x.Requester, o)
+	if err != nil {
+		return nil, err
+	}
+	return toRun(e.Status, e.Version, output), nil
+}
+
+// toRun is what a run is told of a step that was done.
+func toRun(status string, version int64, output json.RawMessage) []byte {
+	out := map[string]any{"status": status, "version": version}
+	if len(output) > 0 {
+		out["output"] = output
+	}
+	text, _ := json.Marshal(out) // of what is JSON already, it does not fail
+	return text
+}
+
+// Fate says what became of an operation.
+func (f firer) Fate(ctx context.Context, x transition.Request, operation string) (outcome string, output []byte, message string, err error) {
+	s, err := f.board.find(ctx, x.Lifecycle)
+	if err != nil {
+		return "", nil, "", err
+	}
+	fate, err := s.fateOf(ctx, x.Entity, operation)
+	if err != nil {
+		return "", nil, "", err
+	}
+	e, err := s.ground.get(ctx, x.Entity)
+	return fate.Outcome, toRun(e.Status, e.Version, fate.Output), fate.Message, err
+}
+
+// Steps returns which steps a lifecycle has.
+func (f firer) Steps(ctx context.Context, name string) (map[string]bool, bool) {
+	s, err := f.board.find(ctx, name)
+	if err != nil {
+		return nil, false
+	}
+	keys := make(map[string]bool)
+	for i := range s.config.Steps {
+		keys[s.config.Steps[i].Key] = true
+	}
+	return keys, true
+}

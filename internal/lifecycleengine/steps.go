@@ -1,0 +1,160 @@
+package lifecycleengine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lifecycles"
+)
+
+// offered returns the steps of a key that a requester may fire.
+func (c *Lifecycle) offered(key, requester string) ([]*lifecycles.Step, error) {
+	var steps []*lifecycles.Step
+	known := false
+	for i := range c.config.Steps {
+		s := &c.config.Steps[i]
+		if s.Key != key {
+			continue
+		}
+		known = true
+		if s.Offers(requester) {
+			steps = append(steps, s)
+		}
+	}
+	switch {
+	case !known:
+		return nil, fault.New(fault.NotFound, "the lifecycle %q has no step %q", c.config.Workflow, key)
+	case len(steps) == 0:
+		return nil, fault.New(fault.Forbidden, "the step %q of %q is not for the requester %q", key, c.config.Workflow, requester)
+	}
+	return steps, nil
+}
+
+// stepAt returns the step of some that starts at a status.
+func stepAt(steps []*lifecycles.Step, status string) *lifecycles.Step {
+	for _, s := range steps {
+		if slices.Contains(s.Status, status) {
+			return s
+		}
+	}
+	return nil
+}
+
+// handler returns the handler that a step names for a requester, or nil.
+func (c *Lifecycle) handler(p lifecycles.Per[string], requester string) *handler {
+	name, _ := p.For(requester)
+	return c.handlers[name]
+}
+
+// acts says whether a step runs code for a requester.
+func (c *Lifecycle) acts(s *lifecycles.Step, requester string) bool {
+	return c.handler(s.Action, requester) != nil || c.handler(s.Validation, requester) != nil
+}
+
+// claimAt returns the claim that a step takes for a requester at a status. The code of a
+// serialized requester runs under a lease: a claim that leaves the status as it is, and
+// excludes all others as any claim does. A config without claims has nobody to exclude,
+// and perhaps no janitor: then no lease is taken.
+func (c *Lifecycle) claimAt(s *lifecycles.Step, status, requester string) (entities.Choice, bool) {
+	if claim, ok := s.Claim.For(requester); ok {
+		return entities.Choice{Into: claim.Into, Revert: claim.Revert}, true
+	}
+	leased := c.acts(s, requester) && c.config.Serialized(s.Key, status, requester) && len(c.config.Claims()) > 0
+	return entities.Choice{Into: status, Revert: status}, leased
+}
+
+// heldAt says whether an operation of a step is held at a status: that of its claim or,
+// under a lease, where the step starts.
+func heldAt(s *lifecycles.Step, status, requester string) bool {
+	if c, claimed := s.Claim.For(requester); claimed {
+		return c.Into == status
+	}
+	return slices.Contains(s.Status, status)
+}
+
+// claimOf is the status that an operation of a step is held in: that of its claim or, under a
+// lease, where the step starts.
+func claimOf(step *lifecycles.Step, c entities.Claim) string {
+	if claim, claimed := step.Claim.For(c.Requester); claimed {
+		return claim.Into
+	}
+	return c.Revert
+}
+
+// choices are the claims of steps by the status that they leave; ok is false where
+// the requester does not take one.
+func (c *Lifecycle) choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
+	all = make(map[string]entities.Choice)
+	for _, s := range steps {
+		for _, status := range s.Status {
+			if all[status], ok = c.claimAt(s, status, requester); !ok {
+				return nil, false
+			}
+		}
+	}
+	return all, true
+}
+
+// afterOf names the after-effect of a step, if it has one.
+func afterOf(step *lifecycles.Step, requester string) string {
+	name, _ := step.AfterEffect.For(requester)
+	return name
+}
+
+func timeoutOf(s *lifecycles.Step) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return hold.Timeout
+}
+
+// safety is what the body of a step promises.
+func (c *Lifecycle) safety(step *lifecycles.Step, as string) lifecycles.Safety {
+	if h := c.handler(step.Action, as); h != nil {
+		return h.Safety
+	}
+	if name, _ := step.Action.For(as); name != "" { // it is gone
+		return lifecycles.Undeclared
+	}
+	return lifecycles.Transactional // it has no body
+}
+
+// opaque says whether the body of a step as a whole is an effect.
+func (c *Lifecycle) opaque(step *lifecycles.Step, as string) bool {
+	return c.safety(step, as) == lifecycles.Opaque
+}
+
+// unknown is what is done about the body of a step, where it is an effect by itself and
+// nothing is known of it.
+func (c *Lifecycle) unknown(step *lifecycles.Step, as string) effects.Policy {
+	if h := c.handler(step.Action, as); h != nil && h.unknown != "" {
+		return h.unknown
+	}
+	return effects.Hold
+}
+
+// The stages of an operation that workers take up.
+const (
+	stageValidation = "validation"
+	stageAction     = "action"
+	// kindProbe is the kind of a task at the stage of the action, of which nothing is
+	// known: whether it has happened is to be found out first.
+	kindProbe = "probe"
+)
+
+// worker is the handler that a step names for a requester, if workers have it.
+func (c *Lifecycle) worker(p lifecycles.Per[string], requester string) *handler {
+	if h := c.handler(p, requester); h != nil && h.queue != "" {
+		return h
+	}
+	return nil
+}
+
+// handsOn says whether a worker runs the validation or the body of a step.
+func (c *Lifecycle) handsOn(step *lifecycles.Step, as string) bool {
+	return c.worker(step.Action, as) != nil || c.worker(step.Validation, as) != nil
+}
