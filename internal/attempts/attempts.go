@@ -37,8 +37,9 @@ type noted struct {
 }
 
 type listArgs struct {
-	lifecycle, entity string
-	limit             int
+	lifecycle string `arg:"lifecycle"`
+	entity    string `arg:"entity"`
+	limit     int    `arg:"limit"`
 }
 
 var (
@@ -47,17 +48,8 @@ var (
 			list, _ := json.Marshal(all) // of what was marshalled before
 			args.Text("refusals", string(list))
 		},
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
-	listVerb = store.NewVerb(store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("lifecycle", a.lifecycle)
-			args.Text("entity", a.entity)
-			args.Int("limit", int64(a.limit))
-		},
+		store.CountRows)
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
 		func(all *[]Attempt, row store.Row) error {
 			var a Attempt
 			var detail []byte
@@ -72,11 +64,7 @@ var (
 			args.Int("age", age.Milliseconds())
 			args.Int("limit", pruneLimit)
 		},
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
+		store.CountRows)
 )
 
 const (

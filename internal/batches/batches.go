@@ -172,7 +172,11 @@ type added struct {
 	other   string
 }
 
-type addArgs struct{ id, handler, items string }
+type addArgs struct {
+	id      string `arg:"batch"`
+	handler string
+	items   string `arg:"items"`
+}
 
 type finalized struct {
 	applied, there bool
@@ -181,20 +185,21 @@ type finalized struct {
 }
 
 type finalizeArgs struct {
-	id   string
-	keys string // "" for all
+	id   string `arg:"batch"`
+	keys string `arg:"keys,null"` // "" for all
 }
 
 type listArgs struct {
-	after, status string
-	limit         int
+	after  string `arg:"after"`
+	status string `arg:"status"`
+	limit  int    `arg:"limit"`
 }
 
 type itemsArgs struct {
-	id    string
-	after int64
-	state string
-	limit int
+	id    string `arg:"batch"`
+	after int64  `arg:"after"`
+	state string `arg:"state"`
+	limit int    `arg:"limit"`
 }
 
 var (
@@ -213,19 +218,12 @@ var (
 			args.Int("sealed", bit(!a.Open))
 			args.Text("items", a.items)
 		},
-		func(f *found, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.what)
-		}).Told(func(createArgs, store.Mark) found { return found{applied: true} }).
+		store.Outcome(func(f *found) (*bool, []any) { return &f.applied, []any{&f.what} })).Told(func(createArgs, store.Mark) found { return found{applied: true} }).
 		Waking(func(a createArgs) []string { return []string{Topic(a.Handler), Made, Keeping} }).
 		Emitting(func(a createArgs) store.Emission { return emits(a.ID, "created") })
-	addVerb = store.NewVerb(store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
+	addVerb = store.VerbOf[addArgs](store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
 		func(a addArgs) []string { return []string{row(a.id)} },
-		func(a addArgs, args *store.Args) { args.Text("batch", a.id); args.Text("items", a.items) },
-		func(f *added, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.what, &f.added, &f.other)
-		}).Told(func(_ addArgs, m store.Mark) added {
+		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).Told(func(_ addArgs, m store.Mark) added {
 		var data struct{ Added int64 }
 		_ = json.Unmarshal(m.Data, &data) // it is ours
 		return added{applied: true, added: data.Added}
@@ -238,52 +236,32 @@ var (
 	closeVerb    = moveVerb("batches.close", "completed", "cancelled")
 	pauseVerb    = moveVerb("batches.pause", "paused")
 	resumeVerb   = moveVerb("batches.resume", "resumed")
-	finalizeVerb = store.NewVerb(store.Decl{Name: "batches.finalize", Marks: store.HistoryMarks},
+	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Marks: store.HistoryMarks},
 		func(a finalizeArgs) []string { return []string{row(a.id)} },
-		func(a finalizeArgs, args *store.Args) { args.Text("batch", a.id); args.MaybeText("keys", a.keys) },
-		func(f *finalized, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.there, &f.taken, &f.stranger)
-		}).Told(func(_ finalizeArgs, m store.Mark) finalized {
+		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.there, &f.taken, &f.stranger} })).Told(func(_ finalizeArgs, m store.Mark) finalized {
 		var data struct{ Taken int64 }
 		_ = json.Unmarshal(m.Data, &data) // it is ours
 		return finalized{applied: true, there: true, taken: data.Taken}
 	}).
 		Waking(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
 		Emitting(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
-	getVerb = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text("batch", id) }, scanBatch)
-	listVerb = store.NewVerb(store.Decl{Name: "batches.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("after", a.after)
-			args.Text("status", a.status)
-			args.Int("limit", int64(a.limit))
-		}, scanBatch)
-	itemsVerb = store.NewVerb(store.Decl{Name: "batches.items", Lane: store.Read}, nil,
-		func(a itemsArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Int("after", a.after)
-			args.Text("state", a.state)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Item, r store.Row) error {
-			var i Item
-			err := r.Scan(&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error)
-			*all = append(*all, i)
-			return err
-		})
+	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
+	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
+	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.items", Lane: store.Read}, nil,
+		store.Each(func(i *Item) []any {
+			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
+		}))
 )
 
 type moveArgs struct {
-	id      string
+	id      string `arg:"batch"`
 	handler string // whose workers have something to do then
 }
 
 // moveVerb is a verb that moves the row of a batch, if it may be moved.
 func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
-	return store.NewVerb(store.Decl{Name: name, Marks: store.HistoryMarks},
+	return store.VerbOf[moveArgs](store.Decl{Name: name, Marks: store.HistoryMarks},
 		func(a moveArgs) []string { return []string{row(a.id)} },
-		func(a moveArgs, args *store.Args) { args.Text("batch", a.id) },
 		scanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
 		Waking(func(a moveArgs) []string {
 			if a.handler != "" {

@@ -8,32 +8,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-type revokeArgs struct{ id, by string }
+type revokeArgs struct {
+	id string `arg:"id"`
+	by string `arg:"actor"`
+}
 
 type replaceArgs struct {
-	id, successor string
-	overlap       time.Duration
-	by            string
+	id        string `arg:"id"`
+	successor string `arg:"successor"`
+	overlap   int64  `arg:"overlap"` // in ms
+	by        string `arg:"actor"`
 }
 
 var (
-	revokeVerb = store.NewVerb(store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
-		func(a revokeArgs) []string { return []string{row(a.id)} },
-		func(a revokeArgs, args *store.Args) { args.Text("id", a.id); args.Text("actor", a.by) }, scan).
+	revokeVerb = store.VerbOf[revokeArgs](store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
+		func(a revokeArgs) []string { return []string{row(a.id)} }, scan).
 		Told(func(a revokeArgs, m store.Mark) result {
 			return result{applied: true, key: Key{ID: a.id, RevokedAt: new(m.At.UTC())}}
 		}).
 		Emitting(func(a revokeArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.id), Names: []string{"revoked"}}
 		})
-	replaceVerb = store.NewVerb(store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
-		func(a replaceArgs) []string { return []string{row(a.id)} },
-		func(a replaceArgs, args *store.Args) {
-			args.Text("id", a.id)
-			args.Text("successor", a.successor)
-			args.Int("overlap", millis(a.overlap))
-			args.Text("actor", a.by)
-		}, scan).
+	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
+		func(a replaceArgs) []string { return []string{row(a.id)} }, scan).
 		Told(func(a replaceArgs, _ store.Mark) result {
 			return result{applied: true, key: Key{ID: a.id}, successor: a.successor}
 		}).
@@ -95,7 +92,7 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 	next, secret := newID(), newSecret()
 	var k Key
 	err := within(ctx, d, func(ctx context.Context, d store.Doer) (err error) {
-		k, err = rotate(ctx, d, replaceArgs{id, next, overlap, by}, hash(secret))
+		k, err = rotate(ctx, d, replaceArgs{id, next, millis(overlap), by}, hash(secret))
 		return err
 	})
 	if err != nil {

@@ -50,12 +50,9 @@ var gatherVerb = store.NewVerb(store.Decl{Name: "reactions.gather", Lane: store.
 		args.Text("reactions", text(a.from))
 		args.Int("limit", int64(a.limit))
 	},
-	func(all *[]picked, row store.Row) error {
-		var p picked
-		err := row.Scan(&p.gone, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count)
-		*all = append(*all, p)
-		return err
-	})
+	store.Each(func(p *picked) []any {
+		return []any{&p.gone, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count}
+	}))
 
 // Next gathers some marks of what has its turn, and says whether there were any.
 func (g *Gathering) Next(ctx context.Context, d store.Doer, at store.Place, turns []hold.Turn) (bool, error) {

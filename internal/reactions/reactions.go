@@ -241,8 +241,9 @@ type retireArgs struct {
 }
 
 type behindArgs struct {
-	reaction, after string
-	limit           int
+	reaction string `arg:"reaction"`
+	after    string `arg:"after"`
+	limit    int    `arg:"limit"`
 }
 
 type head struct {
@@ -251,9 +252,8 @@ type head struct {
 }
 
 var (
-	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text("name", name) }, scanInfo)
-	putVerb = store.NewVerb(store.Decl{Name: "reactions.put"},
+	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil, store.TextArg("name"), scanInfo)
+	putVerb  = store.NewVerb(store.Decl{Name: "reactions.put"},
 		func(a putArgs) []string { return []string{"reaction/" + a.Name} },
 		func(a putArgs, args *store.Args) {
 			args.Text("name", a.Name)
@@ -275,9 +275,9 @@ var (
 		}, scanApplied)
 	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
 		func(name string) []string { return []string{"reaction/" + name} },
-		func(name string, args *store.Args) { args.Text("name", name) }, scanApplied)
-	behindVerb    = store.NewVerb(store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, bindBehind, scanHead)
-	behindOwnVerb = store.NewVerb(store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, bindBehind, scanHead)
+		store.TextArg("name"), scanApplied)
+	behindVerb    = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, scanHead)
+	behindOwnVerb = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, scanHead)
 	seedVerb      = store.NewVerb(store.Decl{Name: "reactions.seed", Repeat: true}, nil,
 		func(a seedArgs, args *store.Args) {
 			list, _ := json.Marshal(a.streams) // of strings and numbers, it does not fail
@@ -285,19 +285,16 @@ var (
 			args.Text("streams", string(list))
 			args.Int("skip", boolean(a.skip))
 		},
-		func(n *int64, row store.Row) error { return row.Scan(n) }).
+		store.ScanValue[int64]).
 		Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
 	retireVerb = store.NewVerb(store.Decl{Name: "reactions.retire", Lane: store.Work}, nil,
 		func(a retireArgs, args *store.Args) {
 			args.Text("reaction", a.reaction)
 			args.Text("streams", text(a.streams))
 		}, scanCount)
-	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) }, scanCount)
-	awaitVerb = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) }, scanTexts)
-	endedVerb = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) },
+	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), scanCount)
+	awaitVerb     = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
+	endedVerb     = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil, store.TextArg("reaction"),
 		func(w *waiting, row store.Row) error {
 			return row.Scan(&w.left, &w.waits)
 		})
@@ -305,14 +302,8 @@ var (
 		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
 	preparedVerb = store.NewVerb(store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil,
 		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanTexts)
-	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(all *[][3]string, row store.Row) error {
-			var u [3]string
-			err := row.Scan(&u[0], &u[1], &u[2])
-			*all = append(*all, u)
-			return err
-		})
+	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(u *[3]string) []any { return []any{&u[0], &u[1], &u[2]} }))
 	dropVerb = store.NewVerb(store.Decl{Name: "reactions.drop", Lane: store.Work}, nil,
 		func(name string, args *store.Args) { args.Text("reaction", name); args.Int("limit", dropPage) }, scanCount)
 	forgetVerb = store.NewVerb(store.Decl{Name: "reactions.forget", Lane: store.Work}, nil,
@@ -333,18 +324,7 @@ func boolean(yes bool) int64 {
 	return 0
 }
 
-func bindBehind(a behindArgs, args *store.Args) {
-	args.Text("reaction", a.reaction)
-	args.Text("after", a.after)
-	args.Int("limit", int64(a.limit))
-}
-
-func scanHead(all *[]head, row store.Row) error {
-	var h head
-	err := row.Scan(&h.stream, &h.version)
-	*all = append(*all, h)
-	return err
-}
+var scanHead = store.Each(func(h *head) []any { return []any{&h.stream, &h.version} })
 
 func scanApplied(applied *bool, row store.Row) error {
 	*applied = row.Applied()
@@ -416,17 +396,13 @@ type Handled struct {
 }
 
 type handledArgs struct {
-	kind, workspace, name string
-	limit                 int
+	kind      string `arg:"kind"`
+	workspace string `arg:"after_workspace"`
+	name      string `arg:"after_name"`
+	limit     int    `arg:"limit"`
 }
 
-var handledVerb = store.NewVerb(store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
-	func(a handledArgs, args *store.Args) {
-		args.Text("kind", a.kind)
-		args.Text("after_workspace", a.workspace)
-		args.Text("after_name", a.name)
-		args.Int("limit", int64(a.limit))
-	},
+var handledVerb = store.VerbOf[handledArgs](store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
 	func(all *[]Handled, row store.Row) error {
 		var h Handled
 		err := h.scan(row, &h.Workspace)

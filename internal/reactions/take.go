@@ -155,12 +155,14 @@ type found struct {
 }
 
 type stopArgs struct {
-	reaction, name string
-	epoch          int64
-	how            string // blocked, skipped, died
-	done, failing  int64
-	message        string
-	failures       int
+	reaction string `arg:"reaction"`
+	name     string `arg:"stream"`
+	epoch    int64  `arg:"epoch"`
+	how      string `arg:"how"` // blocked, skipped, died
+	done     int64  `arg:"done"`
+	failing  int64  `arg:"failing"`
+	message  string `arg:"error"`
+	failures int    `arg:"failures"`
 }
 
 // follows names a row of the table follow, on a shard, under an epoch.
@@ -224,35 +226,14 @@ var (
 	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Impatient: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	deliverVerb   = store.NewVerb(store.Decl{Name: "reactions.deliver", Lane: store.Work}, nil, bindItems,
-		func(all *[]follows, row store.Row) error {
-			var f follows
-			err := row.Scan(&f.workspace, &f.reaction, &f.stream, &f.epoch)
-			*all = append(*all, f)
-			return err
-		})
+		store.Each(func(f *follows) []any { return []any{&f.workspace, &f.reaction, &f.stream, &f.epoch} }))
 	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil, bindItems,
-		func(all *[]renewed, row store.Row) error {
-			var r renewed
-			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested)
-			*all = append(*all, r)
-			return err
-		})
-	stopVerb = store.NewVerb(store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
+		store.Each(func(r *renewed) []any {
+			return []any{&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested}
+		}))
+	stopVerb = store.VerbOf[stopArgs](store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
 		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
-		func(a stopArgs, args *store.Args) {
-			args.Text("reaction", a.reaction)
-			args.Text("stream", a.name)
-			args.Int("epoch", a.epoch)
-			args.Text("how", a.how)
-			args.Int("done", a.done)
-			args.Int("failing", a.failing)
-			args.Text("error", a.message)
-			args.Int("failures", int64(a.failures))
-		},
-		func(r *stopped, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.again, &r.reset)
-		}).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
+		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
 		Waking(func(a stopArgs) []string {
 			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
@@ -504,8 +485,7 @@ type lapsed struct {
 }
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
+	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		func(all *[]lapsed, row store.Row) error {
 			var l lapsed
 			var lost int64
@@ -516,12 +496,7 @@ var (
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
 		func(all []lapsed, args *store.Args) { args.Text("items", text(all)) },
-		func(names *[]string, row store.Row) error {
-			var name string
-			err := row.Scan(&name)
-			*names = append(*names, name)
-			return err
-		})
+		store.ScanValues[string])
 )
 
 // Sweep frees what dead workers held on a shard, and finishes what registering

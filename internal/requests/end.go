@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -37,11 +38,16 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 	if a.answer != "" && (!utf8.ValidString(a.answer) || !json.Valid([]byte(a.answer))) {
 		return fault.New(fault.Validation, "an answer is kept as JSON, and this one is not")
 	}
-	e, err := endVerb.Do(ctx, d, a)
+	e, err := end(ctx, d, a)
 	if err != nil || e.applied || e.state == string(Done) && e.epoch == a.epoch && e.status == a.status && e.answer == a.answer {
 		return err
 	}
 	return hold.Lost("the request", a.epoch)
+}
+
+func end(ctx context.Context, d store.Doer, a endArgs) (ended, error) {
+	a.ttl = cmp.Or(a.ttl, TTL)
+	return endVerb.Do(ctx, d, a)
 }
 
 // Commit marks a held request as done in the transaction that does it, before its
@@ -56,7 +62,7 @@ func Commit(ctx context.Context, tx *store.Tx, key string, epoch int64) error {
 
 func commit(ctx context.Context, tx *store.Tx, a endArgs) error {
 	a.how = "commit"
-	e, err := endVerb.Do(ctx, tx, a)
+	e, err := end(ctx, tx, a)
 	switch {
 	case err != nil || e.applied:
 		return err
@@ -77,7 +83,7 @@ func point(ctx context.Context, d store.Doer, a endArgs) error {
 		return err
 	}
 	a.how = "operation"
-	e, err := endVerb.Do(ctx, d, a)
+	e, err := end(ctx, d, a)
 	if err != nil || e.applied || e.state == string(Operation) && e.epoch == a.epoch && e.operation == a.operation && e.subject == a.subject {
 		return err
 	}
@@ -95,6 +101,7 @@ func repoint(ctx context.Context, d store.Doer, a pointArgs) (bool, error) {
 	if err := strict.Text("operation", a.operation, events.MaxName); err != nil {
 		return false, err
 	}
+	a.ttl = cmp.Or(a.ttl, TTL)
 	p, err := repointVerb.Do(ctx, d, a)
 	if err != nil {
 		return false, err
@@ -107,7 +114,7 @@ func repoint(ctx context.Context, d store.Doer, a pointArgs) (bool, error) {
 // under this epoch. Otherwise it does nothing: a holder that lost it changes
 // nothing.
 func Free(ctx context.Context, d store.Doer, key string, epoch int64) error {
-	_, err := freeVerb.Do(ctx, d, epochArgs{key: key, epoch: epoch})
+	_, err := freeVerb.Do(ctx, d, epochArgs{key, epoch})
 	return err
 }
 
@@ -116,14 +123,8 @@ func Renew(ctx context.Context, d store.Doer, key string, epoch int64, lease tim
 	if err := checkLease(lease); err != nil {
 		return time.Time{}, err
 	}
-	until, err := renewVerb.Do(ctx, d, epochArgs{key, epoch, lease})
-	if err == nil && len(until) == 0 {
-		err = hold.Lost("the request", epoch)
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	return until[0], nil
+	until, err := renewVerb.Do(ctx, d, renewArgs{epochArgs{key, epoch}, lease})
+	return store.First(until, err, func() error { return hold.Lost("the request", epoch) })
 }
 
 // Get returns a request, or [fault.NotFound], also where its time is over.
@@ -132,14 +133,9 @@ func Get(ctx context.Context, d store.Doer, key string) (Request, error) {
 		return Request{}, err
 	}
 	all, err := getVerb.Do(ctx, d, key)
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no request under this key")
-	}
-	if err != nil {
-		return Request{}, err
-	}
-	all[0].Key = key
-	return all[0], nil
+	q, err := store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no request under this key") })
+	q.Key = key
+	return q, err
 }
 
 // Prune forgets requests whose time is over, of all workspaces on a shard, up to a

@@ -58,6 +58,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -110,10 +111,11 @@ func (q Request) Answerless() bool { return q.State == Done && q.Status == 0 }
 // TakeArgs begins a request. Holder names the one call that begins it, and is never
 // used for another.
 type TakeArgs struct {
-	Key, Fingerprint string
-	Holder           string
-	Lease            time.Duration // 0 is [hold.Lease]
-	TTL              time.Duration // 0 is [TTL]
+	Key         string        `arg:"key"`
+	Fingerprint string        `arg:"fingerprint"`
+	Holder      string        `arg:"holder"`
+	Lease       time.Duration `arg:"lease"` // 0 is [hold.Lease]
+	TTL         time.Duration `arg:"ttl"`   // 0 is [TTL]
 }
 
 // CheckKey refuses a key that is not 1 to 255 printable ASCII characters, with
@@ -135,9 +137,7 @@ func CheckKey(key string) error {
 // returned as it stands: whether its fingerprint is the caller's is for the caller
 // to look at. One that is the caller's already, by its holder, is so again.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, err error) {
-	if a.Lease == 0 {
-		a.Lease = hold.Lease
-	}
+	a.Lease, a.TTL = cmp.Or(a.Lease, hold.Lease), cmp.Or(a.TTL, TTL)
 	if err := checkTake(a); err != nil {
 		return q, false, err
 	}

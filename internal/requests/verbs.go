@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -13,13 +12,14 @@ type taken struct {
 }
 
 type endArgs struct {
-	key                string
-	epoch              int64
-	how                string
-	status             int64
-	answer             string
-	operation, subject string
-	ttl                time.Duration // 0 is [TTL]
+	key       string        `arg:"key"`
+	epoch     int64         `arg:"epoch"`
+	how       string        `arg:"how"`
+	status    int64         `arg:"status"`
+	answer    string        `arg:"answer,null"`
+	operation string        `arg:"operation,null"`
+	subject   string        `arg:"subject,null"`
+	ttl       time.Duration `arg:"ttl"` // 0 is [TTL]
 }
 
 // ended is a request as an end found it, or made it.
@@ -30,8 +30,12 @@ type ended struct {
 }
 
 type pointArgs struct {
-	key, fingerprint, from, operation, subject string
-	ttl                                        time.Duration // 0 is [TTL]
+	key         string        `arg:"key"`
+	fingerprint string        `arg:"fingerprint"`
+	from        string        `arg:"was"`
+	operation   string        `arg:"operation"`
+	subject     string        `arg:"subject,null"`
+	ttl         time.Duration `arg:"ttl"` // 0 is [TTL]
 }
 
 type pointed struct {
@@ -40,91 +44,47 @@ type pointed struct {
 }
 
 type epochArgs struct {
-	key   string
-	epoch int64
-	lease time.Duration
+	key   string `arg:"key"`
+	epoch int64  `arg:"epoch"`
+}
+
+type renewArgs struct {
+	epochArgs
+	lease time.Duration `arg:"lease"`
 }
 
 var (
-	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Repeat: true},
+	takeVerb = store.VerbOf[TakeArgs](store.Decl{Name: "requests.take", Repeat: true},
 		func(a TakeArgs) []string { return []string{row(a.Key)} },
-		func(a TakeArgs, args *store.Args) {
-			args.Text("key", a.Key)
-			args.Text("fingerprint", a.Fingerprint)
-			args.Text("holder", a.Holder)
-			args.Int("lease", a.Lease.Milliseconds())
-			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
-		},
 		func(t *taken, r store.Row) error {
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
-	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
-		func(a endArgs) []string { return []string{row(a.key)} }, bindEnd,
-		func(e *ended, r store.Row) error {
-			e.applied = r.Applied()
-			return r.Scan(&e.state, &e.epoch, &e.operation, &e.subject, &e.status, &e.answer)
-		})
-	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
+	endVerb = store.VerbOf[endArgs](store.Decl{Name: "requests.end", Repeat: true},
+		func(a endArgs) []string { return []string{row(a.key)} },
+		store.Outcome(func(e *ended) (*bool, []any) {
+			return &e.applied, []any{&e.state, &e.epoch, &e.operation, &e.subject, &e.status, &e.answer}
+		}))
+	repointVerb = store.VerbOf[pointArgs](store.Decl{Name: "requests.repoint", Repeat: true},
 		func(a pointArgs) []string { return []string{row(a.key)} },
-		func(a pointArgs, args *store.Args) {
-			args.Text("key", a.key)
-			args.Text("fingerprint", a.fingerprint)
-			args.Text("was", a.from)
-			args.Text("operation", a.operation)
-			args.MaybeText("subject", a.subject)
-			args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
-		},
-		func(p *pointed, r store.Row) error {
-			p.applied = r.Applied()
-			return r.Scan(&p.state, &p.fingerprint, &p.operation, &p.subject)
-		})
-	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
-		func(a epochArgs) []string { return []string{row(a.key)} },
-		func(a epochArgs, args *store.Args) { args.Text("key", a.key); args.Int("epoch", a.epoch) },
-		func(n *int64, r store.Row) error { return r.Scan(n) })
+		store.Outcome(func(p *pointed) (*bool, []any) {
+			return &p.applied, []any{&p.state, &p.fingerprint, &p.operation, &p.subject}
+		}))
+	freeVerb = store.VerbOf[epochArgs](store.Decl{Name: "requests.free", Repeat: true},
+		func(a epochArgs) []string { return []string{row(a.key)} }, store.ScanValue[int64])
 	// A renewal goes the short way: behind other work it might come too late.
-	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
-		func(a epochArgs, args *store.Args) {
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
-			args.Int("lease", a.lease.Milliseconds())
-		},
-		func(until *[]time.Time, r store.Row) error {
-			var t time.Time
-			err := r.Scan(&t)
-			*until = append(*until, t)
-			return err
-		})
-	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
-		func(key string, args *store.Args) { args.Text("key", key) },
+	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "requests.renew", Lane: store.Vital}, nil, store.ScanValues[time.Time])
+	getVerb   = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil, store.TextArg("key"),
 		func(all *[]Request, r store.Row) error {
 			var q Request
 			err := scan(&q, r)
 			*all = append(*all, q)
 			return err
 		})
-	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(n *int, r store.Row) error {
-			var one int
-			*n++
-			return r.Scan(&one)
-		})
+	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil, store.IntArg("limit"), store.CountRows)
 )
 
 func row(key string) string { return "request/" + key }
-
-func bindEnd(a endArgs, args *store.Args) {
-	args.Text("key", a.key)
-	args.Int("epoch", a.epoch)
-	args.Text("how", a.how)
-	args.Int("status", a.status)
-	args.MaybeText("answer", a.answer)
-	args.MaybeText("operation", a.operation)
-	args.MaybeText("subject", a.subject)
-	args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
-}
 
 func scan(q *Request, r store.Row) error {
 	var state, answer string

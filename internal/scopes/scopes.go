@@ -54,9 +54,10 @@ type EditArgs struct {
 
 // DeleteArgs deletes a scope: nil Want whatever its version is.
 type DeleteArgs struct {
-	Kind, ID string
-	Want     *int64
-	Meta     events.Meta
+	Kind string `arg:"kind"`
+	ID   string `arg:"scope"`
+	Want *int64 `arg:"want"`
+	Meta events.Meta
 }
 
 // Edited is a scope behind an edit. Its version is [events.None] where there is none. Where
@@ -97,13 +98,8 @@ var (
 		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
 		Waking(func(a PutArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a PutArgs) store.Emission { return emits("put", a.Kind, a.ID) })
-	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
-		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a DeleteArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.MaybeInt("want", a.Want)
-			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
+	deleteVerb = store.VerbOf[DeleteArgs](store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
+		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} }, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
 		Waking(func(a DeleteArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
 	editVerb = store.NewVerb(store.Decl{Name: "scopes.edit", Group: true, Combine: true, Marks: store.HistoryMarks},
@@ -118,10 +114,7 @@ var (
 			bindTTL(args, a.TTL)
 			events.BindMeta(args, a.Meta)
 		},
-		func(r *result, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.scope.Version, &r.scope.State, &r.verdict)
-		}).Told(toldEdit).
+		store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State, &r.verdict} })).Told(toldEdit).
 		Waking(func(a EditArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a EditArgs) store.Emission { return emits(a.Op.name, a.Kind, a.ID) })
 )
@@ -160,10 +153,7 @@ func bindTTL(args *store.Args, ttl time.Duration) {
 	args.MaybeInt("ttl", &ms)
 }
 
-func scan(r *result, row store.Row) error {
-	r.applied = row.Applied()
-	return row.Scan(&r.scope.Version, &r.scope.State)
-}
+var scan = store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State} })
 
 // Get returns a scope, or [fault.NotFound].
 func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {

@@ -236,18 +236,12 @@ var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 var place = NewVerb(Decl{Name: "workspaces.place", Repeat: true},
 	nil,
 	func(shard int16, a *Args) { a.Int("proposed", int64(shard)) },
-	func(shard *int16, r Row) error { return r.Scan(shard) })
+	ScanValue[int16])
 
 // find tells the shard of a workspace that has one.
-var find = NewVerb(Decl{Name: "workspaces.find", Lane: Read},
+var find = VerbOf[struct{}](Decl{Name: "workspaces.find", Lane: Read},
 	nil,
-	func(struct{}, *Args) {},
-	func(found *[]int16, r Row) error {
-		var shard int16
-		err := r.Scan(&shard)
-		*found = append(*found, shard)
-		return err
-	})
+	ScanValues[int16])
 
 type inUse struct {
 	shard      int16
@@ -255,15 +249,9 @@ type inUse struct {
 }
 
 // shardsVerb tells which shards are in use.
-var shardsVerb = NewVerb(Decl{Name: "workspaces.shards", Lane: Read},
+var shardsVerb = VerbOf[struct{}](Decl{Name: "workspaces.shards", Lane: Read},
 	nil,
-	func(struct{}, *Args) {},
-	func(found *[]inUse, r Row) error {
-		var x inUse
-		err := r.Scan(&x.shard, &x.workspaces)
-		*found = append(*found, x)
-		return err
-	})
+	Each(func(x *inUse) []any { return []any{&x.shard, &x.workspaces} }))
 
 // Workspace is a tenant.
 type Workspace struct {
@@ -272,22 +260,13 @@ type Workspace struct {
 }
 
 type workspacesArgs struct {
-	name, after string
-	limit       int
+	name  string `arg:"name"`
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
-var workspacesVerb = NewVerb(Decl{Name: "workspaces.list", Lane: Read}, nil,
-	func(a workspacesArgs, args *Args) {
-		args.Text("after", a.after)
-		args.Int("limit", int64(a.limit))
-		args.Text("name", a.name)
-	},
-	func(all *[]Workspace, r Row) error {
-		var w Workspace
-		err := r.Scan(&w.Name, &w.CreatedAt)
-		*all = append(*all, w)
-		return err
-	})
+var workspacesVerb = VerbOf[workspacesArgs](Decl{Name: "workspaces.list", Lane: Read}, nil,
+	Each(func(w *Workspace) []any { return []any{&w.Name, &w.CreatedAt} }))
 
 // WorkspaceNamed returns one of them, or nil.
 func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error) {
