@@ -11,6 +11,7 @@
 package batches
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,14 +108,17 @@ type Work struct {
 
 // New is a batch to be.
 type New struct {
-	ID, Wallet, Handler string
-	Parallel            int64
-	Attempts            int64 // tries that may fail, the first included
-	MaxDeaths           int64
-	Timeout             time.Duration
-	Undo, Artifacts     bool
-	Open                bool
-	Items               []Work
+	ID        string        `arg:"batch"`
+	Wallet    string        `arg:"wallet"`
+	Handler   string        `arg:"handler"`
+	Parallel  int64         `arg:"parallel"`
+	Attempts  int64         `arg:"attempts"` // tries that may fail, the first included
+	MaxDeaths int64         `arg:"allowed"`
+	Timeout   time.Duration `arg:"timeout"`
+	Undo      bool          `arg:"undo"`
+	Artifacts bool          `arg:"artifacts"`
+	Open      bool
+	Items     []Work
 }
 
 // Limits of batches.
@@ -157,7 +161,8 @@ func row(id string) string { return "batch/" + id }
 
 type createArgs struct {
 	New
-	items string
+	sealed bool   `arg:"sealed"`
+	items  string `arg:"items"`
 }
 
 type found struct {
@@ -203,31 +208,20 @@ type itemsArgs struct {
 }
 
 var (
-	createVerb = store.NewVerb(store.Decl{Name: "batches.create", Marks: store.HistoryMarks},
+	createVerb = store.VerbOf[createArgs](store.Decl{Name: "batches.create", Marks: store.HistoryMarks},
 		func(a createArgs) []string { return []string{row(a.ID)} },
-		func(a createArgs, args *store.Args) {
-			args.Text("batch", a.ID)
-			args.Text("wallet", a.Wallet)
-			args.Text("handler", a.Handler)
-			args.Int("parallel", a.Parallel)
-			args.Int("attempts", a.Attempts)
-			args.Int("allowed", a.MaxDeaths)
-			args.Int("timeout", a.Timeout.Milliseconds())
-			args.Int("undo", bit(a.Undo))
-			args.Int("artifacts", bit(a.Artifacts))
-			args.Int("sealed", bit(!a.Open))
-			args.Text("items", a.items)
-		},
-		store.Outcome(func(f *found) (*bool, []any) { return &f.applied, []any{&f.what} })).Told(func(createArgs, store.Mark) found { return found{applied: true} }).
+		store.Outcome(func(f *found) (*bool, []any) { return &f.applied, []any{&f.what} })).
+		Told(func(createArgs, store.Mark) found { return found{applied: true} }).
 		Waking(func(a createArgs) []string { return []string{Topic(a.Handler), Made, Keeping} }).
 		Emitting(func(a createArgs) store.Emission { return emits(a.ID, "created") })
 	addVerb = store.VerbOf[addArgs](store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
 		func(a addArgs) []string { return []string{row(a.id)} },
-		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).Told(func(_ addArgs, m store.Mark) added {
-		var data struct{ Added int64 }
-		_ = json.Unmarshal(m.Data, &data) // it is ours
-		return added{applied: true, added: data.Added}
-	}).
+		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).
+		Told(func(_ addArgs, m store.Mark) added {
+			var data struct{ Added int64 }
+			_ = json.Unmarshal(m.Data, &data) // it is ours
+			return added{applied: true, added: data.Added}
+		}).
 		Waking(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
 		Emitting(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
 	sealVerb   = moveVerb("batches.seal", "sealed")
@@ -238,11 +232,12 @@ var (
 	resumeVerb   = moveVerb("batches.resume", "resumed")
 	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Marks: store.HistoryMarks},
 		func(a finalizeArgs) []string { return []string{row(a.id)} },
-		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.there, &f.taken, &f.stranger} })).Told(func(_ finalizeArgs, m store.Mark) finalized {
-		var data struct{ Taken int64 }
-		_ = json.Unmarshal(m.Data, &data) // it is ours
-		return finalized{applied: true, there: true, taken: data.Taken}
-	}).
+		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.there, &f.taken, &f.stranger} })).
+		Told(func(_ finalizeArgs, m store.Mark) finalized {
+			var data struct{ Taken int64 }
+			_ = json.Unmarshal(m.Data, &data) // it is ours
+			return finalized{applied: true, there: true, taken: data.Taken}
+		}).
 		Waking(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
 		Emitting(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
@@ -262,7 +257,7 @@ type moveArgs struct {
 func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
 	return store.VerbOf[moveArgs](store.Decl{Name: name, Marks: store.HistoryMarks},
 		func(a moveArgs) []string { return []string{row(a.id)} },
-		scanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
+		store.ScanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
 		Waking(func(a moveArgs) []string {
 			if a.handler != "" {
 				return []string{Topic(a.handler), Made, Progress(a.id)}
@@ -296,10 +291,8 @@ func bit(yes bool) int64 {
 
 // Create makes a batch; one that exists is [fault.Conflict].
 func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
-	n.Parallel, n.Attempts, n.MaxDeaths = orDefault(n.Parallel, 1), orDefault(n.Attempts, DefaultAttempts), orDefault(n.MaxDeaths, hold.MaxDeaths)
-	if n.Timeout == 0 {
-		n.Timeout = hold.Timeout
-	}
+	n.Parallel, n.Attempts, n.MaxDeaths = cmp.Or(n.Parallel, 1), cmp.Or(n.Attempts, DefaultAttempts), cmp.Or(n.MaxDeaths, hold.MaxDeaths)
+	n.Timeout = cmp.Or(n.Timeout, hold.Timeout)
 	if err := n.check(); err != nil {
 		return Batch{}, err
 	}
@@ -307,7 +300,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	if err != nil {
 		return Batch{}, err
 	}
-	f, err := createVerb.Do(ctx, d, createArgs{n, items})
+	f, err := createVerb.Do(ctx, d, createArgs{n, !n.Open, items})
 	switch {
 	case err != nil:
 		return Batch{}, err
@@ -324,21 +317,12 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	return Get(ctx, d, n.ID)
 }
 
-func orDefault(n, otherwise int64) int64 {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
-
 func (n New) check() error {
 	if err := CheckID(n.ID); err != nil {
 		return err
 	}
-	for _, err := range []error{strict.Text("wallet", n.Wallet, events.MaxName), strict.Text("handler", n.Handler, events.MaxName)} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(strict.Text("wallet", n.Wallet, events.MaxName), strict.Text("handler", n.Handler, events.MaxName)); err != nil {
+		return err
 	}
 	switch {
 	case n.Parallel < 1 || n.Parallel > MaxParallel:
@@ -463,13 +447,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 		return Batch{}, err
 	}
 	all, err := getVerb.Do(ctx, d, id)
-	if err == nil && len(all) == 0 {
-		err = missing(id)
-	}
-	if err != nil {
-		return Batch{}, err
-	}
-	return all[0], nil
+	return store.First(all, err, func() error { return missing(id) })
 }
 
 // List returns batches in the order of their ids, behind one of them: those of a status,
@@ -491,11 +469,7 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int6
 	}
 	text := ""
 	if keys != nil {
-		list, err := json.Marshal(keys)
-		if err != nil {
-			return 0, err
-		}
-		text = string(list)
+		text = store.JSON(keys)
 	}
 	f, err := finalizeVerb.Do(ctx, d, finalizeArgs{id, text})
 	switch {

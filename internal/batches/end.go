@@ -51,10 +51,15 @@ type givenUp struct {
 	stuck, missing   bool // the wallet cannot take it back, or is not there
 }
 
+type heldArgs struct {
+	id    string `arg:"batch"`
+	key   string `arg:"key"`
+	epoch int64  `arg:"epoch"`
+}
+
 type renewArgs struct {
-	id, key string
-	epoch   int64
-	lease   time.Duration
+	heldArgs
+	lease time.Duration `arg:"lease"`
 }
 
 // Renewed is a hold that was extended.
@@ -100,22 +105,11 @@ var (
 	}).
 		Waking(func(a giveUpArgs) []string { return []string{Topic(a.handler), Keeping, Progress(a.id)} }).
 		Emitting(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
-	renewVerb = store.NewVerb(store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
-		func(a renewArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
-			args.Int("lease", a.lease.Milliseconds())
-		},
+	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
 		store.Each(func(x *Renewed) []any { return []any{&x.Until, &x.CancelRequested} }))
-	leftVerb = store.NewVerb(store.Decl{Name: "batches.left", Repeat: true},
-		func(a renewArgs) []string { return []string{row(a.id)} },
-		func(a renewArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
-		}, scanApplied).
-		Waking(func(renewArgs) []string { return []string{Keeping} })
+	leftVerb = store.VerbOf[heldArgs](store.Decl{Name: "batches.left", Repeat: true},
+		func(a heldArgs) []string { return []string{row(a.id)} }, store.ScanApplied).
+		Waking(func(heldArgs) []string { return []string{Keeping} })
 	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost} }))
 )
@@ -148,7 +142,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 // is noted that the holder has done with it: the teardown need not wait for it any longer.
 func left(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
-		if _, err := leftVerb.DoAt(ctx, d, t.place(), renewArgs{id: t.Batch, key: t.Key, epoch: t.Epoch}); err != nil {
+		if _, err := leftVerb.DoAt(ctx, d, t.place(), heldArgs{t.Batch, t.Key, t.Epoch}); err != nil {
 			return err
 		}
 	}
@@ -208,14 +202,8 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) er
 // Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost]. To a
 // holder whose item was cancelled under it, it says CancelRequested.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
-	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{t.Batch, t.Key, t.Epoch, lease})
-	if err == nil && len(all) == 0 {
-		err = lost(t)
-	}
-	if err != nil {
-		return Renewed{}, err
-	}
-	return all[0], nil
+	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{heldArgs{t.Batch, t.Key, t.Epoch}, lease})
+	return store.First(all, err, func() error { return lost(t) })
 }
 
 func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over bool) error {

@@ -2,7 +2,6 @@ package batches
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -40,7 +39,7 @@ type due struct {
 type sweepArgs struct {
 	lease     time.Duration `arg:"lease"`
 	limit     int           `arg:"limit"`
-	undoes    string        `arg:"handlers"`
+	Undoes    []string      `arg:"handlers"`
 	artifacts bool          `arg:"artifacts"`
 }
 
@@ -60,8 +59,8 @@ type Swept struct {
 func (s Swept) place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
 
 type cleanedArgs struct {
-	id    string `arg:"batch"`
-	items string `arg:"items"`
+	id    string   `arg:"batch"`
+	Items [][4]any `arg:"items"`
 }
 
 type cleaned struct {
@@ -96,8 +95,7 @@ var (
 		Waking(func(a flipArgs) []string { return []string{Keeping, Progress(a.id)} }).
 		Emitting(func(a flipArgs) store.Emission { return emits(a.id, "itemsCancelled") })
 	laterVerb = store.VerbOf[laterArgs](store.Decl{Name: "batches.later", Repeat: true},
-		func(a laterArgs) []string { return []string{row(a.id)} },
-		scanApplied)
+		func(a laterArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
 	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id, &x.version, &x.cancel} }))
 	sweepVerb = store.VerbOf[sweepArgs](store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
@@ -111,17 +109,10 @@ var (
 		Waking(func(a cleanedArgs) []string { return []string{Progress(a.id)} })
 	lockVerb = store.NewVerb(store.Decl{Name: "batches.lock", Repeat: true},
 		func(id string) []string { return []string{row(id)} },
-		store.TextArg("batch"), scanApplied)
+		store.TextArg("batch"), store.ScanApplied)
 	uncleanVerb = store.VerbOf[uncleanArgs](store.Decl{Name: "batches.unclean", Repeat: true},
-		func(a uncleanArgs) []string { return []string{row(a.id)} },
-		scanApplied)
+		func(a uncleanArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
 )
-
-func scanApplied(applied *bool, r store.Row) error {
-	var one int64
-	*applied = r.Applied()
-	return r.Scan(&one)
-}
 
 // flipPage is how many items a transaction of the teardown flips.
 const flipPage = 500
@@ -202,14 +193,7 @@ type Sweep struct {
 
 // Dirty takes items to clean up after.
 func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
-	if s.Undoes == nil {
-		s.Undoes = []string{}
-	}
-	undoes, err := json.Marshal(s.Undoes)
-	if err != nil {
-		return nil, err
-	}
-	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, string(undoes), s.Artifacts})
+	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, s.Undoes, s.Artifacts})
 	for i := range all {
 		all[i].Shard = s.At.Shard
 	}
@@ -230,13 +214,9 @@ func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error
 func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	list := make([][4]any, len(all))
 	for i, s := range all {
-		list[i] = [4]any{s.Key, s.Sweeps, bit(s.Late), bit(s.Dirty)}
+		list[i] = [4]any{s.Key, s.Sweeps, store.Bit(s.Late), store.Bit(s.Dirty)}
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, string(text)})
+	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, list})
 	if err == nil {
 		err = closeAt(ctx, d, all[0].place(), all[0].Batch, c.over)
 	}

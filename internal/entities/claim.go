@@ -1,6 +1,7 @@
 package entities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -310,7 +311,7 @@ func checkClaim(a ClaimArgs) error {
 	if a.Want != nil && *a.Want < 0 {
 		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
 	}
-	err := firstError(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
+	err := cmp.Or(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
 		strict.Text("holder", a.Holder, events.MaxName), strict.Text("step", a.Step, events.MaxName),
 		strict.Text("requester", a.Requester, events.MaxName), events.CheckMeta(a.Meta))
 	if err == nil && a.Input != nil {

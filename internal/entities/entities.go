@@ -5,6 +5,7 @@
 package entities
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	if err := checkNames(a.Lifecycle, a.ID, a.Status); err != nil {
 		return Entity{}, err
 	}
-	if err := firstError(strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
 		return Entity{}, err
 	}
 	r, err := createVerb.Do(ctx, d, a)

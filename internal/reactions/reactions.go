@@ -210,13 +210,7 @@ func (d *Definition) eventsJSON() string {
 		return `["*"]`
 	}
 	names := slices.Sorted(slices.Values(d.Events))
-	list, _ := json.Marshal(slices.Compact(names)) // of strings, it does not fail
-	return string(list)
-}
-
-func (o Options) json() string {
-	text, _ := json.Marshal(o) // plain fields, it does not fail
-	return string(text)
+	return store.JSON(slices.Compact(names))
 }
 
 // Same says whether two definitions follow the same.
@@ -230,14 +224,25 @@ type putArgs struct {
 }
 
 type seedArgs struct {
-	reaction string
-	streams  [][2]any
-	skip     bool
+	reaction string   `arg:"reaction"`
+	Streams  [][2]any `arg:"streams"`
+	skip     bool     `arg:"skip"`
 }
 
 type retireArgs struct {
-	reaction string
-	streams  []string
+	reaction string   `arg:"reaction"`
+	Streams  []string `arg:"streams"`
+}
+
+// awaited is a transaction that a reaction waits for.
+type awaited struct {
+	reaction string `arg:"reaction"`
+	tx       string `arg:"awaited"`
+}
+
+type dropArgs struct {
+	reaction string `arg:"reaction"`
+	limit    int    `arg:"limit"`
 }
 
 type behindArgs struct {
@@ -260,54 +265,37 @@ var (
 			args.Text("source", string(a.Source()))
 			args.Text("events", a.eventsJSON())
 			args.Text("streams", a.Streams)
-			args.Text("options", a.Options.json())
+			args.Text("options", store.JSON(a.Options))
 			args.Int("deaths", int64(a.MaxDeaths))
 			args.Int("priority", int64(a.Priority))
 			args.Int("base", a.base)
-		}, scanApplied)
+		}, store.ScanApplied)
 	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Repeat: true},
 		func(d Definition) []string { return []string{"reaction/" + d.Name} },
 		func(d Definition, args *store.Args) {
 			args.Text("name", d.Name)
-			args.Text("options", d.Options.json())
+			args.Text("options", store.JSON(d.Options))
 			args.Int("deaths", int64(d.MaxDeaths))
 			args.Int("priority", int64(d.Priority))
-		}, scanApplied)
+		}, store.ScanApplied)
 	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
 		func(name string) []string { return []string{"reaction/" + name} },
-		store.TextArg("name"), scanApplied)
+		store.TextArg("name"), store.ScanApplied)
 	behindVerb    = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, scanHead)
 	behindOwnVerb = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, scanHead)
-	seedVerb      = store.NewVerb(store.Decl{Name: "reactions.seed", Repeat: true}, nil,
-		func(a seedArgs, args *store.Args) {
-			list, _ := json.Marshal(a.streams) // of strings and numbers, it does not fail
-			args.Text("reaction", a.reaction)
-			args.Text("streams", string(list))
-			args.Int("skip", boolean(a.skip))
-		},
-		store.ScanValue[int64]).
-		Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
-	retireVerb = store.NewVerb(store.Decl{Name: "reactions.retire", Lane: store.Work}, nil,
-		func(a retireArgs, args *store.Args) {
-			args.Text("reaction", a.reaction)
-			args.Text("streams", text(a.streams))
-		}, scanCount)
-	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), scanCount)
+	seedVerb      = store.VerbOf[seedArgs](store.Decl{Name: "reactions.seed", Repeat: true}, nil, store.ScanValue[int64]).
+			Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
+	retireVerb    = store.VerbOf[retireArgs](store.Decl{Name: "reactions.retire", Lane: store.Work}, nil, store.CountRows)
+	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
 	awaitVerb     = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
 	endedVerb     = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil, store.TextArg("reaction"),
-		func(w *waiting, row store.Row) error {
-			return row.Scan(&w.left, &w.waits)
-		})
-	liveVerb = store.NewVerb(store.Decl{Name: "reactions.live", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
-	preparedVerb = store.NewVerb(store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanTexts)
+		func(w *waiting, row store.Row) error { return row.Scan(&w.left, &w.waits) })
+	liveVerb       = store.VerbOf[awaited](store.Decl{Name: "reactions.live", Lane: store.Work}, nil, store.CountRows)
+	preparedVerb   = store.VerbOf[awaited](store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil, scanTexts)
 	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(u *[3]string) []any { return []any{&u[0], &u[1], &u[2]} }))
-	dropVerb = store.NewVerb(store.Decl{Name: "reactions.drop", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name); args.Int("limit", dropPage) }, scanCount)
-	forgetVerb = store.NewVerb(store.Decl{Name: "reactions.forget", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
+	dropVerb   = store.VerbOf[dropArgs](store.Decl{Name: "reactions.drop", Lane: store.Work}, nil, store.CountRows)
+	forgetVerb = store.VerbOf[awaited](store.Decl{Name: "reactions.forget", Lane: store.Work}, nil, store.CountRows)
 )
 
 type waiting struct {
@@ -317,24 +305,7 @@ type waiting struct {
 
 const dropPage = 5000
 
-func boolean(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 var scanHead = store.Each(func(h *head) []any { return []any{&h.stream, &h.version} })
-
-func scanApplied(applied *bool, row store.Row) error {
-	*applied = row.Applied()
-	return nil
-}
-
-func scanCount(n *int, row store.Row) error {
-	*n++
-	return nil
-}
 
 func scanTexts(all *[]string, row store.Row) error {
 	var text *string

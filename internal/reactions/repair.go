@@ -76,7 +76,7 @@ var (
 		Emitting(func(a repairArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
 		})
-	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil, store.TextArg("reaction"), scanCount)
+	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
 	fenceVerb   = store.NewVerb(store.Decl{Name: "reactions.fence", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
 )
 
@@ -108,7 +108,7 @@ func Query(ctx context.Context, d store.Doer, f Filter, after Position, limit in
 	}
 	a := positionArgs{reaction: f.Reaction, afterReaction: after.Reaction, afterStream: after.Stream, limit: page}
 	if f.Blocked != nil {
-		b := boolean(*f.Blocked)
+		b := store.Bit(*f.Blocked)
 		a.blocked = &b
 	}
 	for {

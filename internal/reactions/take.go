@@ -145,8 +145,8 @@ func (l *Lease) item() item {
 }
 
 type readArgs struct {
-	streams []any
-	limit   int
+	Streams []any `arg:"streams"`
+	limit   int   `arg:"limit"`
 }
 
 type found struct {
@@ -204,15 +204,11 @@ var (
 					list[i][5], list[i][6] = w.Handler, w.Kind
 				}
 			}
-			args.Text("reactions", text(list))
+			args.Text("reactions", store.JSON(list))
 			args.Text("holder", a.Holder)
 			args.Int("limit", int64(a.Limit))
 			args.Int("crashed", int64(min(a.Suspects, a.Limit)))
-			elsewhere := int64(0)
-			if a.Elsewhere {
-				elsewhere = 1
-			}
-			args.Int("quiet", elsewhere)
+			args.Int("quiet", store.Bit(a.Elsewhere))
 			args.Int("share", int64(cmp.Or(a.Share, a.Limit)))
 		},
 		func(all *[]*Lease, row store.Row) error {
@@ -221,8 +217,8 @@ var (
 			*all = append(*all, l)
 			return err
 		})
-	eventsVerb    = store.NewVerb(store.Decl{Name: "reactions.events", Lane: store.Read}, nil, bindRead, scanFound)
-	historiesVerb = store.NewVerb(store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, bindRead, scanFound)
+	eventsVerb    = store.VerbOf[readArgs](store.Decl{Name: "reactions.events", Lane: store.Read}, nil, scanFound)
+	historiesVerb = store.VerbOf[readArgs](store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, scanFound)
 	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Impatient: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	deliverVerb   = store.NewVerb(store.Decl{Name: "reactions.deliver", Lane: store.Work}, nil, bindItems,
@@ -233,7 +229,8 @@ var (
 		}))
 	stopVerb = store.VerbOf[stopArgs](store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
 		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
-		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
+		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
+		Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
 		Waking(func(a stopArgs) []string {
 			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
@@ -252,7 +249,7 @@ var (
 
 type stopped struct{ applied, again, reset bool }
 
-func bindItems(items []item, args *store.Args) { args.Text("items", text(items)) }
+func bindItems(items []item, args *store.Args) { args.Text("items", store.JSON(items)) }
 
 func scanAcked(all *[]acked, row store.Row) error {
 	var a acked
@@ -268,24 +265,10 @@ func Stream(reaction, stream string) string { return "$reaction/" + reaction + "
 
 func key(reaction, stream string) string { return "follow/" + reaction + "/" + stream }
 
-// text is JSON of plain values, which does not fail.
-func text(v any) string {
-	list, _ := json.Marshal(v)
-	return string(list)
-}
-
-func bindRead(a readArgs, args *store.Args) {
-	args.Text("streams", text(a.streams))
-	args.Int("limit", int64(a.limit))
-}
-
-func scanFound(all *[]found, row store.Row) error {
-	var f found
+var scanFound = store.Each(func(f *found) []any {
 	e := &f.event
-	err := row.Scan(&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject)
-	*all = append(*all, f)
-	return err
-}
+	return []any{&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject}
+})
 
 // Turns asks for the reactions and workspaces in which there may be something to do.
 var Turns = hold.NewTurns("reactions.look")
@@ -336,7 +319,7 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 	a := readArgs{limit: limit}
 	for _, l := range leases {
 		l.Events, l.Full = nil, false
-		a.streams = append(a.streams, []any{l.Workspace, l.Stream, l.Watermark, l.Due, names(l)})
+		a.Streams = append(a.Streams, []any{l.Workspace, l.Stream, l.Watermark, l.Due, names(l)})
 	}
 	verb := eventsVerb
 	if source == store.HistoryMarks {
@@ -495,7 +478,7 @@ var (
 			return err
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
-		func(all []lapsed, args *store.Args) { args.Text("items", text(all)) },
+		func(all []lapsed, args *store.Args) { args.Text("items", store.JSON(all)) },
 		store.ScanValues[string])
 )
 

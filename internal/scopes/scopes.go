@@ -5,6 +5,7 @@
 package scopes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -171,7 +172,7 @@ func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
 // nothing is written, the error is [fault.Concurrency] with lastVersion (-1:
 // there is none), and the scope is returned as it was found.
 func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
-	err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, events.None), events.CheckMeta(a.Meta))
+	err := cmp.Or(CheckNames(a.Kind, a.ID), checkWant(a.Want, events.None), events.CheckMeta(a.Meta))
 	if err != nil {
 		return Scope{}, err
 	}
@@ -203,7 +204,7 @@ func Moved(kind, id string, want, last int64) *fault.Error {
 // Delete deletes a scope. A scope that is not there is [fault.NotFound], one at
 // another version [fault.Concurrency].
 func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
-	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
 		return Scope{}, err
 	}
 	r, err := deleteVerb.Do(ctx, d, a)
@@ -222,7 +223,7 @@ func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 // expected version [fault.Concurrency]; both leave everything as it is, and return the scope
 // as it was found.
 func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
-	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
 		return Edited{}, err
 	}
 	if a.Op.many {
@@ -313,21 +314,12 @@ func CheckNames(kind, id string) error {
 	if strings.Contains(kind, "/") {
 		return fault.New(fault.Validation, "a scope's kind has no slash: %q", kind).With("field", "kind")
 	}
-	return firstError(strict.Text("kind", kind, events.MaxName), strict.Text("id", id, events.MaxName))
+	return cmp.Or(strict.Text("kind", kind, events.MaxName), strict.Text("id", id, events.MaxName))
 }
 
 func checkWant(want *int64, least int64) error {
 	if want != nil && *want < least {
 		return fault.New(fault.Validation, "the expected version is %d: it is -1 (there must be none) or a version", *want)
-	}
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
