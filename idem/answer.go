@@ -29,7 +29,6 @@ var ofBody = []string{"Content-Type", "Content-Encoding", "Content-Language", "C
 // answer is what is kept of an answer.
 type answer struct {
 	Headers  http.Header       `json:"headers,omitempty"`
-	Header   map[string]string `json:"header,omitempty"` // of an answer that an earlier version kept
 	Body     []byte            `json:"body,omitempty"`
 	TooLarge bool              `json:"tooLarge,omitempty"` // the body was not kept
 }
@@ -177,9 +176,6 @@ func (g *guard) replay(w http.ResponseWriter, r *http.Request, q requests.Reques
 	h := w.Header()
 	h.Set(replayedHeader, "true")
 	maps.Copy(h, a.Headers)
-	for name, v := range a.Header {
-		h.Set(name, v)
-	}
 	if why := lost(q, a); why != "" {
 		h.Set(answerHeader, why)
 		for _, name := range ofBody {
