@@ -69,11 +69,6 @@ func completed(ctx context.Context, d store.Doer, k Key) Key {
 	return k
 }
 
-// updater is a doer that is not in a transaction yet.
-type updater interface {
-	Update(context.Context, func(context.Context, *store.Tx) error) error
-}
-
 // Rotate makes a key with the same rights and the same lifetime, from now on, in
 // place of another, and returns it with its text, which is told this once. The
 // other one expires after the overlap, or when it would have before. A key that is
@@ -91,22 +86,14 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 	}
 	next, secret := newID(), newSecret()
 	var k Key
-	err := within(ctx, d, func(ctx context.Context, d store.Doer) (err error) {
-		k, err = rotate(ctx, d, replaceArgs{id, next, millis(overlap), by}, hash(secret))
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
+		k, err = rotate(ctx, tx, replaceArgs{id, next, millis(overlap), by}, hash(secret))
 		return err
 	})
 	if err != nil {
 		return Key{}, "", err
 	}
 	return k, join(next, secret), nil
-}
-
-// within runs f in the transaction that d is, or in one of its own.
-func within(ctx context.Context, d store.Doer, f func(context.Context, store.Doer) error) error {
-	if u, ok := d.(updater); ok {
-		return u.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
-	}
-	return f(ctx, d)
 }
 
 // rotate reads what the new key is to have before it locks the old one. None of

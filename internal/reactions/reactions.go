@@ -383,22 +383,6 @@ var handledVerb = store.VerbOf[handledArgs](store.Decl{Name: "reactions.handled"
 
 // AllHandled returns the reactions of all workspaces whose handlers are of a kind.
 func AllHandled(ctx context.Context, d store.Doer, kind string) (all []Handled, err error) {
-	shards, err := store.Shards(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	for _, shard := range shards {
-		for a := (handledArgs{kind: kind, limit: page}); ; {
-			some, err := handledVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, some...)
-			if len(some) < a.limit {
-				break
-			}
-			a.workspace, a.name = some[len(some)-1].Workspace, some[len(some)-1].Name
-		}
-	}
-	return all, nil
+	return store.Pages(ctx, d, handledVerb, page, handledArgs{kind: kind, limit: page},
+		func(last Handled) handledArgs { return handledArgs{kind, last.Workspace, last.Name, page} })
 }

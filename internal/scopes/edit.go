@@ -23,9 +23,11 @@ const (
 // is, so that callers need not agree on a version. The databases make it in SQL; [Op.Apply]
 // makes it for all other stores, and is what both are tested against.
 type Op struct {
-	name, field, key string
-	value            []byte
-	many             bool // it has so many members that a database takes long over it
+	name  string `arg:"op"`
+	field string `arg:"field,null"`
+	key   string `arg:"key,null"`
+	value []byte `arg:"value,null"`
+	many  bool   // it has so many members that a database takes long over it
 }
 
 // Inc adds to the whole number in a field. A field that is missing is 0.

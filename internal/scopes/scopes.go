@@ -36,21 +36,23 @@ func Topic(kind, id string) string { return "scope/" + kind + "/" + id }
 // PutArgs replaces a state: nil Want whatever its version is, [events.None] if
 // there is none.
 type PutArgs struct {
-	Kind, ID string
-	Want     *int64
-	State    []byte
-	TTL      time.Duration // when it ends, from now; 0 is never
-	Meta     events.Meta
+	Kind  string        `arg:"kind"`
+	ID    string        `arg:"scope"`
+	Want  *int64        `arg:"want"`
+	State []byte        `arg:"state"`
+	TTL   time.Duration `arg:"ttl,null"` // when it ends, from now; 0 is never
+	Meta  events.Meta
 }
 
 // EditArgs edits a state: nil Want whatever its version is, [events.None] if there is
 // none, [Some] if there is one.
 type EditArgs struct {
-	Kind, ID string
-	Op       Op
-	Want     *int64
-	TTL      time.Duration // when it ends, from now; 0 is never
-	Meta     events.Meta
+	Kind string `arg:"kind"`
+	ID   string `arg:"scope"`
+	Op   Op
+	Want *int64        `arg:"want"`
+	TTL  time.Duration `arg:"ttl,null"` // when it ends, from now; 0 is never
+	Meta events.Meta
 }
 
 // DeleteArgs deletes a scope: nil Want whatever its version is.
@@ -88,33 +90,16 @@ const (
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text("kind", a[0]); args.Text("scope", a[1]) }, scan)
-	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
-		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a PutArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.MaybeInt("want", a.Want)
-			args.Text("state", string(a.State))
-			bindTTL(args, a.TTL)
-			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
+	putVerb = store.VerbOf[PutArgs](store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
+		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} }, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
 		Waking(func(a PutArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a PutArgs) store.Emission { return emits("put", a.Kind, a.ID) })
 	deleteVerb = store.VerbOf[DeleteArgs](store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
 		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} }, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
 		Waking(func(a DeleteArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
-	editVerb = store.NewVerb(store.Decl{Name: "scopes.edit", Group: true, Combine: true, Marks: store.HistoryMarks},
+	editVerb = store.VerbOf[EditArgs](store.Decl{Name: "scopes.edit", Group: true, Combine: true, Marks: store.HistoryMarks},
 		func(a EditArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a EditArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.Text("op", a.Op.name)
-			args.MaybeText("field", a.Op.field)
-			args.MaybeText("key", a.Op.key)
-			args.MaybeText("value", string(a.Op.value))
-			args.MaybeInt("want", a.Want)
-			bindTTL(args, a.TTL)
-			events.BindMeta(args, a.Meta)
-		},
 		store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State, &r.verdict} })).Told(toldEdit).
 		Waking(func(a EditArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a EditArgs) store.Emission { return emits(a.Op.name, a.Kind, a.ID) })
@@ -145,13 +130,12 @@ func bindName(args *store.Args, kind, id string) {
 	args.Text("scope", id)
 }
 
-func bindTTL(args *store.Args, ttl time.Duration) {
+// lasts is a TTL as the databases count it: in milliseconds, one at the least; 0 is never.
+func lasts(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
-		args.MaybeInt("ttl", nil)
-		return
+		return 0
 	}
-	ms := max(ttl.Milliseconds(), 1)
-	args.MaybeInt("ttl", &ms)
+	return max(ttl, time.Millisecond)
 }
 
 var scan = store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State} })
@@ -179,6 +163,7 @@ func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 	if a.State, err = State(a.State); err != nil {
 		return Scope{}, err
 	}
+	a.TTL = lasts(a.TTL)
 	r, err := putVerb.Do(ctx, d, a)
 	s := named(r, a.Kind, a.ID)
 	if err == nil && !r.applied {
@@ -229,6 +214,7 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	if a.Op.many {
 		return replace(ctx, d, a)
 	}
+	a.TTL = lasts(a.TTL)
 	r, err := editVerb.Do(ctx, d, a)
 	e := Edited{named(r, a.Kind, a.ID), r.applied, r.sum}
 	if err != nil || r.applied {
@@ -244,11 +230,6 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	return e, err
 }
 
-// updater is an engine, as against a transaction.
-type updater interface {
-	Update(context.Context, func(context.Context, *store.Tx) error) error
-}
-
 // replace makes an edit here, and puts what comes of it in the place of what was read. If
 // somebody was faster it does so in a transaction, which has locked what it was refused, so
 // that nobody is faster again.
@@ -257,17 +238,13 @@ func replace(ctx context.Context, d store.Doer, a EditArgs) (e Edited, err error
 	if !lost {
 		return e, err
 	}
-	again := func(ctx context.Context, d store.Doer) error {
+	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		for lost = true; lost; {
-			e, lost, err = replaceOnce(ctx, d, a)
+			e, lost, err = replaceOnce(ctx, tx, a)
 		}
 		return err
-	}
-	if u, ok := d.(updater); ok {
-		err = u.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return again(ctx, tx) })
-		return e, err
-	}
-	return e, again(ctx, d)
+	})
+	return e, err
 }
 
 func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost bool, err error) {

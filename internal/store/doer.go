@@ -88,6 +88,20 @@ func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
 // Places is what the transaction has in common with its engine.
 func (t *Tx) Places() *Places { return t.places }
 
+// Within runs f in the transaction that a doer is, or in one of its own.
+func Within(ctx context.Context, d Doer, f func(context.Context, *Tx) error) error {
+	if tx, ok := d.(*Tx); ok {
+		return f(ctx, tx)
+	}
+	engine, ok := d.(interface {
+		Update(context.Context, func(context.Context, *Tx) error) error
+	})
+	if !ok {
+		return fault.New(fault.Internal, "a %T has no transactions", d)
+	}
+	return engine.Update(ctx, f)
+}
+
 // Conn returns the adapter's transaction.
 func (t *Tx) Conn() Conn { return Unwrap(t.conn) }
 
@@ -302,6 +316,24 @@ func OnShards(shards []int16, err error, do func(Place) (int, error)) (sum int, 
 		sum, err = sum+n, errors.Join(err, failed)
 	}
 	return sum, err
+}
+
+// Pages returns all that a verb answers page by page, on every shard. next says how to go on behind the last of a page; first and
+// next ask for limit.
+func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, first A, next func(T) A) (all []T, err error) {
+	shards, err := Shards(ctx, d)
+	for _, shard := range shards {
+		for a := first; ; a = next(all[len(all)-1]) {
+			page, err := v.DoAt(ctx, d, Place{Shard: shard}, a)
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, page...); len(page) < limit {
+				break
+			}
+		}
+	}
+	return all, err
 }
 
 // AskShards asks the database for them, and for how many workspaces there are.

@@ -10,7 +10,7 @@ import (
 
 // VerbOf declares a verb whose arguments are the fields of A that have a tag arg:"name", those of structs in A
 // included. Texts and numbers are bound as they are, a duration in milliseconds, a bool as 0 or 1, other slices and maps as JSON; their
-// fields are exported. A nil *int64 is NULL, and so is an empty text whose tag is arg:"name,null". [NewVerb] is for a verb that binds
+// fields are exported. A nil *int64 is NULL, and so is the zero value of a field whose tag is arg:"name,null". [NewVerb] is for a verb that binds
 // something else.
 func VerbOf[A, R any](d Decl, keys func(A) []string, scan func(*R, Row) error) *Verb[A, R] {
 	fields := fieldsOf(reflect.TypeFor[A](), nil)
@@ -58,7 +58,7 @@ func (f *field) bind(v reflect.Value, a *Args) {
 		a.Text(f.name, JSON(v.Addr().Interface()))
 	case kind == reflect.Bool:
 		a.Int(f.name, Bit(v.Bool()))
-	case kind == reflect.Pointer && v.IsNil():
+	case v.IsZero() && (f.null || kind == reflect.Pointer):
 		a.MaybeInt(f.name, nil)
 	case v.Type() == durationType:
 		a.Int(f.name, time.Duration(v.Int()).Milliseconds())

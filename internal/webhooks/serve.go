@@ -76,24 +76,8 @@ var (
 
 // All returns the webhooks of all workspaces.
 func All(ctx context.Context, d store.Doer) (all []Served, err error) {
-	shards, err := store.Shards(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	for _, shard := range shards {
-		for a := (allArgs{limit: mostListed}); ; {
-			page, err := allVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, page...)
-			if len(page) < a.limit {
-				break
-			}
-			a.workspace, a.id = page[len(page)-1].Workspace, page[len(page)-1].ID
-		}
-	}
-	return all, nil
+	return store.Pages(ctx, d, allVerb, mostListed, allArgs{limit: mostListed},
+		func(last Served) allArgs { return allArgs{last.Workspace, last.ID, mostListed} })
 }
 
 // Find returns where the messages of a webhook of the context's workspace go, now, or

@@ -199,7 +199,7 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	id := newID()
 	made := createArgs{CreateArgs: a, id: id, sealed: box.Seal(a.Secret, belongs(store.WorkspaceOf(ctx), id)...)}
 	var w Webhook
-	err := within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		r, err := createVerb.Do(ctx, tx, made)
 		if err == nil && !r.applied { // ids are random: this is not expected to be seen
 			err = fault.New(fault.Conflict, "there is a webhook %q already: try again", id).Repeatable()
@@ -253,7 +253,7 @@ func Remove(ctx context.Context, d store.Doer, id, by string) error {
 	if !isID(id) {
 		return missing(id)
 	}
-	return within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+	return store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		applied, err := removeVerb.Do(ctx, tx, removeArgs{id, by})
 		if err == nil && !applied {
 			err = missing(id)
@@ -264,17 +264,6 @@ func Remove(ctx context.Context, d store.Doer, id, by string) error {
 		_, err = reactions.Dismiss(ctx, tx, Reaction(id))
 		return err
 	})
-}
-
-// within runs f in the transaction that d is, or in one of its own.
-func within(ctx context.Context, d store.Doer, f func(context.Context, *store.Tx) error) error {
-	switch x := d.(type) {
-	case *store.Tx:
-		return f(ctx, x)
-	case reactions.Engine:
-		return x.Update(ctx, f)
-	}
-	return fault.New(fault.Internal, "a webhook is changed in a transaction, and a %T has none", d)
 }
 
 // Get returns a webhook of the context's workspace, or [fault.NotFound].
