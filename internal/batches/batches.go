@@ -318,10 +318,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 }
 
 func (n New) check() error {
-	if err := CheckID(n.ID); err != nil {
-		return err
-	}
-	if err := cmp.Or(strict.Text("wallet", n.Wallet, events.MaxName), strict.Text("handler", n.Handler, events.MaxName)); err != nil {
+	if err := cmp.Or(CheckID(n.ID), strict.Text("wallet", n.Wallet, events.MaxName), strict.Text("handler", n.Handler, events.MaxName)); err != nil {
 		return err
 	}
 	switch {

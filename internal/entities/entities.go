@@ -124,10 +124,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	if a.Data == nil {
 		a.Data = []byte("{}")
 	}
-	if err := checkNames(a.Lifecycle, a.ID, a.Status); err != nil {
-		return Entity{}, err
-	}
-	if err := cmp.Or(strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(checkNames(a.Lifecycle, a.ID, a.Status), strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
 		return Entity{}, err
 	}
 	r, err := createVerb.Do(ctx, d, a)

@@ -12,6 +12,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -171,13 +172,7 @@ func checkEvent(e *Event) error {
 	if e.Data == nil {
 		e.Data = []byte("{}")
 	}
-	if err := strict.Text("name", e.Name, MaxName); err != nil {
-		return err
-	}
-	if err := strict.Check(e.Data); err != nil {
-		return err
-	}
-	return CheckMeta(e.Meta)
+	return cmp.Or(strict.Text("name", e.Name, MaxName), strict.Check(e.Data), CheckMeta(e.Meta))
 }
 
 // CheckMeta refuses an origin that cannot be stored.

@@ -151,16 +151,7 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, 
 }
 
 func checkTake(a TakeArgs) error {
-	if err := CheckKey(a.Key); err != nil {
-		return err
-	}
-	if err := strict.Text("fingerprint", a.Fingerprint, events.MaxName); err != nil {
-		return err
-	}
-	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
-		return err
-	}
-	return checkLease(a.Lease)
+	return cmp.Or(CheckKey(a.Key), strict.Text("fingerprint", a.Fingerprint, events.MaxName), strict.Text("holder", a.Holder, events.MaxName), checkLease(a.Lease))
 }
 
 func checkLease(lease time.Duration) error {
