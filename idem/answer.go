@@ -28,9 +28,9 @@ var ofBody = []string{"Content-Type", "Content-Encoding", "Content-Language", "C
 
 // answer is what is kept of an answer.
 type answer struct {
-	Headers  http.Header       `json:"headers,omitempty"`
-	Body     []byte            `json:"body,omitempty"`
-	TooLarge bool              `json:"tooLarge,omitempty"` // the body was not kept
+	Headers  http.Header `json:"headers,omitempty"`
+	Body     []byte      `json:"body,omitempty"`
+	TooLarge bool        `json:"tooLarge,omitempty"` // the body was not kept
 }
 
 // buffer holds an answer back until it is recorded. One that is over the limit is
