@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -66,24 +64,7 @@ func checkTable(want store.Table) (schema, name string, err error) {
 	if ok && schema == "" || strings.Contains(name, ".") {
 		return "", "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or schema.name", want.Name)
 	}
-	for _, n := range []string{name, want.ID, want.Status, want.Version} {
-		if n == "" {
-			return "", "", fault.New(fault.Validation, "the table %q needs a name, and its columns for id, status and version named", want.Name)
-		}
-	}
-	used := []string{want.ID, want.Status, want.Version}
-	if want.Workspace != "" {
-		used = append(used, want.Workspace)
-	}
-	for i, n := range append(used, schema, name) {
-		if len(n) > longName || !utf8.ValidString(n) || strings.ContainsRune(n, 0) {
-			return "", "", fault.New(fault.Validation, "%.80q cannot be a name in PostgreSQL: it has up to %d bytes, and no NUL", n, longName)
-		}
-		if i < len(used) && slices.Index(used, n) != i {
-			return "", "", fault.New(fault.Validation, "the column %q of %q cannot be used for two things", n, want.Name)
-		}
-	}
-	return schema, name, nil
+	return schema, name, want.Check(longName, func(a, b string) bool { return a == b }, schema, name)
 }
 
 // relation is what the catalog says of a name.
@@ -109,13 +90,8 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 	if err != nil {
 		return r, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(&r.oid, &r.schema, &r.name, &r.kind, &r.temporary, &r.usage, &r.read, &r.update); err != nil {
-			return r, err
-		}
-	}
-	if err := rows.Err(); err != nil {
+	_, err = pgx.ForEachRow(rows, []any{&r.oid, &r.schema, &r.name, &r.kind, &r.temporary, &r.usage, &r.read, &r.update}, func() error { return nil })
+	if err != nil {
 		return r, err
 	}
 	if r.oid == 0 && schema == "" {
@@ -230,20 +206,15 @@ func (s *adapter) checkUnique(ctx context.Context, t *table, oid uint32) error {
 	if err != nil {
 		return err
 	}
-	id := []string{t.cols.id.name}
-	wanted := id
+	workspace := ""
 	if t.cols.workspace != nil {
-		wanted = []string{t.cols.workspace.name, t.cols.id.name}
+		workspace = t.cols.workspace.name
 	}
-	sorted := slices.Sorted(slices.Values(wanted))
-	for _, key := range keys {
-		slices.Sort(key)
-		if slices.Equal(key, id) || slices.Equal(key, sorted) {
-			return nil
-		}
+	names, unique := store.UniqueBy(workspace, t.cols.id.name, keys)
+	if unique {
+		return nil
 	}
-	names := make([]string, len(wanted))
-	for i, n := range wanted {
+	for i, n := range names {
 		names[i] = pgx.Identifier{n}.Sanitize()
 	}
 	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX ON %s (%s)", t.name, t.name, strings.Join(names, ", "))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -57,21 +56,7 @@ func checkTable(want store.Table) (name string, err error) {
 	if !strings.EqualFold(schema, "main") || strings.Contains(name, ".") {
 		return "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or main.name, in the file of the engine", want.Name)
 	}
-	for _, n := range []string{name, want.ID, want.Status, want.Version} {
-		if n == "" {
-			return "", fault.New(fault.Validation, "the table %q needs a name, and its columns for id, status and version named", want.Name)
-		}
-	}
-	names := []string{name, want.ID, want.Status, want.Version, want.Workspace}
-	for i, n := range names {
-		if len(n) > longName || !utf8.ValidString(n) || strings.ContainsRune(n, 0) {
-			return "", fault.New(fault.Validation, "%.80q cannot be a name: it has up to %d bytes, and no NUL", n, longName)
-		}
-		if i > 0 && slices.ContainsFunc(names[1:i], func(other string) bool { return strings.EqualFold(n, other) }) {
-			return "", fault.New(fault.Validation, "the column %q of %q cannot be used for two things", n, want.Name)
-		}
-	}
-	return name, nil
+	return name, want.Check(longName, strings.EqualFold, name)
 }
 
 // relation finds the table by its name, as the file has it.
@@ -125,8 +110,8 @@ func (t *table) find(name string) *column {
 // they are named for.
 func (t *table) check(want store.Table, strict bool) error {
 	var missing []string
-	for _, name := range []string{want.ID, want.Status, want.Version, want.Workspace} {
-		if name != "" && t.find(name) == nil {
+	for _, name := range want.Columns() {
+		if t.find(name) == nil {
 			missing = append(missing, quote(name))
 		}
 	}
@@ -172,20 +157,15 @@ func (s *adapter) checkUnique(ctx context.Context, t *table, name string) error 
 			primary = append(primary, c.name)
 		}
 	}
-	id := []string{t.cols.id.name}
-	wanted := id
+	workspace := ""
 	if t.cols.workspace != nil {
-		wanted = []string{t.cols.workspace.name, t.cols.id.name}
+		workspace = t.cols.workspace.name
 	}
-	sorted := slices.Sorted(slices.Values(wanted))
-	for _, key := range append(keys, primary) {
-		slices.Sort(key)
-		if slices.Equal(key, id) || slices.Equal(key, sorted) {
-			return nil
-		}
+	names, unique := store.UniqueBy(workspace, t.cols.id.name, append(keys, primary))
+	if unique {
+		return nil
 	}
-	names := make([]string, len(wanted))
-	for i, n := range wanted {
+	for i, n := range names {
 		names[i] = quote(n)
 	}
 	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX %s ON %s (%s)",

@@ -37,27 +37,20 @@ type noted struct {
 }
 
 type listArgs struct {
-	lifecycle, entity string
-	limit             int
+	lifecycle string `arg:"lifecycle"`
+	entity    string `arg:"entity"`
+	limit     int    `arg:"limit"`
+}
+
+type pruneArgs struct {
+	age   time.Duration `arg:"age"`
+	limit int           `arg:"limit"`
 }
 
 var (
 	noteVerb = store.NewVerb(store.Decl{Name: "attempts.note", Lane: store.Work}, nil,
-		func(all []noted, args *store.Args) {
-			list, _ := json.Marshal(all) // of what was marshalled before
-			args.Text("refusals", string(list))
-		},
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
-	listVerb = store.NewVerb(store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("lifecycle", a.lifecycle)
-			args.Text("entity", a.entity)
-			args.Int("limit", int64(a.limit))
-		},
+		func(all []noted, args *store.Args) { args.Text("refusals", store.JSON(all)) }, store.CountRows)
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
 		func(all *[]Attempt, row store.Row) error {
 			var a Attempt
 			var detail []byte
@@ -67,16 +60,7 @@ var (
 			*all = append(*all, a)
 			return json.Unmarshal(detail, &(*all)[len(*all)-1].Detail)
 		})
-	pruneVerb = store.NewVerb(store.Decl{Name: "attempts.prune", Lane: store.Work}, nil,
-		func(age time.Duration, args *store.Args) {
-			args.Int("age", age.Milliseconds())
-			args.Int("limit", pruneLimit)
-		},
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
+	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "attempts.prune", Lane: store.Work}, nil, store.CountRows)
 )
 
 const (
@@ -204,5 +188,5 @@ func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int
 // Prune forgets refusals that are long past.
 func Prune(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Place) (int, error) { return pruneVerb.DoAt(ctx, d, at, Kept) })
+	return store.OnShards(shards, err, func(at store.Place) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneArgs{Kept, pruneLimit}) })
 }

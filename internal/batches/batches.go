@@ -11,6 +11,7 @@
 package batches
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,14 +108,17 @@ type Work struct {
 
 // New is a batch to be.
 type New struct {
-	ID, Wallet, Handler string
-	Parallel            int64
-	Attempts            int64 // tries that may fail, the first included
-	MaxDeaths           int64
-	Timeout             time.Duration
-	Undo, Artifacts     bool
-	Open                bool
-	Items               []Work
+	ID        string        `arg:"batch"`
+	Wallet    string        `arg:"wallet"`
+	Handler   string        `arg:"handler"`
+	Parallel  int64         `arg:"parallel"`
+	Attempts  int64         `arg:"attempts"` // tries that may fail, the first included
+	MaxDeaths int64         `arg:"allowed"`
+	Timeout   time.Duration `arg:"timeout"`
+	Undo      bool          `arg:"undo"`
+	Artifacts bool          `arg:"artifacts"`
+	Open      bool
+	Items     []Work
 }
 
 // Limits of batches.
@@ -157,7 +161,8 @@ func row(id string) string { return "batch/" + id }
 
 type createArgs struct {
 	New
-	items string
+	sealed bool   `arg:"sealed"`
+	items  string `arg:"items"`
 }
 
 type found struct {
@@ -172,7 +177,11 @@ type added struct {
 	other   string
 }
 
-type addArgs struct{ id, handler, items string }
+type addArgs struct {
+	id      string `arg:"batch"`
+	handler string
+	items   string `arg:"items"`
+}
 
 type finalized struct {
 	applied, there bool
@@ -181,55 +190,38 @@ type finalized struct {
 }
 
 type finalizeArgs struct {
-	id   string
-	keys string // "" for all
+	id   string `arg:"batch"`
+	keys string `arg:"keys,null"` // "" for all
 }
 
 type listArgs struct {
-	after, status string
-	limit         int
+	after  string `arg:"after"`
+	status string `arg:"status"`
+	limit  int    `arg:"limit"`
 }
 
 type itemsArgs struct {
-	id    string
-	after int64
-	state string
-	limit int
+	id    string `arg:"batch"`
+	after int64  `arg:"after"`
+	state string `arg:"state"`
+	limit int    `arg:"limit"`
 }
 
 var (
-	createVerb = store.NewVerb(store.Decl{Name: "batches.create", Marks: store.HistoryMarks},
+	createVerb = store.VerbOf[createArgs](store.Decl{Name: "batches.create", Marks: store.HistoryMarks},
 		func(a createArgs) []string { return []string{row(a.ID)} },
-		func(a createArgs, args *store.Args) {
-			args.Text("batch", a.ID)
-			args.Text("wallet", a.Wallet)
-			args.Text("handler", a.Handler)
-			args.Int("parallel", a.Parallel)
-			args.Int("attempts", a.Attempts)
-			args.Int("allowed", a.MaxDeaths)
-			args.Int("timeout", a.Timeout.Milliseconds())
-			args.Int("undo", bit(a.Undo))
-			args.Int("artifacts", bit(a.Artifacts))
-			args.Int("sealed", bit(!a.Open))
-			args.Text("items", a.items)
-		},
-		func(f *found, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.what)
-		}).Told(func(createArgs, store.Mark) found { return found{applied: true} }).
+		store.Outcome(func(f *found) (*bool, []any) { return &f.applied, []any{&f.what} })).
+		Told(func(createArgs, store.Mark) found { return found{applied: true} }).
 		Waking(func(a createArgs) []string { return []string{Topic(a.Handler), Made, Keeping} }).
 		Emitting(func(a createArgs) store.Emission { return emits(a.ID, "created") })
-	addVerb = store.NewVerb(store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
+	addVerb = store.VerbOf[addArgs](store.Decl{Name: "batches.add", Marks: store.HistoryMarks},
 		func(a addArgs) []string { return []string{row(a.id)} },
-		func(a addArgs, args *store.Args) { args.Text("batch", a.id); args.Text("items", a.items) },
-		func(f *added, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.what, &f.added, &f.other)
-		}).Told(func(_ addArgs, m store.Mark) added {
-		var data struct{ Added int64 }
-		_ = json.Unmarshal(m.Data, &data) // it is ours
-		return added{applied: true, added: data.Added}
-	}).
+		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).
+		Told(func(_ addArgs, m store.Mark) added {
+			var data struct{ Added int64 }
+			_ = json.Unmarshal(m.Data, &data) // it is ours
+			return added{applied: true, added: data.Added}
+		}).
 		Waking(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
 		Emitting(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
 	sealVerb   = moveVerb("batches.seal", "sealed")
@@ -238,53 +230,34 @@ var (
 	closeVerb    = moveVerb("batches.close", "completed", "cancelled")
 	pauseVerb    = moveVerb("batches.pause", "paused")
 	resumeVerb   = moveVerb("batches.resume", "resumed")
-	finalizeVerb = store.NewVerb(store.Decl{Name: "batches.finalize", Marks: store.HistoryMarks},
+	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Marks: store.HistoryMarks},
 		func(a finalizeArgs) []string { return []string{row(a.id)} },
-		func(a finalizeArgs, args *store.Args) { args.Text("batch", a.id); args.MaybeText("keys", a.keys) },
-		func(f *finalized, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.there, &f.taken, &f.stranger)
-		}).Told(func(_ finalizeArgs, m store.Mark) finalized {
-		var data struct{ Taken int64 }
-		_ = json.Unmarshal(m.Data, &data) // it is ours
-		return finalized{applied: true, there: true, taken: data.Taken}
-	}).
+		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.there, &f.taken, &f.stranger} })).
+		Told(func(_ finalizeArgs, m store.Mark) finalized {
+			var data struct{ Taken int64 }
+			_ = json.Unmarshal(m.Data, &data) // it is ours
+			return finalized{applied: true, there: true, taken: data.Taken}
+		}).
 		Waking(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
 		Emitting(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
-	getVerb = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text("batch", id) }, scanBatch)
-	listVerb = store.NewVerb(store.Decl{Name: "batches.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("after", a.after)
-			args.Text("status", a.status)
-			args.Int("limit", int64(a.limit))
-		}, scanBatch)
-	itemsVerb = store.NewVerb(store.Decl{Name: "batches.items", Lane: store.Read}, nil,
-		func(a itemsArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Int("after", a.after)
-			args.Text("state", a.state)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Item, r store.Row) error {
-			var i Item
-			err := r.Scan(&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error)
-			*all = append(*all, i)
-			return err
-		})
+	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
+	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
+	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.items", Lane: store.Read}, nil,
+		store.Each(func(i *Item) []any {
+			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Deaths, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
+		}))
 )
 
 type moveArgs struct {
-	id      string
+	id      string `arg:"batch"`
 	handler string // whose workers have something to do then
 }
 
 // moveVerb is a verb that moves the row of a batch, if it may be moved.
 func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
-	return store.NewVerb(store.Decl{Name: name, Marks: store.HistoryMarks},
+	return store.VerbOf[moveArgs](store.Decl{Name: name, Marks: store.HistoryMarks},
 		func(a moveArgs) []string { return []string{row(a.id)} },
-		func(a moveArgs, args *store.Args) { args.Text("batch", a.id) },
-		scanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
+		store.ScanApplied).Told(func(moveArgs, store.Mark) bool { return true }).
 		Waking(func(a moveArgs) []string {
 			if a.handler != "" {
 				return []string{Topic(a.handler), Made, Progress(a.id)}
@@ -318,10 +291,8 @@ func bit(yes bool) int64 {
 
 // Create makes a batch; one that exists is [fault.Conflict].
 func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
-	n.Parallel, n.Attempts, n.MaxDeaths = orDefault(n.Parallel, 1), orDefault(n.Attempts, DefaultAttempts), orDefault(n.MaxDeaths, hold.MaxDeaths)
-	if n.Timeout == 0 {
-		n.Timeout = hold.Timeout
-	}
+	n.Parallel, n.Attempts, n.MaxDeaths = cmp.Or(n.Parallel, 1), cmp.Or(n.Attempts, DefaultAttempts), cmp.Or(n.MaxDeaths, hold.MaxDeaths)
+	n.Timeout = cmp.Or(n.Timeout, hold.Timeout)
 	if err := n.check(); err != nil {
 		return Batch{}, err
 	}
@@ -329,7 +300,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	if err != nil {
 		return Batch{}, err
 	}
-	f, err := createVerb.Do(ctx, d, createArgs{n, items})
+	f, err := createVerb.Do(ctx, d, createArgs{n, !n.Open, items})
 	switch {
 	case err != nil:
 		return Batch{}, err
@@ -346,21 +317,9 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	return Get(ctx, d, n.ID)
 }
 
-func orDefault(n, otherwise int64) int64 {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
-
 func (n New) check() error {
-	if err := CheckID(n.ID); err != nil {
+	if err := cmp.Or(CheckID(n.ID), strict.Text("wallet", n.Wallet, events.MaxName), strict.Text("handler", n.Handler, events.MaxName)); err != nil {
 		return err
-	}
-	for _, err := range []error{strict.Text("wallet", n.Wallet, events.MaxName), strict.Text("handler", n.Handler, events.MaxName)} {
-		if err != nil {
-			return err
-		}
 	}
 	switch {
 	case n.Parallel < 1 || n.Parallel > MaxParallel:
@@ -485,13 +444,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 		return Batch{}, err
 	}
 	all, err := getVerb.Do(ctx, d, id)
-	if err == nil && len(all) == 0 {
-		err = missing(id)
-	}
-	if err != nil {
-		return Batch{}, err
-	}
-	return all[0], nil
+	return store.First(all, err, func() error { return missing(id) })
 }
 
 // List returns batches in the order of their ids, behind one of them: those of a status,
@@ -513,11 +466,7 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int6
 	}
 	text := ""
 	if keys != nil {
-		list, err := json.Marshal(keys)
-		if err != nil {
-			return 0, err
-		}
-		text = string(list)
+		text = store.JSON(keys)
 	}
 	f, err := finalizeVerb.Do(ctx, d, finalizeArgs{id, text})
 	switch {

@@ -13,11 +13,14 @@ import (
 )
 
 type endArgs struct {
-	id, handler, key, how string
-	epoch                 int64
-	output                []byte
-	message               string
-	delay                 time.Duration
+	id      string `arg:"batch"`
+	handler string
+	key     string        `arg:"key"`
+	how     string        `arg:"how"`
+	epoch   int64         `arg:"epoch"`
+	output  []byte        `arg:"output,null"`
+	message string        `arg:"error,null"`
+	delay   time.Duration `arg:"delay"`
 }
 
 // Ended is how an item stands behind the end of a hold.
@@ -32,9 +35,12 @@ type Ended struct {
 }
 
 type giveUpArgs struct {
-	id, handler, key, how string
-	epoch                 int64
-	message               string
+	id      string `arg:"batch"`
+	handler string
+	key     string `arg:"key"`
+	how     string `arg:"how"`
+	epoch   int64  `arg:"epoch"`
+	message string `arg:"error,null"`
 }
 
 type givenUp struct {
@@ -45,10 +51,15 @@ type givenUp struct {
 	stuck, missing   bool // the wallet cannot take it back, or is not there
 }
 
+type heldArgs struct {
+	id    string `arg:"batch"`
+	key   string `arg:"key"`
+	epoch int64  `arg:"epoch"`
+}
+
 type renewArgs struct {
-	id, key string
-	epoch   int64
-	lease   time.Duration
+	heldArgs
+	lease time.Duration `arg:"lease"`
 }
 
 // Renewed is a hold that was extended.
@@ -64,21 +75,11 @@ type expired struct {
 }
 
 var (
-	settleVerb = store.NewVerb(store.Decl{Name: "batches.settle", Group: true, Combine: true, Marks: store.HistoryMarks},
+	settleVerb = store.VerbOf[endArgs](store.Decl{Name: "batches.settle", Group: true, Combine: true, Marks: store.HistoryMarks},
 		func(a endArgs) []string { return []string{row(a.id)} },
-		func(a endArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Text("how", a.how)
-			args.Int("epoch", a.epoch)
-			args.MaybeText("output", string(a.output))
-			args.MaybeText("error", a.message)
-			args.Int("delay", a.delay.Milliseconds())
-		},
-		func(e *Ended, r store.Row) error {
-			e.applied = r.Applied()
-			return r.Scan(&e.State, &e.epoch, &e.Failures, &e.Deaths, &e.output, &e.over, &e.last)
-		}).Told(func(a endArgs, m store.Mark) Ended {
+		store.Outcome(func(e *Ended) (*bool, []any) {
+			return &e.applied, []any{&e.State, &e.epoch, &e.Failures, &e.Deaths, &e.output, &e.over, &e.last}
+		})).Told(func(a endArgs, m store.Mark) Ended {
 		e := Ended{applied: true, epoch: a.epoch, output: a.output}
 		var data struct {
 			State            string
@@ -91,19 +92,11 @@ var (
 	}).
 		Waking(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
 		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
-	giveUpVerb = store.NewVerb(store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
+	giveUpVerb = store.VerbOf[giveUpArgs](store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
-		func(a giveUpArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Text("how", a.how)
-			args.Int("epoch", a.epoch)
-			args.MaybeText("error", a.message)
-		},
-		func(g *givenUp, r store.Row) error {
-			g.applied = r.Applied()
-			return r.Scan(&g.state, &g.epoch, &g.failures, &g.deaths, &g.stuck, &g.missing)
-		}).Told(func(a giveUpArgs, m store.Mark) givenUp {
+		store.Outcome(func(g *givenUp) (*bool, []any) {
+			return &g.applied, []any{&g.state, &g.epoch, &g.failures, &g.deaths, &g.stuck, &g.missing}
+		})).Told(func(a giveUpArgs, m store.Mark) givenUp {
 		g := givenUp{applied: true, state: "failed", epoch: a.epoch}
 		var data struct{ Failures, Deaths int64 }
 		_ = json.Unmarshal(m.Data, &data) // it is ours
@@ -112,35 +105,13 @@ var (
 	}).
 		Waking(func(a giveUpArgs) []string { return []string{Topic(a.handler), Keeping, Progress(a.id)} }).
 		Emitting(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
-	renewVerb = store.NewVerb(store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
-		func(a renewArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
-			args.Int("lease", a.lease.Milliseconds())
-		},
-		func(all *[]Renewed, r store.Row) error {
-			var x Renewed
-			err := r.Scan(&x.Until, &x.CancelRequested)
-			*all = append(*all, x)
-			return err
-		})
-	leftVerb = store.NewVerb(store.Decl{Name: "batches.left", Repeat: true},
-		func(a renewArgs) []string { return []string{row(a.id)} },
-		func(a renewArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Int("epoch", a.epoch)
-		}, scanApplied).
-		Waking(func(renewArgs) []string { return []string{Keeping} })
-	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(all *[]expired, r store.Row) error {
-			var e expired
-			err := r.Scan(&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost)
-			*all = append(*all, e)
-			return err
-		})
+	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
+		store.Each(func(x *Renewed) []any { return []any{&x.Until, &x.CancelRequested} }))
+	leftVerb = store.VerbOf[heldArgs](store.Decl{Name: "batches.left", Repeat: true},
+		func(a heldArgs) []string { return []string{row(a.id)} }, store.ScanApplied).
+		Waking(func(heldArgs) []string { return []string{Keeping} })
+	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost} }))
 )
 
 // endNames names the events by how a hold ends.
@@ -171,7 +142,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 // is noted that the holder has done with it: the teardown need not wait for it any longer.
 func left(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
-		if _, err := leftVerb.DoAt(ctx, d, t.place(), renewArgs{id: t.Batch, key: t.Key, epoch: t.Epoch}); err != nil {
+		if _, err := leftVerb.DoAt(ctx, d, t.place(), heldArgs{t.Batch, t.Key, t.Epoch}); err != nil {
 			return err
 		}
 	}
@@ -231,14 +202,8 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) er
 // Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost]. To a
 // holder whose item was cancelled under it, it says CancelRequested.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
-	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{t.Batch, t.Key, t.Epoch, lease})
-	if err == nil && len(all) == 0 {
-		err = lost(t)
-	}
-	if err != nil {
-		return Renewed{}, err
-	}
-	return all[0], nil
+	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{heldArgs{t.Batch, t.Key, t.Epoch}, lease})
+	return store.First(all, err, func() error { return lost(t) })
 }
 
 func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over bool) error {

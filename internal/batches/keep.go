@@ -2,7 +2,6 @@ package batches
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -12,9 +11,9 @@ import (
 )
 
 type flipArgs struct {
-	id    string
-	after int64
-	limit int
+	id    string `arg:"batch"`
+	after int64  `arg:"after"`
+	limit int    `arg:"room"`
 }
 
 type flipped struct {
@@ -25,10 +24,10 @@ type flipped struct {
 }
 
 type laterArgs struct {
-	id      string
-	version int64
-	delay   time.Duration // below 0: when something happens
-	message string
+	id      string        `arg:"batch"`
+	version int64         `arg:"version"`
+	delay   time.Duration `arg:"delay"` // below 0: when something happens
+	message string        `arg:"error,null"`
 }
 
 type due struct {
@@ -38,10 +37,10 @@ type due struct {
 }
 
 type sweepArgs struct {
-	lease     time.Duration
-	limit     int
-	undoes    string
-	artifacts bool
+	lease     time.Duration `arg:"lease"`
+	limit     int           `arg:"limit"`
+	Undoes    []string      `arg:"handlers"`
+	artifacts bool          `arg:"artifacts"`
 }
 
 // Swept is an item to clean up after, held by who does it.
@@ -59,7 +58,10 @@ type Swept struct {
 
 func (s Swept) place() store.Place { return store.Place{Shard: s.Shard, Workspace: s.Workspace} }
 
-type cleanedArgs struct{ id, items string }
+type cleanedArgs struct {
+	id    string   `arg:"batch"`
+	Items [][4]any `arg:"items"`
+}
 
 type cleaned struct {
 	n    int64
@@ -67,102 +69,50 @@ type cleaned struct {
 }
 
 type uncleanArgs struct {
-	id, key string
-	sweeps  int64
-	dirty   bool
-	delay   time.Duration
-	message string
+	id      string        `arg:"batch"`
+	key     string        `arg:"key"`
+	sweeps  int64         `arg:"sweeps"`
+	dirty   bool          `arg:"dirty"`
+	delay   time.Duration `arg:"delay"`
+	message string        `arg:"error,null"`
 }
 
 type keepArgs struct {
-	id, key string
-	sweeps  int64
-	lease   time.Duration
+	id     string        `arg:"batch"`
+	key    string        `arg:"key"`
+	sweeps int64         `arg:"sweeps"`
+	lease  time.Duration `arg:"lease"`
 }
 
 var (
-	flipVerb = store.NewVerb(store.Decl{Name: "batches.flip", Marks: store.HistoryMarks},
+	flipVerb = store.VerbOf[flipArgs](store.Decl{Name: "batches.flip", Marks: store.HistoryMarks},
 		func(a flipArgs) []string { return []string{row(a.id)} },
-		func(a flipArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Int("after", a.after)
-			args.Int("room", int64(a.limit))
-		},
-		func(f *flipped, r store.Row) error {
-			f.applied = r.Applied()
-			return r.Scan(&f.found, &f.flipped, &f.refund, &f.last, &f.left)
-		}).
+		store.Outcome(func(f *flipped) (*bool, []any) {
+			return &f.applied, []any{&f.found, &f.flipped, &f.refund, &f.last, &f.left}
+		})).
 		// Whether anything is left, the next page tells.
 		Told(func(flipArgs, store.Mark) flipped { return flipped{applied: true, found: "fine", left: 1} }).
 		Waking(func(a flipArgs) []string { return []string{Keeping, Progress(a.id)} }).
 		Emitting(func(a flipArgs) store.Emission { return emits(a.id, "itemsCancelled") })
-	laterVerb = store.NewVerb(store.Decl{Name: "batches.later", Repeat: true},
-		func(a laterArgs) []string { return []string{row(a.id)} },
-		func(a laterArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Int("version", a.version)
-			args.Int("delay", a.delay.Milliseconds())
-			args.MaybeText("error", a.message)
-		}, scanApplied)
-	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(all *[]due, r store.Row) error {
-			var x due
-			err := r.Scan(&x.workspace, &x.id, &x.version, &x.cancel)
-			*all = append(*all, x)
-			return err
-		})
-	sweepVerb = store.NewVerb(store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
-		func(a sweepArgs, args *store.Args) {
-			args.Int("lease", a.lease.Milliseconds())
-			args.Int("limit", int64(a.limit))
-			args.Text("handlers", a.undoes)
-			args.Int("artifacts", bit(a.artifacts))
-		},
-		func(all *[]Swept, r store.Row) error {
-			var s Swept
-			err := r.Scan(&s.Workspace, &s.Batch, &s.Key, &s.Sweeps, &s.State, &s.Epoch, &s.Input, &s.Output, &s.Dirty, &s.Late, &s.Handler, &s.Undo, &s.Artifacts)
-			*all = append(*all, s)
-			return err
-		})
-	keepVerb = store.NewVerb(store.Decl{Name: "batches.keep", Lane: store.Vital}, nil,
-		func(a keepArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Int("sweeps", a.sweeps)
-			args.Int("lease", a.lease.Milliseconds())
-		},
-		func(all *[]time.Time, r store.Row) error {
-			var t time.Time
-			err := r.Scan(&t)
-			*all = append(*all, t)
-			return err
-		})
-	cleanedVerb = store.NewVerb(store.Decl{Name: "batches.cleaned", Repeat: true},
+	laterVerb = store.VerbOf[laterArgs](store.Decl{Name: "batches.later", Repeat: true},
+		func(a laterArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
+	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id, &x.version, &x.cancel} }))
+	sweepVerb = store.VerbOf[sweepArgs](store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
+		store.Each(func(s *Swept) []any {
+			return []any{&s.Workspace, &s.Batch, &s.Key, &s.Sweeps, &s.State, &s.Epoch, &s.Input, &s.Output, &s.Dirty, &s.Late, &s.Handler, &s.Undo, &s.Artifacts}
+		}))
+	keepVerb    = store.VerbOf[keepArgs](store.Decl{Name: "batches.keep", Lane: store.Vital}, nil, store.ScanValues[time.Time])
+	cleanedVerb = store.VerbOf[cleanedArgs](store.Decl{Name: "batches.cleaned", Repeat: true},
 		func(a cleanedArgs) []string { return []string{row(a.id)} },
-		func(a cleanedArgs, args *store.Args) { args.Text("batch", a.id); args.Text("items", a.items) },
 		func(c *cleaned, r store.Row) error { return r.Scan(&c.n, &c.over) }).
 		Waking(func(a cleanedArgs) []string { return []string{Progress(a.id)} })
 	lockVerb = store.NewVerb(store.Decl{Name: "batches.lock", Repeat: true},
 		func(id string) []string { return []string{row(id)} },
-		func(id string, args *store.Args) { args.Text("batch", id) }, scanApplied)
-	uncleanVerb = store.NewVerb(store.Decl{Name: "batches.unclean", Repeat: true},
-		func(a uncleanArgs) []string { return []string{row(a.id)} },
-		func(a uncleanArgs, args *store.Args) {
-			args.Text("batch", a.id)
-			args.Text("key", a.key)
-			args.Int("sweeps", a.sweeps)
-			args.Int("dirty", bit(a.dirty))
-			args.Int("delay", a.delay.Milliseconds())
-			args.MaybeText("error", a.message)
-		}, scanApplied)
+		store.TextArg("batch"), store.ScanApplied)
+	uncleanVerb = store.VerbOf[uncleanArgs](store.Decl{Name: "batches.unclean", Repeat: true},
+		func(a uncleanArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
 )
-
-func scanApplied(applied *bool, r store.Row) error {
-	var one int64
-	*applied = r.Applied()
-	return r.Scan(&one)
-}
 
 // flipPage is how many items a transaction of the teardown flips.
 const flipPage = 500
@@ -243,14 +193,7 @@ type Sweep struct {
 
 // Dirty takes items to clean up after.
 func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
-	if s.Undoes == nil {
-		s.Undoes = []string{}
-	}
-	undoes, err := json.Marshal(s.Undoes)
-	if err != nil {
-		return nil, err
-	}
-	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, string(undoes), s.Artifacts})
+	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, s.Undoes, s.Artifacts})
 	for i := range all {
 		all[i].Shard = s.At.Shard
 	}
@@ -271,13 +214,9 @@ func Keep(ctx context.Context, d store.Doer, s Swept, lease time.Duration) error
 func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	list := make([][4]any, len(all))
 	for i, s := range all {
-		list[i] = [4]any{s.Key, s.Sweeps, bit(s.Late), bit(s.Dirty)}
+		list[i] = [4]any{s.Key, s.Sweeps, store.Bit(s.Late), store.Bit(s.Dirty)}
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, string(text)})
+	c, err := cleanedVerb.DoAt(ctx, d, all[0].place(), cleanedArgs{all[0].Batch, list})
 	if err == nil {
 		err = closeAt(ctx, d, all[0].place(), all[0].Batch, c.over)
 	}

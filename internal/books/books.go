@@ -87,7 +87,6 @@ package books
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -164,9 +163,9 @@ type standing struct {
 }
 
 type behindArgs struct {
-	stream    string
-	reactions []string
-	below     int64
+	stream    string   `arg:"stream"`
+	Reactions []string `arg:"reactions"`
+	below     int64    `arg:"below"`
 }
 
 type behindResult struct {
@@ -174,31 +173,34 @@ type behindResult struct {
 	all      []Behind
 }
 
-type holdArgs struct {
-	stream string
-	epoch  int64
-	holder string
-	lease  time.Duration
+type takeArgs struct {
+	stream string        `arg:"stream"`
+	holder string        `arg:"holder"`
+	lease  time.Duration `arg:"lease"`
+}
+
+type renewArgs struct {
+	stream string        `arg:"stream"`
+	epoch  int64         `arg:"epoch"`
+	lease  time.Duration `arg:"lease"`
 }
 
 type endArgs struct {
-	stream string
-	epoch  *int64 // nil: as it is open
-	mode   Mode
-	data   []byte
+	stream string `arg:"stream"`
+	epoch  *int64 `arg:"epoch"` // nil: as it is open
 }
 
-func (a endArgs) event() string {
-	if a.mode == Tombstone {
-		return TombstoneEvent
-	}
-	return SnapshotEvent
+type replaceArgs struct {
+	endArgs
+	mode Mode   `arg:"mode"`
+	name string `arg:"name"`
+	data []byte `arg:"data"`
 }
 
 type openArgs struct {
-	stream string
-	epoch  int64
-	swept  bool
+	stream string `arg:"stream"`
+	epoch  int64  `arg:"epoch"`
+	swept  bool   `arg:"sweep"`
 }
 
 type replaced struct {
@@ -210,18 +212,10 @@ type replaced struct {
 // one that writes an event can be asked for.
 var (
 	lockVerb = store.NewVerb(store.Decl{Name: "books.lock", Lane: store.Work}, nil, bindText,
-		func(all *[]standing, row store.Row) error {
-			var s standing
-			err := row.Scan(&s.first, &s.head, &s.state, &s.closed, &s.holder, &s.epoch, &s.until, &s.live)
-			*all = append(*all, s)
-			return err
-		})
-	behindVerb = store.NewVerb(store.Decl{Name: "books.behind", Lane: store.Read}, nil,
-		func(a behindArgs, args *store.Args) {
-			args.Text("stream", a.stream)
-			args.Text("reactions", list(a.reactions))
-			args.Int("below", a.below)
-		},
+		store.Each(func(s *standing) []any {
+			return []any{&s.first, &s.head, &s.state, &s.closed, &s.holder, &s.epoch, &s.until, &s.live}
+		}))
+	behindVerb = store.VerbOf[behindArgs](store.Decl{Name: "books.behind", Lane: store.Read}, nil,
 		func(r *behindResult, row store.Row) error {
 			var b Behind
 			err := row.Scan(&r.revision, &b.Reaction, &b.Why)
@@ -230,79 +224,21 @@ var (
 			}
 			return err
 		})
-	takeVerb = store.NewVerb(store.Decl{Name: "books.take", Lane: store.Work}, nil,
-		func(a holdArgs, args *store.Args) {
-			args.Text("stream", a.stream)
-			args.Text("holder", a.holder)
-			args.Int("lease", a.lease.Milliseconds())
-		},
-		func(all *[]hold.Hold, row store.Row) error {
-			var h hold.Hold
-			err := row.Scan(&h.Epoch, &h.Until)
-			*all = append(*all, h)
-			return err
-		})
-	renewVerb = store.NewVerb(store.Decl{Name: "books.renew", Lane: store.Vital}, nil,
-		func(a holdArgs, args *store.Args) {
-			args.Text("stream", a.stream)
-			args.Int("epoch", a.epoch)
-			args.Int("lease", a.lease.Milliseconds())
-		},
-		func(all *[]time.Time, row store.Row) error {
-			var t time.Time
-			err := row.Scan(&t)
-			*all = append(*all, t)
-			return err
-		})
-	openVerb = store.NewVerb(store.Decl{Name: "books.open", Lane: store.Work}, nil,
-		func(a openArgs, args *store.Args) {
-			args.Text("stream", a.stream)
-			args.Int("epoch", a.epoch)
-			swept := int64(0)
-			if a.swept {
-				swept = 1
-			}
-			args.Int("sweep", swept)
-		}, scanInts)
-	archiveVerb = store.NewVerb(store.Decl{Name: "books.archive", Lane: store.Work}, nil,
-		func(a endArgs, args *store.Args) {
-			args.Text("stream", a.stream)
-			args.MaybeInt("epoch", a.epoch)
-		}, scanInts)
-	replaceVerb = store.NewVerb(store.Decl{Name: "books.replace", Marks: store.EventMarks},
-		func(a endArgs) []string { return []string{"stream/" + a.stream} },
-		func(a endArgs, args *store.Args) {
-			args.Text("stream", a.stream)
-			args.MaybeInt("epoch", a.epoch)
-			args.Text("mode", string(a.mode))
-			args.Text("name", a.event())
-			args.Text("data", string(a.data))
-		},
-		func(r *replaced, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.head)
-		}).Told(func(_ endArgs, m store.Mark) replaced { return replaced{true, m.Version} }).
-		Emitting(func(a endArgs) store.Emission {
-			return store.Emission{Stream: a.stream, Names: []string{a.event()}}
+	takeVerb = store.VerbOf[takeArgs](store.Decl{Name: "books.take", Lane: store.Work}, nil,
+		store.Each(func(h *hold.Hold) []any { return []any{&h.Epoch, &h.Until} }))
+	renewVerb   = store.VerbOf[renewArgs](store.Decl{Name: "books.renew", Lane: store.Vital}, nil, store.ScanValues[time.Time])
+	openVerb    = store.VerbOf[openArgs](store.Decl{Name: "books.open", Lane: store.Work}, nil, store.ScanValues[int64])
+	archiveVerb = store.VerbOf[endArgs](store.Decl{Name: "books.archive", Lane: store.Work}, nil, store.ScanValues[int64])
+	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "books.replace", Marks: store.EventMarks},
+		func(a replaceArgs) []string { return []string{"stream/" + a.stream} },
+		store.Outcome(func(r *replaced) (*bool, []any) { return &r.applied, []any{&r.head} })).
+		Told(func(_ replaceArgs, m store.Mark) replaced { return replaced{true, m.Version} }).
+		Emitting(func(a replaceArgs) store.Emission {
+			return store.Emission{Stream: a.stream, Names: []string{a.name}}
 		})
 )
 
 func bindText(s string, args *store.Args) { args.Text("stream", s) }
-
-func scanInts(all *[]int64, row store.Row) error {
-	var n int64
-	err := row.Scan(&n)
-	*all = append(*all, n)
-	return err
-}
-
-func list(names []string) string {
-	if len(names) == 0 {
-		return "[]"
-	}
-	text, _ := json.Marshal(names) // of strings, it does not fail
-	return string(text)
-}
 
 // check refuses what cannot be closed as it is asked for.
 func check(a *Args) error {

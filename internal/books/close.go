@@ -120,7 +120,7 @@ func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error)
 	if _, err := ready(ctx, tx, c.at, c.Stream, math.MaxInt64); err != nil {
 		return g, err
 	}
-	taken, err := takeVerb.DoAt(ctx, tx, c.at, holdArgs{stream: c.Stream, holder: c.holder, lease: c.Lease})
+	taken, err := takeVerb.DoAt(ctx, tx, c.at, takeArgs{c.Stream, c.holder, c.Lease})
 	if err == nil && len(taken) == 0 {
 		err = fault.New(fault.Internal, "a stream that is locked was taken by somebody else")
 	}
@@ -134,7 +134,7 @@ func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error)
 // export has the caller keep the events elsewhere while the hold is renewed.
 func (c *closer) export(ctx context.Context, g guarded) error {
 	k := hold.Keeper{Lease: c.Lease, Timeout: c.Timeout, Renew: func(ctx context.Context) error {
-		until, err := renewVerb.DoAt(ctx, c.engine, c.at, holdArgs{stream: c.Stream, epoch: g.Epoch, lease: c.Lease})
+		until, err := renewVerb.DoAt(ctx, c.engine, c.at, renewArgs{c.Stream, g.Epoch, c.Lease})
 		if err == nil && len(until) == 0 {
 			err = hold.Lost("the stream "+c.Stream, g.Epoch)
 		}
@@ -247,7 +247,7 @@ func (c *closer) end(ctx context.Context, tx *store.Tx, s standing, epoch *int64
 
 // write makes the stream what it will be.
 func (c *closer) write(ctx context.Context, tx *store.Tx, s standing, epoch *int64) (standing, error) {
-	a := endArgs{stream: c.Stream, epoch: epoch, mode: c.Mode, data: c.Snapshot}
+	a := endArgs{c.Stream, epoch}
 	var applied bool
 	if c.Mode == Archive {
 		r, err := archiveVerb.DoAt(ctx, tx, c.at, a)
@@ -256,10 +256,11 @@ func (c *closer) write(ctx context.Context, tx *store.Tx, s standing, epoch *int
 		}
 		applied = len(r) > 0
 	} else {
+		by := replaceArgs{a, c.Mode, SnapshotEvent, c.Snapshot}
 		if c.Mode == Tombstone {
-			a.data = []byte("{}")
+			by.name, by.data = TombstoneEvent, []byte("{}")
 		}
-		r, err := replaceVerb.DoAt(ctx, tx, c.at, a)
+		r, err := replaceVerb.DoAt(ctx, tx, c.at, by)
 		if err != nil {
 			return s, err
 		}

@@ -28,48 +28,29 @@ type expired struct {
 }
 
 type leftArgs struct {
-	ago   time.Duration
-	limit int
+	ago   time.Duration `arg:"ago"`
+	limit int           `arg:"limit"`
 }
 
 // leftover is what is to be deleted of a stream: versions from one to before
 // another.
 type leftover struct {
-	workspace, stream string
-	from, to          int64
+	workspace string
+	stream    string `arg:"stream"`
+	from      int64  `arg:"from"`
+	to        int64  `arg:"to"`
 }
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "books.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(all *[]expired, row store.Row) error {
-			var e expired
-			err := row.Scan(&e.workspace, &e.stream, &e.epoch)
-			*all = append(*all, e)
-			return err
-		})
-	leftVerb = store.NewVerb(store.Decl{Name: "books.left", Lane: store.Read}, nil,
-		func(a leftArgs, args *store.Args) {
-			args.Int("ago", a.ago.Milliseconds())
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]leftover, row store.Row) error {
-			var l leftover
-			err := row.Scan(&l.workspace, &l.stream, &l.from, &l.to)
-			*all = append(*all, l)
-			return err
-		})
-	dropEventsVerb    = store.NewVerb(store.Decl{Name: "books.dropevents", Lane: store.Work}, nil, bindLeftover, scanInts)
-	dropFeedVerb      = store.NewVerb(store.Decl{Name: "books.dropfeed", Lane: store.Work}, nil, bindLeftover, scanInts)
-	prunedVerb        = store.NewVerb(store.Decl{Name: "books.pruned", Lane: store.Work}, nil, bindLeftover, scanInts)
-	dropSnapshotsVerb = store.NewVerb(store.Decl{Name: "books.dropsnapshots", Lane: store.Work}, nil, bindText, scanInts)
+	expiredVerb = store.NewVerb(store.Decl{Name: "books.expired", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.stream, &e.epoch} }))
+	leftVerb = store.VerbOf[leftArgs](store.Decl{Name: "books.left", Lane: store.Read}, nil,
+		store.Each(func(l *leftover) []any { return []any{&l.workspace, &l.stream, &l.from, &l.to} }))
+	dropEventsVerb    = store.VerbOf[leftover](store.Decl{Name: "books.dropevents", Lane: store.Work}, nil, store.ScanValues[int64])
+	dropFeedVerb      = store.VerbOf[leftover](store.Decl{Name: "books.dropfeed", Lane: store.Work}, nil, store.ScanValues[int64])
+	prunedVerb        = store.VerbOf[leftover](store.Decl{Name: "books.pruned", Lane: store.Work}, nil, store.ScanValues[int64])
+	dropSnapshotsVerb = store.NewVerb(store.Decl{Name: "books.dropsnapshots", Lane: store.Work}, nil, bindText, store.ScanValues[int64])
 )
-
-func bindLeftover(l leftover, args *store.Args) {
-	args.Text("stream", l.stream)
-	args.Int("from", l.from)
-	args.Int("to", l.to)
-}
 
 // SweepAll opens the streams whose closer died, and deletes what was dropped, on
 // every shard that is in use. It returns how many it opened.

@@ -9,15 +9,11 @@ import (
 )
 
 type truncateArgs struct {
-	stream string
-	before int64
+	stream string `arg:"stream"`
+	before int64  `arg:"first"`
 }
 
-var truncateVerb = store.NewVerb(store.Decl{Name: "books.truncate", Lane: store.Work}, nil,
-	func(a truncateArgs, args *store.Args) {
-		args.Text("stream", a.stream)
-		args.Int("first", a.before)
-	}, scanInts)
+var truncateVerb = store.VerbOf[truncateArgs](store.Decl{Name: "books.truncate", Lane: store.Work}, nil, store.ScanValues[int64])
 
 // Truncate drops the events of a stream below a version. What is dropped already
 // stays so; the last event always stays. A reaction that has not handled what is

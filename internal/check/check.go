@@ -80,20 +80,14 @@ func newVerbOf(name string, scan func(*[]row, store.Row) error, parts ...string)
 		}, scan)
 }
 
-func scan(all *[]row, r store.Row) error {
-	var f row
-	err := r.Scan(&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last)
-	*all = append(*all, f)
-	return err
-}
+var scan = store.Each(func(f *row) []any {
+	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last}
+})
 
 // scanStream scans what is told of streams beyond the others.
-func scanStream(all *[]row, r store.Row) error {
-	var f row
-	err := r.Scan(&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last, &f.kept, &f.wrong)
-	*all = append(*all, f)
-	return err
-}
+var scanStream = store.Each(func(f *row) []any {
+	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last, &f.kept, &f.wrong}
+})
 
 var kinds = []kind{
 	{newVerbOf("check.streams", scanStream, "stream"), "streams", "I17", named("stream "), unevenStream},
@@ -114,7 +108,7 @@ const overdue = time.Minute
 
 var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
 	func(ago time.Duration, a *store.Args) { a.Int("ago", ago.Milliseconds()) },
-	func(n *int64, r store.Row) error { return r.Scan(n) })
+	store.ScanValue[int64])
 
 func named(what string) func(row) string {
 	return func(f row) string {

@@ -68,19 +68,19 @@ func Key(operation, name string, ordinal int) string {
 
 type beginArgs struct {
 	entities.Ticket
-	name    string
-	ordinal int
-	policy  Policy
-	results []entities.Result
+	name    string            `arg:"name"`
+	ordinal int               `arg:"ordinal"`
+	policy  Policy            `arg:"policy"`
+	Results []entities.Result `arg:"results"`
 }
 
 type endArgs struct {
 	entities.Ticket
-	name    string
-	ordinal int
-	state   State
-	result  []byte
-	by      By
+	name    string `arg:"name"`
+	ordinal int    `arg:"ordinal"`
+	state   State  `arg:"state"`
+	result  []byte `arg:"result,null"`
+	by      By     `arg:"person"`
 }
 
 type answer struct {
@@ -91,49 +91,19 @@ type answer struct {
 func row(t entities.Ticket) []string { return []string{"entity/" + t.Lifecycle + "/" + t.ID} }
 
 var (
-	beginVerb = store.NewVerb(store.Decl{Name: "effects.begin", Repeat: true},
+	beginVerb = store.VerbOf[beginArgs](store.Decl{Name: "effects.begin", Repeat: true},
 		func(a beginArgs) []string { return row(a.Ticket) },
-		func(a beginArgs, args *store.Args) {
-			bindTicket(a.Ticket, args)
-			args.Text("name", a.name)
-			args.Int("ordinal", int64(a.ordinal))
-			args.Text("policy", string(a.policy))
-			args.Text("results", entities.ResultsJSON(a.results))
-		},
-		func(r *answer, row store.Row) error {
-			r.held = row.Applied()
-			return row.Scan((*string)(&r.State), &r.Epoch, (*string)(&r.Policy), &r.Result)
-		})
-	endVerb = store.NewVerb(store.Decl{Name: "effects.end", Repeat: true},
+		store.Outcome(func(r *answer) (*bool, []any) {
+			return &r.held, []any{(*string)(&r.State), &r.Epoch, (*string)(&r.Policy), &r.Result}
+		}))
+	endVerb = store.VerbOf[endArgs](store.Decl{Name: "effects.end", Repeat: true},
 		func(a endArgs) []string { return row(a.Ticket) },
-		func(a endArgs, args *store.Args) {
-			bindTicket(a.Ticket, args)
-			args.Text("name", a.name)
-			args.Int("ordinal", int64(a.ordinal))
-			args.Text("state", string(a.state))
-			args.MaybeText("result", string(a.result))
-			args.Int("person", int64(a.by))
-		},
-		func(r *answer, row store.Row) error {
-			r.held = row.Applied()
-			return row.Scan((*string)(&r.State), &r.Result)
-		})
-	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil,
-		func(operation string, args *store.Args) { args.Text("operation", operation) },
-		func(all *[]Entry, row store.Row) error {
-			var e Entry
-			err := row.Scan(&e.Name, &e.Ordinal, &e.Epoch, (*string)(&e.State), (*string)(&e.Policy), &e.Result, &e.BegunAt)
-			*all = append(*all, e)
-			return err
-		})
+		store.Outcome(func(r *answer) (*bool, []any) { return &r.held, []any{(*string)(&r.State), &r.Result} }))
+	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil, store.TextArg("operation"),
+		store.Each(func(e *Entry) []any {
+			return []any{&e.Name, &e.Ordinal, &e.Epoch, (*string)(&e.State), (*string)(&e.Policy), &e.Result, &e.BegunAt}
+		}))
 )
-
-func bindTicket(t entities.Ticket, args *store.Args) {
-	args.Text("lifecycle", t.Lifecycle)
-	args.Text("entity", t.ID)
-	args.Text("operation", t.Operation)
-	args.Int("epoch", t.Epoch)
-}
 
 // Book is where the effects of one operation are noted, by who holds it. Where the hold is
 // lost, the errors are [fault.LeaseLost].

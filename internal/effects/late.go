@@ -46,65 +46,36 @@ type Contradiction struct {
 
 // Holder is a holder that reports late.
 type Holder struct {
-	Operation string
-	Subject   string
-	Epoch     int64
-	Node      string
+	Operation string `arg:"operation"`
+	Subject   string `arg:"subject"`
+	Epoch     int64  `arg:"epoch"`
+	Node      string `arg:"node"`
 }
 
 type lateArgs struct {
 	Holder
-	calls []LateCall
+	calls string `arg:"calls"`
 }
 
 type contradictionArgs struct {
-	operation, after string
-	limit            int
+	operation string `arg:"operation"`
+	after     string `arg:"after"`
+	limit     int    `arg:"limit"`
 }
 
 type seenArgs struct {
-	operation, by string
-	ids           []string
+	operation string   `arg:"operation"`
+	by        string   `arg:"by"`
+	IDs       []string `arg:"ids"`
 }
 
 var (
-	lateVerb = store.NewVerb(store.Decl{Name: "effects.late", Lane: store.Work}, nil,
-		func(a lateArgs, args *store.Args) {
-			args.Text("operation", a.Operation)
-			args.Int("epoch", a.Epoch)
-			args.Text("subject", a.Subject)
-			args.Text("node", a.Node)
-			args.Text("calls", callsJSON(a.calls))
-		},
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
-	contradictionsVerb = store.NewVerb(store.Decl{Name: "effects.contradictions", Lane: store.Read}, nil,
-		func(a contradictionArgs, args *store.Args) {
-			args.Text("operation", a.operation)
-			args.Text("after", a.after)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Contradiction, row store.Row) error {
-			var c Contradiction
-			err := row.Scan(&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.known.State), &c.known.Result, &c.known.Epoch, (*string)(&c.known.Policy))
-			*all = append(*all, c)
-			return err
-		})
-	seenVerb = store.NewVerb(store.Decl{Name: "effects.seen", Lane: store.Work}, nil,
-		func(a seenArgs, args *store.Args) {
-			args.Text("operation", a.operation)
-			args.Text("by", a.by)
-			ids, _ := json.Marshal(a.ids) // of strings, it does not fail
-			args.Text("ids", string(ids))
-		},
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
+	lateVerb           = store.VerbOf[lateArgs](store.Decl{Name: "effects.late", Lane: store.Work}, nil, store.CountRows)
+	contradictionsVerb = store.VerbOf[contradictionArgs](store.Decl{Name: "effects.contradictions", Lane: store.Read}, nil,
+		store.Each(func(c *Contradiction) []any {
+			return []any{&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.known.State), &c.known.Result, &c.known.Epoch, (*string)(&c.known.Policy)}
+		}))
+	seenVerb = store.VerbOf[seenArgs](store.Decl{Name: "effects.seen", Lane: store.Work}, nil, store.CountRows)
 )
 
 func callsJSON(calls []LateCall) string {
@@ -185,7 +156,7 @@ func late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []L
 	if len(calls) == 0 {
 		return 0, nil
 	}
-	return lateVerb.DoAt(ctx, d, at, lateArgs{h, calls})
+	return lateVerb.DoAt(ctx, d, at, lateArgs{h, callsJSON(calls)})
 }
 
 func retryable(err error) bool {

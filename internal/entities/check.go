@@ -1,6 +1,7 @@
 package entities
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -14,7 +15,7 @@ func checkNames(lifecycle, id string, statuses ...string) error {
 	if strings.Contains(lifecycle, "/") {
 		return fault.New(fault.Validation, "a lifecycle's name has no slash: %q", lifecycle)
 	}
-	if err := firstError(strict.Text("lifecycle", lifecycle, events.MaxName), strict.Text("id", id, events.MaxName)); err != nil {
+	if err := cmp.Or(strict.Text("lifecycle", lifecycle, events.MaxName), strict.Text("id", id, events.MaxName)); err != nil {
 		return err
 	}
 	for _, s := range statuses {
@@ -32,7 +33,7 @@ func checkTransition(a TransitionArgs) error {
 	if a.Want != nil && *a.Want < 0 {
 		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
 	}
-	err := firstError(
+	err := cmp.Or(
 		checkNames(a.Lifecycle, a.ID, append([]string{a.To}, a.From...)...),
 		strict.Text("event", a.Event, events.MaxName),
 		events.CheckMeta(a.Meta))
@@ -43,13 +44,4 @@ func checkTransition(a TransitionArgs) error {
 		err = strict.Check(a.Note)
 	}
 	return err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

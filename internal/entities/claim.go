@@ -1,6 +1,7 @@
 package entities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -64,8 +65,9 @@ type Claim struct {
 
 // Choice is the claim that a status leads into, and where it goes back to.
 type Choice struct {
-	Into, Revert string
-	Plan         *Plan
+	Into   string `arg:"claim"`
+	Revert string `arg:"revert"`
+	Plan   *Plan
 }
 
 // MarshalJSON makes a list of it.
@@ -97,23 +99,27 @@ func planIn(text, operation string) *Plan {
 // ClaimArgs takes an entity into a claim. Choices says into which, by the status
 // that it is in. Begun is the number of effects that begin with it.
 type ClaimArgs struct {
-	Lifecycle, ID   string
-	Choices         map[string]Choice
-	Want            *int64
-	Operation       string
-	Step, Requester string
-	Input           []byte
-	Holder          string
-	Lease           time.Duration
-	Manual          bool
-	Begun           int
-	Meta            events.Meta
+	Lifecycle string            `arg:"lifecycle"`
+	ID        string            `arg:"entity"`
+	Choices   map[string]Choice `arg:"choices"`
+	Want      *int64            `arg:"want"`
+	Operation string            `arg:"operation"`
+	Step      string            `arg:"step"`
+	Requester string            `arg:"requester"`
+	Input     []byte            `arg:"input,null"`
+	Holder    string            `arg:"holder"`
+	Lease     time.Duration     `arg:"lease"`
+	Manual    bool              `arg:"manual"`
+	Begun     int               `arg:"begun"`
+	Meta      events.Meta
 }
 
 // Ticket is what a holder needs to go on.
 type Ticket struct {
-	Lifecycle, ID, Operation string
-	Epoch                    int64
+	Lifecycle string `arg:"lifecycle"`
+	ID        string `arg:"entity"`
+	Operation string `arg:"operation"`
+	Epoch     int64  `arg:"epoch"`
 }
 
 // How a hold is ended.
@@ -126,18 +132,18 @@ const (
 // EndArgs ends a hold. Results are those of effects that are not noted yet.
 type EndArgs struct {
 	Ticket
-	How     string
-	To      string // "": back
-	Data    []byte
-	Results []Result
-	Delay   time.Duration
-	Retries int
-	Event   string
-	Message string
-	Outcome string
-	Note    []byte
-	Claim   string // the claim status
-	After   string // the after-effect, if there is one
+	How     string        `arg:"how"`
+	To      string        `arg:"target,null"` // "": back
+	Data    []byte        `arg:"data,null"`
+	Results []Result      `arg:"results"`
+	Delay   time.Duration `arg:"delay"`
+	Retries int           `arg:"retries"`
+	Event   string        `arg:"event"`
+	Message string        `arg:"message,null"`
+	Outcome string        `arg:"outcome"`
+	Note    []byte        `arg:"note,null"`
+	Claim   string        `arg:"claim"` // the claim status
+	After   string        // the after-effect, if there is one
 	Meta    events.Meta
 }
 
@@ -163,8 +169,8 @@ const (
 )
 
 var (
-	claimVerb = store.NewVerb(store.Decl{Name: "entities.claim", Group: true, Marks: store.HistoryMarks},
-		func(a ClaimArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindClaim, scanClaim).
+	claimVerb = store.VerbOf[ClaimArgs](store.Decl{Name: "entities.claim", Group: true, Marks: store.HistoryMarks},
+		func(a ClaimArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 		Told(func(a ClaimArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) }).
 		Governed(func(a ClaimArgs) store.Move {
@@ -177,8 +183,8 @@ var (
 			}
 			return m
 		})
-	endVerb = store.NewVerb(store.Decl{Name: "entities.end", Group: true, Marks: store.HistoryMarks},
-		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindEnd, scanClaim).
+	endVerb = store.VerbOf[EndArgs](store.Decl{Name: "entities.end", Group: true, Marks: store.HistoryMarks},
+		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 		Told(func(a EndArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a EndArgs) store.Emission {
 			if a.How == Success {
@@ -192,28 +198,14 @@ var (
 			}
 			return []string{Topic(a.Lifecycle)}
 		})
-	renewVerb = store.NewVerb(store.Decl{Name: "entities.renew", Lane: store.Vital}, nil,
-		func(a renewArgs, args *store.Args) {
-			args.Text("lifecycle", a.Lifecycle)
-			args.Text("entity", a.ID)
-			args.Text("operation", a.Operation)
-			args.Int("epoch", a.Epoch)
-			args.Int("lease", a.lease.Milliseconds())
-			args.Int("longest", a.longest.Milliseconds())
-			args.Int("heard", flag(a.heard))
-		},
-		func(all *[]time.Time, row store.Row) error {
-			var until time.Time
-			err := row.Scan(&until)
-			*all = append(*all, until)
-			return err
-		})
+	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "entities.renew", Lane: store.Vital}, nil, store.ScanValues[time.Time])
 )
 
 type renewArgs struct {
 	Ticket
-	lease, longest time.Duration
-	heard          bool // of its holder
+	lease   time.Duration `arg:"lease"`
+	longest time.Duration `arg:"longest"`
+	heard   bool          `arg:"heard"` // of its holder
 }
 
 // After is the name under which an after-effect is marked: no event has it, but what
@@ -242,60 +234,8 @@ func emits(lifecycle, id string, names ...string) store.Emission {
 	return store.Emission{Stream: Stream(lifecycle, id), Names: names}
 }
 
-func bindClaim(a ClaimArgs, args *store.Args) {
-	choices, _ := json.Marshal(a.Choices) // of strings, it does not fail
-	args.Text("lifecycle", a.Lifecycle)
-	args.Text("entity", a.ID)
-	args.Text("choices", string(choices))
-	args.MaybeInt("want", a.Want)
-	args.Text("operation", a.Operation)
-	args.Text("step", a.Step)
-	args.Text("requester", a.Requester)
-	args.MaybeText("input", string(a.Input))
-	args.Text("holder", a.Holder)
-	args.Int("lease", a.Lease.Milliseconds())
-	args.Int("manual", flag(a.Manual))
-	args.Int("begun", int64(a.Begun))
-	events.BindMeta(args, a.Meta)
-}
-
-func bindEnd(a EndArgs, args *store.Args) {
-	args.Text("lifecycle", a.Lifecycle)
-	args.Text("entity", a.ID)
-	args.Text("operation", a.Operation)
-	args.Int("epoch", a.Epoch)
-	args.Text("how", a.How)
-	args.MaybeText("target", a.To)
-	args.MaybeText("data", string(a.Data))
-	args.Text("results", ResultsJSON(a.Results))
-	args.Int("delay", a.Delay.Milliseconds())
-	args.Int("retries", int64(a.Retries))
-	args.Text("event", a.Event)
-	args.MaybeText("message", a.Message)
-	args.Text("outcome", a.Outcome)
-	args.MaybeText("note", string(a.Note))
-	args.Text("claim", a.Claim)
-	events.BindMeta(args, a.Meta)
-}
-
 // ResultsJSON is a list of results as the statements take it.
-func ResultsJSON(all []Result) string {
-	if len(all) == 0 {
-		return "[]"
-	}
-	list, err := json.Marshal(all)
-	if err != nil { // results are checked when they are made
-		return "[]"
-	}
-	return string(list)
-}
-
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
+func ResultsJSON(all []Result) string { return store.JSON(all) }
 
 func scanClaim(r *result, row store.Row) error {
 	r.applied = row.Applied()
@@ -371,7 +311,7 @@ func checkClaim(a ClaimArgs) error {
 	if a.Want != nil && *a.Want < 0 {
 		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
 	}
-	err := firstError(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
+	err := cmp.Or(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
 		strict.Text("holder", a.Holder, events.MaxName), strict.Text("step", a.Step, events.MaxName),
 		strict.Text("requester", a.Requester, events.MaxName), events.CheckMeta(a.Meta))
 	if err == nil && a.Input != nil {

@@ -5,8 +5,8 @@
 package entities
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -37,9 +37,11 @@ func Stream(lifecycle, id string) string { return "$entity/" + lifecycle + "/" +
 
 // CreateArgs is a new entity.
 type CreateArgs struct {
-	Lifecycle, ID, Status string
-	Data                  []byte
-	Meta                  events.Meta
+	Lifecycle string `arg:"lifecycle"`
+	ID        string `arg:"entity"`
+	Status    string `arg:"status"`
+	Data      []byte `arg:"data"`
+	Meta      events.Meta
 }
 
 // TransitionArgs moves an entity that is in one of the statuses From to To.
@@ -66,8 +68,8 @@ type result struct {
 }
 
 var (
-	createVerb = store.NewVerb(store.Decl{Name: "entities.create", Group: true, Marks: store.HistoryMarks},
-		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindCreate, scan).Told(toldCreate).
+	createVerb = store.VerbOf[CreateArgs](store.Decl{Name: "entities.create", Group: true, Marks: store.HistoryMarks},
+		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scan).Told(toldCreate).
 		Emitting(func(a CreateArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{"created"}}
 		}).Governed(func(a CreateArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.Status}} })
@@ -83,26 +85,15 @@ var (
 
 func key(lifecycle, id string) string { return "entity/" + lifecycle + "/" + id }
 
-func bindCreate(a CreateArgs, args *store.Args) {
-	args.Text("lifecycle", a.Lifecycle)
-	args.Text("entity", a.ID)
-	args.Text("status", a.Status)
-	args.Text("data", string(a.Data))
-	events.BindMeta(args, a.Meta)
-}
-
 func bindTransition(a TransitionArgs, args *store.Args) {
 	args.Text("lifecycle", a.Lifecycle)
 	args.Text("entity", a.ID)
-	one, all := "", "[]"
+	one := ""
 	if len(a.From) == 1 {
 		one = a.From[0]
 	}
-	if list, err := json.Marshal(a.From); err == nil { // of strings, it does not fail
-		all = string(list)
-	}
 	args.MaybeText("one", one)
-	args.Text("froms", all)
+	args.Text("froms", store.JSON(a.From))
 	args.Text("target", a.To)
 	args.MaybeInt("want", a.Want)
 	args.MaybeText("data", string(a.Data))
@@ -133,10 +124,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	if a.Data == nil {
 		a.Data = []byte("{}")
 	}
-	if err := checkNames(a.Lifecycle, a.ID, a.Status); err != nil {
-		return Entity{}, err
-	}
-	if err := firstError(strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(checkNames(a.Lifecycle, a.ID, a.Status), strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
 		return Entity{}, err
 	}
 	r, err := createVerb.Do(ctx, d, a)

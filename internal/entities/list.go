@@ -7,18 +7,13 @@ import (
 )
 
 type listArgs struct {
-	lifecycle, status, behind string
-	limit                     int
+	lifecycle string `arg:"lifecycle"`
+	status    string `arg:"status"`
+	behind    string `arg:"after"`
+	limit     int    `arg:"limit"`
 }
 
-var listVerb = store.NewVerb(store.Decl{Name: "entities.list", Lane: store.Read}, nil,
-	func(a listArgs, args *store.Args) {
-		args.Text("lifecycle", a.lifecycle)
-		args.Text("status", a.status)
-		args.Text("after", a.behind)
-		args.Int("limit", int64(a.limit))
-	},
-	ScanOpen)
+var listVerb = store.VerbOf[listArgs](store.Decl{Name: "entities.list", Lane: store.Read}, nil, ScanOpen)
 
 // List returns entities of a lifecycle in the order of their ids, behind one of them:
 // those in a status, or all.

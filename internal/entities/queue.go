@@ -19,22 +19,13 @@ func QueueTopic(queue string) string { return "queue/" + queue }
 // QueueArgs hands a held operation on.
 type QueueArgs struct {
 	Ticket
-	Queue string // "" is the lifecycle's own
-	Stage string
-	Claim string // the claim status
+	Queue string `arg:"queue,null"` // "" is the lifecycle's own
+	Stage string `arg:"stage"`
+	Claim string `arg:"claim"` // the claim status
 }
 
-var queueVerb = store.NewVerb(store.Decl{Name: "entities.queue", Marks: store.HistoryMarks},
-	func(a QueueArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
-	func(a QueueArgs, args *store.Args) {
-		args.Text("lifecycle", a.Lifecycle)
-		args.Text("entity", a.ID)
-		args.Text("operation", a.Operation)
-		args.Int("epoch", a.Epoch)
-		args.MaybeText("queue", a.Queue)
-		args.Text("stage", a.Stage)
-		args.Text("claim", a.Claim)
-	}, scanClaim).
+var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Marks: store.HistoryMarks},
+	func(a QueueArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 	Told(func(a QueueArgs, m store.Mark) result { return told(m) }).
 	Emitting(func(a QueueArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventQueued) }).
 	Waking(func(a QueueArgs) []string {
@@ -61,9 +52,7 @@ var (
 	queuedVerb = store.NewVerb(store.Decl{Name: "entities.queued", Lane: store.Read}, nil,
 		func(a [2]string, args *store.Args) { args.Text("lifecycle", a[0]); args.Text("entity", a[1]) },
 		func(q *queued, row store.Row) error { return row.Scan(&q.queue, &q.stage) })
-	waitingVerb = store.NewVerb(store.Decl{Name: "entities.waiting", Lane: store.Read}, nil,
-		func(queue string, args *store.Args) { args.Text("queue", queue) },
-		func(n *int64, row store.Row) error { return row.Scan(n) })
+	waitingVerb = store.NewVerb(store.Decl{Name: "entities.waiting", Lane: store.Read}, nil, store.TextArg("queue"), store.ScanValue[int64])
 )
 
 // Queued returns the queue and the stage of an entity's operation, the last one it was

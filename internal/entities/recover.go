@@ -2,7 +2,6 @@ package entities
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -26,28 +25,33 @@ type Lapsed struct {
 }
 
 type freeArgs struct {
-	Ticket
-	resume  bool
-	allowed int
-	note    []byte
-	claim   string
-	pause   time.Duration // behind a lost hand-out
+	lifecycle string        `arg:"lifecycle"`
+	id        string        `arg:"entity"`
+	epoch     int64         `arg:"epoch"`
+	resume    bool          `arg:"resume"`
+	allowed   int           `arg:"allowed"`
+	note      []byte        `arg:"note,null"`
+	claim     string        `arg:"claim"`
+	pause     time.Duration `arg:"pause"` // behind a lost hand-out
 }
 
 type adoptArgs struct {
-	lifecycle, id, operation, holder string
+	lifecycle string `arg:"lifecycle"`
+	id        string `arg:"entity"`
+	operation string `arg:"operation"`
+	holder    string `arg:"holder"`
 	Choice
-	lease time.Duration
+	lease time.Duration `arg:"lease"`
 }
 
 // UnparkArgs ends the uncertainty of an operation.
 type UnparkArgs struct {
 	Ticket
-	How     string // "resume", Success or Back
-	To      string
-	Event   string
-	Outcome string
-	Note    []byte
+	How     string `arg:"how"` // "resume", Success or Back
+	To      string `arg:"target,null"`
+	Event   string `arg:"event"`
+	Outcome string `arg:"outcome"`
+	Note    []byte `arg:"note,null"`
 	After   string // the after-effect, if there is one
 	Meta    events.Meta
 }
@@ -55,95 +59,47 @@ type UnparkArgs struct {
 // Resume is how an uncertain operation goes on, other than by an end.
 const Resume = "resume"
 
-type syncArgs struct{ lifecycle, id, status string }
+type syncArgs struct {
+	lifecycle string `arg:"lifecycle"`
+	id        string `arg:"entity"`
+	status    string `arg:"status"`
+}
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "entities.expired", Lane: store.Read}, nil,
-		func(lifecycles []string, args *store.Args) {
-			args.Text("lifecycles", text(lifecycles))
-			args.Int("limit", lapseLimit)
-		},
-		scanLapsed)
+	expiredVerb = store.NewVerb(store.Decl{Name: "entities.expired", Lane: store.Read}, nil, bindLapsed, scanLapsed)
 	overdueVerb = store.NewVerb(store.Decl{Name: "entities.overdue", Lane: store.Read}, nil,
 		func(lifecycles []string, args *store.Args) {
-			args.Text("lifecycles", text(lifecycles))
-			args.Int("limit", lapseLimit)
+			bindLapsed(lifecycles, args)
 			args.Int("wait", hold.Timeout.Milliseconds())
 		},
 		scanLapsed)
-	withdrawVerb = store.NewVerb(store.Decl{Name: "entities.withdraw", Group: true, Marks: store.HistoryMarks},
-		func(a WithdrawArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
-		func(a WithdrawArgs, args *store.Args) {
-			args.Text("lifecycle", a.Lifecycle)
-			args.Text("entity", a.ID)
-			args.Text("operation", a.Operation)
-			args.Int("epoch", a.Epoch)
-			args.Text("outcome", a.Outcome)
-			args.MaybeText("message", a.Message)
-			args.Text("claim", a.Claim)
-			events.BindMeta(args, a.Meta)
-		}, scanClaim).
+	withdrawVerb = store.VerbOf[WithdrawArgs](store.Decl{Name: "entities.withdraw", Group: true, Marks: store.HistoryMarks},
+		func(a WithdrawArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 		Told(func(a WithdrawArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a WithdrawArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventReleased, EventParked) })
-	freeVerb = store.NewVerb(store.Decl{Name: "entities.free", Group: true, Marks: store.HistoryMarks},
-		func(a freeArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
-		func(a freeArgs, args *store.Args) {
-			args.Text("lifecycle", a.Lifecycle)
-			args.Text("entity", a.ID)
-			args.Int("epoch", a.Epoch)
-			args.Int("resume", flag(a.resume))
-			args.Int("allowed", int64(a.allowed))
-			args.MaybeText("note", string(a.note))
-			args.Text("claim", a.claim)
-			args.Int("pause", a.pause.Milliseconds())
-		}, scanClaim).
+	freeVerb = store.VerbOf[freeArgs](store.Decl{Name: "entities.free", Group: true, Marks: store.HistoryMarks},
+		func(a freeArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
 		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a freeArgs) store.Emission {
-			return emits(a.Lifecycle, a.ID, EventRecovered, EventInterrupted, EventLost, EventParked)
+			return emits(a.lifecycle, a.id, EventRecovered, EventInterrupted, EventLost, EventParked)
 		}).
-		Waking(func(a freeArgs) []string { return []string{Topic(a.Lifecycle)} })
-	adoptVerb = store.NewVerb(store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
-		func(a adoptArgs) []string { return []string{key(a.lifecycle, a.id)} },
-		func(a adoptArgs, args *store.Args) {
-			args.Text("lifecycle", a.lifecycle)
-			args.Text("entity", a.id)
-			args.Text("claim", a.Into)
-			args.Text("revert", a.Revert)
-			args.Text("operation", a.operation)
-			args.Text("holder", a.holder)
-			args.Int("lease", a.lease.Milliseconds())
-		}, scanClaim).
+		Waking(func(a freeArgs) []string { return []string{Topic(a.lifecycle)} })
+	adoptVerb = store.VerbOf[adoptArgs](store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
+		func(a adoptArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
 		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
 		Governed(func(a adoptArgs) store.Move {
 			return store.Move{Lifecycle: a.lifecycle, To: []string{a.Revert}, Stray: a.Into}
 		})
-	unparkVerb = store.NewVerb(store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
-		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} },
-		func(a UnparkArgs, args *store.Args) {
-			args.Text("lifecycle", a.Lifecycle)
-			args.Text("entity", a.ID)
-			args.Text("operation", a.Operation)
-			args.Int("epoch", a.Epoch)
-			args.Text("how", a.How)
-			args.MaybeText("target", a.To)
-			args.Text("event", a.Event)
-			args.Text("outcome", a.Outcome)
-			args.MaybeText("note", string(a.Note))
-			events.BindMeta(args, a.Meta)
-		}, scanClaim).
+	unparkVerb = store.VerbOf[UnparkArgs](store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
+		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 		Told(func(a UnparkArgs, m store.Mark) result { return told(m) }).
 		Emitting(func(a UnparkArgs) store.Emission {
 			return emits(a.Lifecycle, a.ID, a.Event, EventResumed, After(a.After))
 		}).
 		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
-	syncVerb = store.NewVerb(store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
-		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} },
-		func(a syncArgs, args *store.Args) {
-			args.Text("lifecycle", a.lifecycle)
-			args.Text("entity", a.id)
-			args.Text("status", a.status)
-		}, scanClaim).
+	syncVerb = store.VerbOf[syncArgs](store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
+		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
 		Emitting(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
 	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
 		func(a ResumeArgs, args *store.Args) {
@@ -151,10 +107,10 @@ var (
 			for i, t := range a.Turns {
 				list[i] = [3]any{t.Name, a.Leases[t.Name].Milliseconds(), t.Workspace}
 			}
-			args.Text("queues", text(list))
+			args.Text("queues", store.JSON(list))
 			args.Text("holder", a.Holder)
 			args.Int("limit", int64(a.Limit))
-			args.Int("quiet", flag(a.Elsewhere))
+			args.Int("quiet", store.Bit(a.Elsewhere))
 		},
 		func(all *[]Resumed, row store.Row) error {
 			var r Resumed
@@ -164,18 +120,13 @@ var (
 		})
 	straysVerb = store.NewVerb(store.Decl{Name: "entities.strays", Lane: store.Read}, nil,
 		func(a straysArgs, args *store.Args) {
-			args.Text("lifecycles", text(a.claims))
+			args.Text("lifecycles", store.JSON(a.claims))
 			args.Text("after_workspace", a.behind[0])
 			args.Text("after_lifecycle", a.behind[1])
 			args.Text("after_entity", a.behind[2])
 			args.Int("limit", strayPage)
 		},
-		func(all *[]Stray, row store.Row) error {
-			var s Stray
-			err := row.Scan(&s.Workspace, &s.Lifecycle, &s.ID, &s.Status)
-			*all = append(*all, s)
-			return err
-		})
+		store.Each(func(s *Stray) []any { return []any{&s.Workspace, &s.Lifecycle, &s.ID, &s.Status} }))
 )
 
 // Turns asks for the queues and workspaces in which operations are due.
@@ -209,14 +160,13 @@ type straysArgs struct {
 // strayPage is how many entities are looked at in one statement.
 const strayPage = 2000
 
-// text is JSON of plain values, which does not fail.
-func text(v any) string {
-	list, _ := json.Marshal(v)
-	return string(list)
-}
-
 // lapseLimit is how many holds one sweep looks at.
 const lapseLimit = 500
+
+func bindLapsed(lifecycles []string, args *store.Args) {
+	args.Text("lifecycles", store.JSON(lifecycles))
+	args.Int("limit", lapseLimit)
+}
 
 func scanLapsed(all *[]Lapsed, row store.Row) error {
 	var l Lapsed
@@ -250,9 +200,10 @@ func Overdue(ctx context.Context, d store.Doer, shard int16, lifecycles []string
 // WithdrawArgs withdraws an operation that is due.
 type WithdrawArgs struct {
 	Ticket
-	Outcome, Message string
-	Claim            string // the claim status
-	Meta             events.Meta
+	Outcome string `arg:"outcome"`
+	Message string `arg:"message,null"`
+	Claim   string `arg:"claim"` // the claim status
+	Meta    events.Meta
 }
 
 // Withdraw ends an operation that is due, and that nobody holds, and says whether it did:
@@ -267,7 +218,7 @@ func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs)
 // have, or its holder may have renewed it. A status other than the claim's was set
 // by somebody else, and stays.
 func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Ticket, resume, maxDeaths, note, claim, hold.LostPause(l.Lost, l.ID)})
+	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxDeaths, note, claim, hold.LostPause(l.Lost, l.ID)})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 

@@ -12,6 +12,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -37,9 +38,9 @@ const None int64 = -1
 // Meta is what an event says of its origin. It is told on, and never used to
 // recognise a repeated request.
 type Meta struct {
-	Correlation string
-	Causation   string
-	Actor       string
+	Correlation string `arg:"correlation,null"`
+	Causation   string `arg:"causation,null"`
+	Actor       string `arg:"actor,null"`
 }
 
 // Event is one fact on a stream.
@@ -85,10 +86,7 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Ma
 			BindMeta(row, e.Meta)
 		})
 	},
-	func(r *AppendResult, row store.Row) error {
-		r.Applied = row.Applied()
-		return row.Scan(&r.Last, &r.Closed)
-	}).Told(func(_ AppendArgs, m store.Mark) AppendResult {
+	store.Outcome(func(r *AppendResult) (*bool, []any) { return &r.Applied, []any{&r.Last, &r.Closed} })).Told(func(_ AppendArgs, m store.Mark) AppendResult {
 	return AppendResult{Applied: true, Last: m.Version}
 }).Emitting(func(a AppendArgs) store.Emission {
 	e := store.Emission{Stream: a.Stream}
@@ -174,13 +172,7 @@ func checkEvent(e *Event) error {
 	if e.Data == nil {
 		e.Data = []byte("{}")
 	}
-	if err := strict.Text("name", e.Name, MaxName); err != nil {
-		return err
-	}
-	if err := strict.Check(e.Data); err != nil {
-		return err
-	}
-	return CheckMeta(e.Meta)
+	return cmp.Or(strict.Text("name", e.Name, MaxName), strict.Check(e.Data), CheckMeta(e.Meta))
 }
 
 // CheckMeta refuses an origin that cannot be stored.

@@ -12,31 +12,22 @@ import (
 // forward or backward. Limit 0, or one above [MaxRead], is MaxRead; backward
 // from a negative version is backward from the end.
 type ReadArgs struct {
-	Stream   string
-	From     int64
-	Limit    int
+	Stream   string `arg:"stream"`
+	From     int64  `arg:"from"`
+	Limit    int    `arg:"limit"`
 	Backward bool
 }
 
 var (
-	readVerb = store.NewVerb(store.Decl{Name: "events.read", Lane: store.Read},
-		nil, bindRead, scanEvent)
-	readBackVerb = store.NewVerb(store.Decl{Name: "events.readback", Lane: store.Read},
-		nil, bindRead, scanEvent)
+	readVerb = store.VerbOf[ReadArgs](store.Decl{Name: "events.read", Lane: store.Read},
+		nil, scanEvent)
+	readBackVerb = store.VerbOf[ReadArgs](store.Decl{Name: "events.readback", Lane: store.Read},
+		nil, scanEvent)
 )
 
-func bindRead(a ReadArgs, args *store.Args) {
-	args.Text("stream", a.Stream)
-	args.Int("from", a.From)
-	args.Int("limit", int64(a.Limit))
-}
-
-func scanEvent(all *[]Event, row store.Row) error {
-	var e Event
-	err := row.Scan(&e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject)
-	*all = append(*all, e)
-	return err
-}
+var scanEvent = store.Each(func(e *Event) []any {
+	return []any{&e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject}
+})
 
 // Read returns a part of a stream, none for a stream that does not exist.
 func Read(ctx context.Context, d store.Doer, a ReadArgs) ([]Event, error) {

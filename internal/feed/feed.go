@@ -53,7 +53,10 @@ const Reaction = "$feed"
 func Topic(workspace string) string { return "feed/" + workspace }
 
 // Batch bounds what one statement numbers.
-type Batch struct{ Streams, Events int }
+type Batch struct {
+	Streams int `arg:"streams"`
+	Events  int `arg:"events"`
+}
 
 // DefaultBatch is small enough that nobody waits long for its commit.
 var DefaultBatch = Batch{Streams: 500, Events: 2000}
@@ -64,17 +67,12 @@ type sequenceArgs struct {
 }
 
 var (
-	openVerb = store.NewVerb(store.Decl{Name: "feed.open", Lane: store.Work, Repeat: true}, nil,
-		func(struct{}, *store.Args) {},
+	openVerb = store.VerbOf[struct{}](store.Decl{Name: "feed.open", Lane: store.Work, Repeat: true}, nil,
 		func(*struct{}, store.Row) error { return nil })
-	sequenceVerb = store.NewVerb(store.Decl{Name: "feed.sequence", Lane: store.Work, Repeat: true}, nil,
-		func(a sequenceArgs, args *store.Args) {
-			args.Int("streams", int64(a.Streams))
-			args.Int("events", int64(a.Events))
-		},
+	sequenceVerb = store.VerbOf[sequenceArgs](store.Decl{Name: "feed.sequence", Lane: store.Work, Repeat: true}, nil,
 		scanSome).Waking(func(a sequenceArgs) []string { return []string{Topic(a.workspace)} })
 	advanceVerb = store.NewVerb(store.Decl{Name: "feed.advance", Lane: store.Work, Repeat: true}, nil,
-		func(streams int, args *store.Args) { args.Int("streams", int64(streams)) }, scanSome)
+		store.IntArg("streams"), scanSome)
 )
 
 func scanSome(some *bool, _ store.Row) error {

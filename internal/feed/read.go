@@ -23,8 +23,8 @@ type Page struct {
 }
 
 type readArgs struct {
-	after int64
-	limit int
+	after int64 `arg:"after"`
+	limit int   `arg:"limit"`
 }
 
 type found struct {
@@ -34,25 +34,15 @@ type found struct {
 
 // span is some events of a stream.
 type span struct {
-	stream      string
-	first, last int64
+	stream string `arg:"stream"`
+	first  int64  `arg:"first"`
+	last   int64  `arg:"last"`
 }
 
 var (
-	readVerb = store.NewVerb(store.Decl{Name: "feed.read", Lane: store.Read}, nil,
-		func(a readArgs, args *store.Args) {
-			args.Int("after", a.after)
-			args.Int("limit", int64(a.limit))
-		}, scanItem)
-	headVerb = store.NewVerb(store.Decl{Name: "feed.head", Lane: store.Read}, nil,
-		func(struct{}, *store.Args) {},
-		func(head *int64, row store.Row) error { return row.Scan(head) })
-	positionVerb = store.NewVerb(store.Decl{Name: "feed.position", Lane: store.Read}, nil,
-		func(s span, args *store.Args) {
-			args.Text("stream", s.stream)
-			args.Int("first", s.first)
-			args.Int("last", s.last)
-		},
+	readVerb     = store.VerbOf[readArgs](store.Decl{Name: "feed.read", Lane: store.Read}, nil, scanItem)
+	headVerb     = store.VerbOf[struct{}](store.Decl{Name: "feed.head", Lane: store.Read}, nil, store.ScanValue[int64])
+	positionVerb = store.VerbOf[span](store.Decl{Name: "feed.position", Lane: store.Read}, nil,
 		func(all *map[int64]int64, row store.Row) error {
 			var version, position int64
 			err := row.Scan(&version, &position)

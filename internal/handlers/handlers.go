@@ -14,58 +14,34 @@ import (
 
 // Handler is a handler as it is declared.
 type Handler struct {
-	Name   string
-	Kind   string // http or worker
-	URL    string
-	Safety string // idempotent, transactional, journaled, opaque; "" is undeclared
+	Name   string `arg:"name"`
+	Kind   string `arg:"kind"` // http or worker
+	URL    string `arg:"url"`
+	Safety string `arg:"safety"` // idempotent, transactional, journaled, opaque; "" is undeclared
 	// OnUnknown is what is done about an effect of which nothing is known: hold,
 	// retry or probe.
-	OnUnknown string
-	Timeout   time.Duration // 0 is the default
-	Secret    string        // sealed
+	OnUnknown string        `arg:"unknown"`
+	Timeout   time.Duration `arg:"timeout"` // 0 is the default
+	Secret    string        `arg:"secret"`  // sealed
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
 type listArgs struct {
-	name, behind string
-	limit        int
+	name   string `arg:"name"`
+	behind string `arg:"after"`
+	limit  int    `arg:"limit"`
 }
 
-type putResult struct{ created bool }
-
 var (
-	putVerb = store.NewVerb(store.Decl{Name: "handlers.put", Repeat: true},
+	putVerb = store.VerbOf[Handler](store.Decl{Name: "handlers.put", Repeat: true},
 		func(h Handler) []string { return []string{"handler/" + h.Name} },
-		func(h Handler, args *store.Args) {
-			args.Text("name", h.Name)
-			args.Text("kind", h.Kind)
-			args.Text("url", h.URL)
-			args.Text("safety", h.Safety)
-			args.Text("unknown", h.OnUnknown)
-			args.Int("timeout", h.Timeout.Milliseconds())
-			args.Text("secret", h.Secret)
-		},
-		func(r *putResult, row store.Row) error {
-			var n int64
-			err := row.Scan(&n)
-			r.created = n == 1
-			return err
-		}).Waking(func(Handler) []string { return []string{Topic} })
+		store.ScanValue[int64]).Waking(func(Handler) []string { return []string{Topic} })
 	deleteVerb = store.NewVerb(store.Decl{Name: "handlers.delete", Repeat: true},
 		func(name string) []string { return []string{"handler/" + name} },
-		func(name string, args *store.Args) { args.Text("name", name) },
-		func(gone *bool, row store.Row) error {
-			var n int64
-			*gone = row.Applied()
-			return row.Scan(&n)
-		})
-	listVerb = store.NewVerb(store.Decl{Name: "handlers.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("name", a.name)
-			args.Text("after", a.behind)
-			args.Int("limit", int64(a.limit))
-		},
+		store.TextArg("name"),
+		store.ScanApplied)
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "handlers.list", Lane: store.Read}, nil,
 		func(all *[]Handler, row store.Row) error {
 			var h Handler
 			var timeout int64
@@ -114,8 +90,8 @@ func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error)
 	if _, err := store.Raise(ctx, tx); err != nil {
 		return false, err
 	}
-	r, err := putVerb.Do(ctx, tx, h)
-	return r.created, err
+	n, err := putVerb.Do(ctx, tx, h)
+	return n == 1, err
 }
 
 // Delete takes a handler away, and says whether there was one.
@@ -129,13 +105,7 @@ func Delete(ctx context.Context, tx *store.Tx, name string) (bool, error) {
 // Get returns a handler, or [fault.NotFound].
 func Get(ctx context.Context, d store.Doer, name string) (Handler, error) {
 	all, err := listVerb.Do(ctx, d, listArgs{name: name, limit: 1})
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no handler %q", name)
-	}
-	if err != nil {
-		return Handler{}, err
-	}
-	return all[0], nil
+	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no handler %q", name) })
 }
 
 // List returns handlers in the order of their names, behind one of them.

@@ -22,18 +22,14 @@ type Lost struct {
 }
 
 type lostArgs struct {
-	behind string
-	limit  int
+	behind string `arg:"after"`
+	limit  int    `arg:"limit"`
 }
 
-var lostVerb = store.NewVerb(store.Decl{Name: "handlers.lost", Lane: store.Read}, nil,
-	func(a lostArgs, args *store.Args) { args.Text("after", a.behind); args.Int("limit", int64(a.limit)) },
-	func(all *[]Lost, row store.Row) error {
-		var l Lost
-		err := row.Scan(&l.Place, &l.Kind, &l.Parts[0], &l.Parts[1], &l.Parts[2], &l.Handler, &l.Held, &l.Epoch, &l.Times, &l.Error, &l.At)
-		*all = append(*all, l)
-		return err
-	})
+var lostVerb = store.VerbOf[lostArgs](store.Decl{Name: "handlers.lost", Lane: store.Read}, nil,
+	store.Each(func(l *Lost) []any {
+		return []any{&l.Place, &l.Kind, &l.Parts[0], &l.Parts[1], &l.Parts[2], &l.Handler, &l.Held, &l.Epoch, &l.Times, &l.Error, &l.At}
+	}))
 
 // LostHandOuts returns what lost hand-outs were of, in the context's workspace and in the order of
 // their places, behind one of them.

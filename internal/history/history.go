@@ -36,8 +36,14 @@ const Shortest = time.Hour
 const page = 2000
 
 type pageArgs struct {
-	after, before string
-	keep          time.Duration
+	after  string `arg:"after"`
+	before string `arg:"upto"`
+	limit  int    `arg:"limit"`
+}
+
+type pruneArgs struct {
+	pageArgs
+	keep time.Duration `arg:"keep"`
 }
 
 type span struct {
@@ -46,23 +52,10 @@ type span struct {
 }
 
 var (
-	pageVerb  = store.NewVerb(store.Decl{Name: "history.page", Lane: store.Read}, nil, bind, func(s *span, row store.Row) error { return row.Scan(&s.size, &s.last) })
-	pruneVerb = store.NewVerb(store.Decl{Name: "history.prune", Lane: store.Work}, nil,
-		func(a pageArgs, args *store.Args) {
-			bind(a, args)
-			args.Int("keep", a.keep.Milliseconds())
-		},
-		func(n *int, _ store.Row) error {
-			*n++
-			return nil
-		})
+	pageVerb = store.VerbOf[pageArgs](store.Decl{Name: "history.page", Lane: store.Read}, nil,
+		func(s *span, row store.Row) error { return row.Scan(&s.size, &s.last) })
+	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "history.prune", Lane: store.Work}, nil, store.CountRows)
 )
-
-func bind(a pageArgs, args *store.Args) {
-	args.Text("after", a.after)
-	args.Text("upto", a.before)
-	args.Int("limit", page)
-}
 
 // Pruner removes old history, a page at a time. Safe for concurrent use; several
 // nodes may prune at once.
@@ -85,12 +78,12 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err erro
 }
 
 func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (int, error) {
-	at, a := store.Place{Shard: shard}, pageArgs{p.from(shard), before, p.Keep}
+	at, a := store.Place{Shard: shard}, pageArgs{p.from(shard), before, page}
 	s, err := pageVerb.DoAt(ctx, d, at, a)
 	if err != nil {
 		return 0, err
 	}
-	n, err := pruneVerb.DoAt(ctx, d, at, a)
+	n, err := pruneVerb.DoAt(ctx, d, at, pruneArgs{a, p.Keep})
 	if err != nil {
 		return 0, err
 	}

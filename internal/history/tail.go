@@ -20,23 +20,15 @@ type Told struct {
 }
 
 type tailArgs struct {
-	after string
-	n     int64
-	limit int
+	after string `arg:"after"`
+	n     int64  `arg:"n"`
+	limit int    `arg:"limit"`
 }
 
-var tailVerb = store.NewVerb(store.Decl{Name: "history.tail", Lane: store.Read}, nil,
-	func(a tailArgs, args *store.Args) {
-		args.Text("after", a.after)
-		args.Int("n", a.n)
-		args.Int("limit", int64(a.limit))
-	},
-	func(all *[]Told, row store.Row) error {
-		var t Told
-		err := row.Scan(&t.ID, &t.N, &t.Stream, &t.Version, &t.Name, &t.Data, &t.Correlation, &t.Causation, &t.Actor, &t.At)
-		*all = append(*all, t)
-		return err
-	})
+var tailVerb = store.VerbOf[tailArgs](store.Decl{Name: "history.tail", Lane: store.Read}, nil,
+	store.Each(func(t *Told) []any {
+		return []any{&t.ID, &t.N, &t.Stream, &t.Version, &t.Name, &t.Data, &t.Correlation, &t.Causation, &t.Actor, &t.At}
+	}))
 
 // Tail returns what the histories of the context's workspace tell behind an id, in the
 // order of ids. That is nearly the order of time, but a transaction that commits late

@@ -3,7 +3,6 @@ package hold
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -18,30 +17,15 @@ type Turn struct{ Name, Workspace string }
 type Turns store.Verb[turnsArgs, []Turn]
 
 type turnsArgs struct {
-	names  [][3]string // with the workspace behind which each goes on, and the kind
-	limit  int
-	except []string
+	Names  [][3]string `arg:"queues"` // with the workspace behind which each goes on, and the kind
+	limit  int         `arg:"limit"`
+	Except []string    `arg:"except"`
 }
 
 // NewTurns declares the verb that asks.
 func NewTurns(verb string) *Turns {
-	return (*Turns)(store.NewVerb(store.Decl{Name: verb, Lane: store.Read}, nil,
-		func(a turnsArgs, args *store.Args) {
-			args.Text("queues", list(a.names))
-			args.Int("limit", int64(a.limit))
-			args.Text("except", list(a.except))
-		},
-		func(all *[]Turn, row store.Row) error {
-			var t Turn
-			err := row.Scan(&t.Name, &t.Workspace)
-			*all = append(*all, t)
-			return err
-		}))
-}
-
-func list(v any) string {
-	text, _ := json.Marshal(v) // it is made of strings
-	return string(text)
+	return (*Turns)(store.VerbOf[turnsArgs](store.Decl{Name: verb, Lane: store.Read}, nil,
+		store.Each(func(t *Turn) []any { return []any{&t.Name, &t.Workspace} })))
 }
 
 // fewTurns is how many turns there are in one round, beside one of each name.
@@ -60,9 +44,9 @@ func (r *Round) Whole() bool { return len(r.behind) == 0 }
 
 // Next returns the turns of some names on a shard, but for some workspaces.
 func (r *Round) Next(ctx context.Context, d store.Doer, ask *Turns, shard int16, names, except []string) (turns []Turn, err error) {
-	a := turnsArgs{names: make([][3]string, len(names)), limit: fewTurns + 2*len(names), except: append([]string{}, except...)}
+	a := turnsArgs{make([][3]string, len(names)), fewTurns + 2*len(names), except}
 	for i, name := range names {
-		a.names[i] = [3]string{name, r.behind[name], r.Kind}
+		a.Names[i] = [3]string{name, r.behind[name], r.Kind}
 	}
 	all, err := (*store.Verb[turnsArgs, []Turn])(ask).DoAt(ctx, d, store.Place{Shard: shard}, a)
 	if err != nil {

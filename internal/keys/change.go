@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,32 +9,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-type revokeArgs struct{ id, by string }
+type revokeArgs struct {
+	id string `arg:"id"`
+	by string `arg:"actor"`
+}
 
 type replaceArgs struct {
-	id, successor string
-	overlap       time.Duration
-	by            string
+	id        string `arg:"id"`
+	successor string `arg:"successor"`
+	overlap   int64  `arg:"overlap"` // in ms
+	by        string `arg:"actor"`
 }
 
 var (
-	revokeVerb = store.NewVerb(store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
-		func(a revokeArgs) []string { return []string{row(a.id)} },
-		func(a revokeArgs, args *store.Args) { args.Text("id", a.id); args.Text("actor", a.by) }, scan).
+	revokeVerb = store.VerbOf[revokeArgs](store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
+		func(a revokeArgs) []string { return []string{row(a.id)} }, scan).
 		Told(func(a revokeArgs, m store.Mark) result {
 			return result{applied: true, key: Key{ID: a.id, RevokedAt: new(m.At.UTC())}}
 		}).
 		Emitting(func(a revokeArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.id), Names: []string{"revoked"}}
 		})
-	replaceVerb = store.NewVerb(store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
-		func(a replaceArgs) []string { return []string{row(a.id)} },
-		func(a replaceArgs, args *store.Args) {
-			args.Text("id", a.id)
-			args.Text("successor", a.successor)
-			args.Int("overlap", millis(a.overlap))
-			args.Text("actor", a.by)
-		}, scan).
+	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
+		func(a replaceArgs) []string { return []string{row(a.id)} }, scan).
 		Told(func(a replaceArgs, _ store.Mark) result {
 			return result{applied: true, key: Key{ID: a.id}, successor: a.successor}
 		}).
@@ -72,11 +70,6 @@ func completed(ctx context.Context, d store.Doer, k Key) Key {
 	return k
 }
 
-// updater is a doer that is not in a transaction yet.
-type updater interface {
-	Update(context.Context, func(context.Context, *store.Tx) error) error
-}
-
 // Rotate makes a key with the same rights and the same lifetime, from now on, in
 // place of another, and returns it with its text, which is told this once. The
 // other one expires after the overlap, or when it would have before. A key that is
@@ -86,30 +79,19 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 	if !isID(id) {
 		return Key{}, "", missing(id)
 	}
-	if err := checkTime("overlap", overlap); err != nil {
-		return Key{}, "", err
-	}
-	if err := checkActor(by); err != nil {
+	if err := cmp.Or(checkTime("overlap", overlap), checkActor(by)); err != nil {
 		return Key{}, "", err
 	}
 	next, secret := newID(), newSecret()
 	var k Key
-	err := within(ctx, d, func(ctx context.Context, d store.Doer) (err error) {
-		k, err = rotate(ctx, d, replaceArgs{id, next, overlap, by}, hash(secret))
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
+		k, err = rotate(ctx, tx, replaceArgs{id, next, millis(overlap), by}, hash(secret))
 		return err
 	})
 	if err != nil {
 		return Key{}, "", err
 	}
 	return k, join(next, secret), nil
-}
-
-// within runs f in the transaction that d is, or in one of its own.
-func within(ctx context.Context, d store.Doer, f func(context.Context, store.Doer) error) error {
-	if u, ok := d.(updater); ok {
-		return u.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
-	}
-	return f(ctx, d)
 }
 
 // rotate reads what the new key is to have before it locks the old one. None of

@@ -83,13 +83,13 @@ func Stream(id string) string { return "$key/" + id }
 // CreateArgs is a new key. One without requesters fires nothing; one without
 // handlers may do the tasks of all; one without a lifetime has no end.
 type CreateArgs struct {
-	Name       string
-	Role       Role
-	Requesters []string
-	Handlers   []string
-	Rate       int
+	Name       string   `arg:"name"`
+	Role       Role     `arg:"role"`
+	Requesters []string `arg:"requesters"`
+	Handlers   []string `arg:"handlers"`
+	Rate       int      `arg:"rate"`
 	Lifetime   time.Duration
-	By         string // who makes it
+	By         string `arg:"actor"` // who makes it
 }
 
 // result is a key as it is after the command or, where that was refused, as it
@@ -102,25 +102,25 @@ type result struct {
 
 type makeArgs struct {
 	CreateArgs
-	id, hash    string
-	predecessor string
+	id          string `arg:"id"`
+	hash        string `arg:"hash"`
+	predecessor string `arg:"predecessor,null"`
+	lifetime    *int64 `arg:"lifetime"`
 }
 
 type listArgs struct {
-	after string
-	limit int
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
 var (
-	createVerb = store.NewVerb(store.Decl{Name: "keys.create", Marks: store.HistoryMarks},
-		func(a makeArgs) []string { return []string{row(a.id)} }, bindMake, scan).Told(toldMake).
+	createVerb = store.VerbOf[makeArgs](store.Decl{Name: "keys.create", Marks: store.HistoryMarks},
+		func(a makeArgs) []string { return []string{row(a.id)} }, scan).Told(toldMake).
 		Emitting(func(a makeArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.id), Names: []string{"created"}}
 		})
-	getVerb = store.NewVerb(store.Decl{Name: "keys.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text("id", id) }, scan)
-	listVerb = store.NewVerb(store.Decl{Name: "keys.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) { args.Text("after", a.after); args.Int("limit", int64(a.limit)) },
+	getVerb  = store.NewVerb(store.Decl{Name: "keys.get", Lane: store.Read}, nil, store.TextArg("id"), scan)
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "keys.list", Lane: store.Read}, nil,
 		func(all *[]Key, r store.Row) error {
 			var one result
 			err := scan(&one, r)
@@ -130,27 +130,6 @@ var (
 )
 
 func row(id string) string { return "key/" + id }
-
-func bindMake(a makeArgs, args *store.Args) {
-	args.Text("id", a.id)
-	args.Text("name", a.Name)
-	args.Text("role", string(a.Role))
-	args.Text("requesters", list(a.Requesters))
-	args.Text("hash", a.hash)
-	args.Int("rate", int64(a.Rate))
-	args.MaybeInt("lifetime", lifetime(a.Lifetime))
-	args.MaybeText("predecessor", a.predecessor)
-	args.Text("actor", a.By)
-	args.Text("handlers", list(a.Handlers))
-}
-
-func list(names []string) string {
-	if len(names) == 0 {
-		return "[]"
-	}
-	text, _ := json.Marshal(names) // of strings, it does not fail
-	return string(text)
-}
 
 // lifetime is in milliseconds, rounded up: what is short must not become endless.
 func lifetime(d time.Duration) *int64 {
@@ -164,9 +143,7 @@ func millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-func scan(r *result, from store.Row) error {
-	return scanWith(r, from)
-}
+func scan(r *result, from store.Row) error { return scanWith(r, from) }
 
 // scanWith reads a key, and what a statement answers beside it.
 func scanWith(r *result, from store.Row, more ...any) error {
@@ -191,8 +168,8 @@ func scanWith(r *result, from store.Row, more ...any) error {
 func toldMake(a makeArgs, m store.Mark) result {
 	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Handlers: append([]string{}, a.Handlers...), Rate: a.Rate,
 		CreatedBy: a.By, CreatedAt: m.At}
-	if ms := lifetime(a.Lifetime); ms != nil {
-		k.ExpiresAt = new(k.CreatedAt.Add(time.Duration(*ms) * time.Millisecond))
+	if a.lifetime != nil {
+		k.ExpiresAt = new(k.CreatedAt.Add(time.Duration(*a.lifetime) * time.Millisecond))
 	}
 	return result{applied: true, key: k}
 }
@@ -212,6 +189,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error
 }
 
 func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
+	a.lifetime = lifetime(a.Lifetime)
 	r, err := createVerb.Do(ctx, d, a)
 	if err == nil && !r.applied { // ids are random: this is not expected to be seen
 		err = fault.New(fault.Conflict, "there is an API key %q already: try again", a.id).Repeatable()

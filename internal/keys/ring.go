@@ -71,16 +71,13 @@ type found struct {
 }
 
 // findVerb looks a key up before its workspace is known.
-var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, nil,
-	func(id string, args *store.Args) { args.Text("id", id) },
+var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, nil, store.TextArg("id"),
 	func(f *found, r store.Row) error {
 		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left, &f.key.origin)
 	})
 
 // anyVerb asks whether there is a key at all that is good.
-var anyVerb = store.NewVerb(store.Decl{Name: "keys.any", Lane: store.Read}, nil,
-	func(struct{}, *store.Args) {},
-	func(yes *bool, r store.Row) error { return r.Scan(yes) })
+var anyVerb = store.VerbOf[struct{}](store.Decl{Name: "keys.any", Lane: store.Read}, nil, store.ScanValue[bool])
 
 // Any says whether somebody has a key that is good now, in whatever workspace.
 func Any(ctx context.Context, d store.Doer) (bool, error) {

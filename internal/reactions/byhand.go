@@ -229,10 +229,12 @@ func (p Position) refusal(l *Lease, version int64) *fault.Error {
 	return hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
-type oneArgs struct{ reaction, stream string }
+type oneArgs struct {
+	reaction string `arg:"reaction"`
+	stream   string `arg:"stream"`
+}
 
-var positionVerb = store.NewVerb(store.Decl{Name: "reactions.position", Lane: store.Read}, nil,
-	func(a oneArgs, args *store.Args) { args.Text("reaction", a.reaction); args.Text("stream", a.stream) }, scanPosition)
+var positionVerb = store.VerbOf[oneArgs](store.Decl{Name: "reactions.position", Lane: store.Read}, nil, scanPosition)
 
 // Stands returns where a reaction stands on a stream of the context's workspace, or
 // [fault.NotFound].

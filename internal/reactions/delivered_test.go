@@ -139,37 +139,6 @@ func handledWithoutGap(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// TestALeaseOfAnOlderProgramAcksAsItDid verifies that a lease that was taken before the upgrade, or by an older program
-// beside this one, is acknowledged up to the end of its stream and no further.
-func TestALeaseOfAnOlderProgramAcksAsItDid(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s site) {
-		follow := "holdfast_follow"
-		if s.postgres() {
-			follow = "holdfast.follow"
-		}
-		hf := s.open(t)
-		enlist(t, hf, "r")
-		emit(t, hf, "s", "a", "b", "c", "d")
-
-		l := asked(t, hf, 2, 0, 1)
-		s.must(t, hf, `UPDATE `+follow+` SET delivered = -1, delivered_epoch = 0`) // as a program leaves it that does not know them
-		wantAck(t, "before the upgrade", hf, l, 4, fault.NotDelivered)
-		wantAck(t, "before the upgrade", hf, l, 2, "")
-
-		l = asked(t, hf, 1, 3, 3)
-		wantAck(t, "by this program", hf, l, 4, fault.NotDelivered)
-		emit(t, hf, "s", "e")
-		s.must(t, hf, `UPDATE `+follow+` SET epoch = epoch + 1`) // what an older program's take does
-		l.Epoch++
-		wantAck(t, "beside an older program", hf, l, 5, fault.NotDelivered)
-		wantAck(t, "beside an older program", hf, l, 4, "")
-		if all, err := ask(context.Background(), hf, 9); err != nil || len(all) != 0 {
-			t.Errorf("left is %+v, %v", all, err)
-		}
-	})
-}
-
 // struck is an engine that is struck before or after each of some commands.
 type struck struct {
 	*engine.Engine

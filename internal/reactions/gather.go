@@ -34,8 +34,8 @@ const gatherLimit, mostGathered = 2000, 100
 const mostPages = 16
 
 type gatherArgs struct {
-	from  [][4]any
-	limit int
+	From  [][4]any `arg:"reactions"`
+	limit int      `arg:"limit"`
 }
 
 type picked struct {
@@ -45,17 +45,10 @@ type picked struct {
 	count int64
 }
 
-var gatherVerb = store.NewVerb(store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
-	func(a gatherArgs, args *store.Args) {
-		args.Text("reactions", text(a.from))
-		args.Int("limit", int64(a.limit))
-	},
-	func(all *[]picked, row store.Row) error {
-		var p picked
-		err := row.Scan(&p.gone, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count)
-		*all = append(*all, p)
-		return err
-	})
+var gatherVerb = store.VerbOf[gatherArgs](store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
+	store.Each(func(p *picked) []any {
+		return []any{&p.gone, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count}
+	}))
 
 // Next gathers some marks of what has its turn, and says whether there were any.
 func (g *Gathering) Next(ctx context.Context, d store.Doer, at store.Place, turns []hold.Turn) (bool, error) {
@@ -81,7 +74,7 @@ func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turn
 		if !ok {
 			p = beginning
 		}
-		a.from[i] = [4]any{t.Name, t.Workspace, p.stream, p.version}
+		a.From[i] = [4]any{t.Name, t.Workspace, p.stream, p.version}
 	}
 	some, err := gatherVerb.DoAt(ctx, d, at, a)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Streams are blocked and released by workers, by the janitor and by people, each in a
@@ -21,7 +23,7 @@ type notice struct {
 
 const noticePrefix = "notice/"
 
-func (n notice) topic() string { return noticePrefix + text(n) }
+func (n notice) topic() string { return noticePrefix + store.JSON(n) }
 
 func isNotice(topic string) bool { return strings.HasPrefix(topic, noticePrefix) }
 

@@ -210,13 +210,7 @@ func (d *Definition) eventsJSON() string {
 		return `["*"]`
 	}
 	names := slices.Sorted(slices.Values(d.Events))
-	list, _ := json.Marshal(slices.Compact(names)) // of strings, it does not fail
-	return string(list)
-}
-
-func (o Options) json() string {
-	text, _ := json.Marshal(o) // plain fields, it does not fail
-	return string(text)
+	return store.JSON(slices.Compact(names))
 }
 
 // Same says whether two definitions follow the same.
@@ -230,19 +224,31 @@ type putArgs struct {
 }
 
 type seedArgs struct {
-	reaction string
-	streams  [][2]any
-	skip     bool
+	reaction string   `arg:"reaction"`
+	Streams  [][2]any `arg:"streams"`
+	skip     bool     `arg:"skip"`
 }
 
 type retireArgs struct {
-	reaction string
-	streams  []string
+	reaction string   `arg:"reaction"`
+	Streams  []string `arg:"streams"`
+}
+
+// awaited is a transaction that a reaction waits for.
+type awaited struct {
+	reaction string `arg:"reaction"`
+	tx       string `arg:"awaited"`
+}
+
+type dropArgs struct {
+	reaction string `arg:"reaction"`
+	limit    int    `arg:"limit"`
 }
 
 type behindArgs struct {
-	reaction, after string
-	limit           int
+	reaction string `arg:"reaction"`
+	after    string `arg:"after"`
+	limit    int    `arg:"limit"`
 }
 
 type head struct {
@@ -251,72 +257,45 @@ type head struct {
 }
 
 var (
-	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text("name", name) }, scanInfo)
-	putVerb = store.NewVerb(store.Decl{Name: "reactions.put"},
+	listVerb = store.NewVerb(store.Decl{Name: "reactions.list", Lane: store.Read}, nil, store.TextArg("name"), scanInfo)
+	putVerb  = store.NewVerb(store.Decl{Name: "reactions.put"},
 		func(a putArgs) []string { return []string{"reaction/" + a.Name} },
 		func(a putArgs, args *store.Args) {
 			args.Text("name", a.Name)
 			args.Text("source", string(a.Source()))
 			args.Text("events", a.eventsJSON())
 			args.Text("streams", a.Streams)
-			args.Text("options", a.Options.json())
+			args.Text("options", store.JSON(a.Options))
 			args.Int("deaths", int64(a.MaxDeaths))
 			args.Int("priority", int64(a.Priority))
 			args.Int("base", a.base)
-		}, scanApplied)
+		}, store.ScanApplied)
 	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Repeat: true},
 		func(d Definition) []string { return []string{"reaction/" + d.Name} },
 		func(d Definition, args *store.Args) {
 			args.Text("name", d.Name)
-			args.Text("options", d.Options.json())
+			args.Text("options", store.JSON(d.Options))
 			args.Int("deaths", int64(d.MaxDeaths))
 			args.Int("priority", int64(d.Priority))
-		}, scanApplied)
+		}, store.ScanApplied)
 	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
 		func(name string) []string { return []string{"reaction/" + name} },
-		func(name string, args *store.Args) { args.Text("name", name) }, scanApplied)
-	behindVerb    = store.NewVerb(store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, bindBehind, scanHead)
-	behindOwnVerb = store.NewVerb(store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, bindBehind, scanHead)
-	seedVerb      = store.NewVerb(store.Decl{Name: "reactions.seed", Repeat: true}, nil,
-		func(a seedArgs, args *store.Args) {
-			list, _ := json.Marshal(a.streams) // of strings and numbers, it does not fail
-			args.Text("reaction", a.reaction)
-			args.Text("streams", string(list))
-			args.Int("skip", boolean(a.skip))
-		},
-		func(n *int64, row store.Row) error { return row.Scan(n) }).
-		Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
-	retireVerb = store.NewVerb(store.Decl{Name: "reactions.retire", Lane: store.Work}, nil,
-		func(a retireArgs, args *store.Args) {
-			args.Text("reaction", a.reaction)
-			args.Text("streams", text(a.streams))
-		}, scanCount)
-	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) }, scanCount)
-	awaitVerb = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) }, scanTexts)
-	endedVerb = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) },
-		func(w *waiting, row store.Row) error {
-			return row.Scan(&w.left, &w.waits)
-		})
-	liveVerb = store.NewVerb(store.Decl{Name: "reactions.live", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
-	preparedVerb = store.NewVerb(store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanTexts)
-	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(all *[][3]string, row store.Row) error {
-			var u [3]string
-			err := row.Scan(&u[0], &u[1], &u[2])
-			*all = append(*all, u)
-			return err
-		})
-	dropVerb = store.NewVerb(store.Decl{Name: "reactions.drop", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name); args.Int("limit", dropPage) }, scanCount)
-	forgetVerb = store.NewVerb(store.Decl{Name: "reactions.forget", Lane: store.Work}, nil,
-		func(a [2]string, args *store.Args) { args.Text("reaction", a[0]); args.Text("awaited", a[1]) }, scanCount)
+		store.TextArg("name"), store.ScanApplied)
+	behindVerb    = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, scanHead)
+	behindOwnVerb = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, scanHead)
+	seedVerb      = store.VerbOf[seedArgs](store.Decl{Name: "reactions.seed", Repeat: true}, nil, store.ScanValue[int64]).
+			Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
+	retireVerb    = store.VerbOf[retireArgs](store.Decl{Name: "reactions.retire", Lane: store.Work}, nil, store.CountRows)
+	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
+	awaitVerb     = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
+	endedVerb     = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil, store.TextArg("reaction"),
+		func(w *waiting, row store.Row) error { return row.Scan(&w.left, &w.waits) })
+	liveVerb       = store.VerbOf[awaited](store.Decl{Name: "reactions.live", Lane: store.Work}, nil, store.CountRows)
+	preparedVerb   = store.VerbOf[awaited](store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil, scanTexts)
+	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(u *[3]string) []any { return []any{&u[0], &u[1], &u[2]} }))
+	dropVerb   = store.VerbOf[dropArgs](store.Decl{Name: "reactions.drop", Lane: store.Work}, nil, store.CountRows)
+	forgetVerb = store.VerbOf[awaited](store.Decl{Name: "reactions.forget", Lane: store.Work}, nil, store.CountRows)
 )
 
 type waiting struct {
@@ -326,35 +305,7 @@ type waiting struct {
 
 const dropPage = 5000
 
-func boolean(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-func bindBehind(a behindArgs, args *store.Args) {
-	args.Text("reaction", a.reaction)
-	args.Text("after", a.after)
-	args.Int("limit", int64(a.limit))
-}
-
-func scanHead(all *[]head, row store.Row) error {
-	var h head
-	err := row.Scan(&h.stream, &h.version)
-	*all = append(*all, h)
-	return err
-}
-
-func scanApplied(applied *bool, row store.Row) error {
-	*applied = row.Applied()
-	return nil
-}
-
-func scanCount(n *int, row store.Row) error {
-	*n++
-	return nil
-}
+var scanHead = store.Each(func(h *head) []any { return []any{&h.stream, &h.version} })
 
 func scanTexts(all *[]string, row store.Row) error {
 	var text *string
@@ -416,17 +367,13 @@ type Handled struct {
 }
 
 type handledArgs struct {
-	kind, workspace, name string
-	limit                 int
+	kind      string `arg:"kind"`
+	workspace string `arg:"after_workspace"`
+	name      string `arg:"after_name"`
+	limit     int    `arg:"limit"`
 }
 
-var handledVerb = store.NewVerb(store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
-	func(a handledArgs, args *store.Args) {
-		args.Text("kind", a.kind)
-		args.Text("after_workspace", a.workspace)
-		args.Text("after_name", a.name)
-		args.Int("limit", int64(a.limit))
-	},
+var handledVerb = store.VerbOf[handledArgs](store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
 	func(all *[]Handled, row store.Row) error {
 		var h Handled
 		err := h.scan(row, &h.Workspace)
@@ -436,22 +383,6 @@ var handledVerb = store.NewVerb(store.Decl{Name: "reactions.handled", Lane: stor
 
 // AllHandled returns the reactions of all workspaces whose handlers are of a kind.
 func AllHandled(ctx context.Context, d store.Doer, kind string) (all []Handled, err error) {
-	shards, err := store.Shards(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	for _, shard := range shards {
-		for a := (handledArgs{kind: kind, limit: page}); ; {
-			some, err := handledVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, some...)
-			if len(some) < a.limit {
-				break
-			}
-			a.workspace, a.name = some[len(some)-1].Workspace, some[len(some)-1].Name
-		}
-	}
-	return all, nil
+	return store.Pages(ctx, d, handledVerb, page, handledArgs{kind: kind, limit: page},
+		func(last Handled) handledArgs { return handledArgs{kind, last.Workspace, last.Name, page} })
 }

@@ -155,10 +155,10 @@ func retire(ctx context.Context, tx *store.Tx, d Definition) error {
 		a := retireArgs{reaction: d.Name}
 		for _, p := range all {
 			if after = p; !pattern.MatchString(p.Stream) {
-				a.streams = append(a.streams, p.Stream)
+				a.Streams = append(a.Streams, p.Stream)
 			}
 		}
-		if len(a.streams) > 0 {
+		if len(a.Streams) > 0 {
 			if _, err := retireVerb.Do(ctx, tx, a); err != nil {
 				return err
 			}
@@ -192,10 +192,10 @@ func look(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 		seed := seedArgs{reaction: def.Name, skip: skip}
 		for _, h := range heads {
 			if pattern == nil || pattern.MatchString(h.stream) {
-				seed.streams = append(seed.streams, [2]any{h.stream, h.version})
+				seed.Streams = append(seed.Streams, [2]any{h.stream, h.version})
 			}
 		}
-		if len(seed.streams) > 0 {
+		if len(seed.Streams) > 0 {
 			if _, err := seedVerb.Do(ctx, d, seed); err != nil {
 				return err
 			}
@@ -244,20 +244,20 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 		return false, nil
 	}
 	if !strings.HasPrefix(w.waits, `["prepared"`) {
-		_, err := preparedVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
+		_, err := preparedVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 		return false, err
 	}
 	if infos[0].state == "removed" {
 		if err := clear(ctx, d, at, name); err != nil {
 			return false, err
 		}
-		n, err := forgetVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
+		n, err := forgetVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 		return n == 1, err
 	}
 	if err := look(ctx, d, infos[0].Definition, false); err != nil {
 		return false, err
 	}
-	n, err := liveVerb.DoAt(ctx, d, at, [2]string{name, w.waits})
+	n, err := liveVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 	return n == 1, err
 }
 
@@ -304,7 +304,7 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 // clear deletes what a removed reaction has left.
 func clear(ctx context.Context, d store.Doer, at store.Place, name string) error {
 	for {
-		n, err := dropVerb.DoAt(ctx, d, at, name)
+		n, err := dropVerb.DoAt(ctx, d, at, dropArgs{name, dropPage})
 		if err != nil {
 			return err
 		}

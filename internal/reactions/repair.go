@@ -42,12 +42,18 @@ type Filter struct {
 }
 
 type positionArgs struct {
-	reaction, afterReaction, afterStream string
-	blocked                              *int64
-	limit                                int
+	reaction      string `arg:"reaction"`
+	afterReaction string `arg:"after_reaction"`
+	afterStream   string `arg:"after_stream"`
+	blocked       *int64 `arg:"blocked"`
+	limit         int    `arg:"limit"`
 }
 
-type repairArgs struct{ reaction, stream, how string }
+type repairArgs struct {
+	reaction string `arg:"reaction"`
+	stream   string `arg:"stream"`
+	how      string `arg:"how"`
+}
 
 type repaired struct {
 	applied   bool
@@ -58,36 +64,20 @@ type repaired struct {
 }
 
 var (
-	positionsVerb = store.NewVerb(store.Decl{Name: "reactions.positions", Lane: store.Read}, nil,
-		func(a positionArgs, args *store.Args) {
-			args.Text("reaction", a.reaction)
-			args.MaybeInt("blocked", a.blocked)
-			args.Text("after_reaction", a.afterReaction)
-			args.Text("after_stream", a.afterStream)
-			args.Int("limit", int64(a.limit))
-		},
-		scanPosition)
-	repairVerb = store.NewVerb(store.Decl{Name: "reactions.repair", Group: true, Marks: store.HistoryMarks},
+	positionsVerb = store.VerbOf[positionArgs](store.Decl{Name: "reactions.positions", Lane: store.Read}, nil, scanPosition)
+	repairVerb    = store.VerbOf[repairArgs](store.Decl{Name: "reactions.repair", Group: true, Marks: store.HistoryMarks},
 		func(a repairArgs) []string { return []string{key(a.reaction, a.stream)} },
-		func(a repairArgs, args *store.Args) {
-			args.Text("reaction", a.reaction)
-			args.Text("stream", a.stream)
-			args.Text("how", a.how)
-		},
-		func(r *repaired, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.watermark, &r.holder, &r.dueAt, &r.pending)
-		}).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
+		store.Outcome(func(r *repaired) (*bool, []any) {
+			return &r.applied, []any{&r.watermark, &r.holder, &r.dueAt, &r.pending}
+		})).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
 		Waking(func(a repairArgs) []string {
 			return []string{store.MarkTopic(a.reaction), notice{What: repairs[a.how], Reaction: a.reaction, Stream: a.stream}.topic()}
 		}).
 		Emitting(func(a repairArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
 		})
-	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) }, scanCount)
-	fenceVerb = store.NewVerb(store.Decl{Name: "reactions.fence", Lane: store.Work}, nil,
-		func(name string, args *store.Args) { args.Text("reaction", name) }, scanTexts)
+	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
+	fenceVerb   = store.NewVerb(store.Decl{Name: "reactions.fence", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
 )
 
 func scanPosition(all *[]Position, row store.Row) error {
@@ -118,7 +108,7 @@ func Query(ctx context.Context, d store.Doer, f Filter, after Position, limit in
 	}
 	a := positionArgs{reaction: f.Reaction, afterReaction: after.Reaction, afterStream: after.Stream, limit: page}
 	if f.Blocked != nil {
-		b := boolean(*f.Blocked)
+		b := store.Bit(*f.Blocked)
 		a.blocked = &b
 	}
 	for {

@@ -145,8 +145,8 @@ func (l *Lease) item() item {
 }
 
 type readArgs struct {
-	streams []any
-	limit   int
+	Streams []any `arg:"streams"`
+	limit   int   `arg:"limit"`
 }
 
 type found struct {
@@ -155,12 +155,14 @@ type found struct {
 }
 
 type stopArgs struct {
-	reaction, name string
-	epoch          int64
-	how            string // blocked, skipped, died
-	done, failing  int64
-	message        string
-	failures       int
+	reaction string `arg:"reaction"`
+	name     string `arg:"stream"`
+	epoch    int64  `arg:"epoch"`
+	how      string `arg:"how"` // blocked, skipped, died
+	done     int64  `arg:"done"`
+	failing  int64  `arg:"failing"`
+	message  string `arg:"error"`
+	failures int    `arg:"failures"`
 }
 
 // follows names a row of the table follow, on a shard, under an epoch.
@@ -202,15 +204,11 @@ var (
 					list[i][5], list[i][6] = w.Handler, w.Kind
 				}
 			}
-			args.Text("reactions", text(list))
+			args.Text("reactions", store.JSON(list))
 			args.Text("holder", a.Holder)
 			args.Int("limit", int64(a.Limit))
 			args.Int("crashed", int64(min(a.Suspects, a.Limit)))
-			elsewhere := int64(0)
-			if a.Elsewhere {
-				elsewhere = 1
-			}
-			args.Int("quiet", elsewhere)
+			args.Int("quiet", store.Bit(a.Elsewhere))
 			args.Int("share", int64(cmp.Or(a.Share, a.Limit)))
 		},
 		func(all *[]*Lease, row store.Row) error {
@@ -219,40 +217,20 @@ var (
 			*all = append(*all, l)
 			return err
 		})
-	eventsVerb    = store.NewVerb(store.Decl{Name: "reactions.events", Lane: store.Read}, nil, bindRead, scanFound)
-	historiesVerb = store.NewVerb(store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, bindRead, scanFound)
+	eventsVerb    = store.VerbOf[readArgs](store.Decl{Name: "reactions.events", Lane: store.Read}, nil, scanFound)
+	historiesVerb = store.VerbOf[readArgs](store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, scanFound)
 	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Impatient: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	deliverVerb   = store.NewVerb(store.Decl{Name: "reactions.deliver", Lane: store.Work}, nil, bindItems,
-		func(all *[]follows, row store.Row) error {
-			var f follows
-			err := row.Scan(&f.workspace, &f.reaction, &f.stream, &f.epoch)
-			*all = append(*all, f)
-			return err
-		})
+		store.Each(func(f *follows) []any { return []any{&f.workspace, &f.reaction, &f.stream, &f.epoch} }))
 	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil, bindItems,
-		func(all *[]renewed, row store.Row) error {
-			var r renewed
-			err := row.Scan(&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested)
-			*all = append(*all, r)
-			return err
-		})
-	stopVerb = store.NewVerb(store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
+		store.Each(func(r *renewed) []any {
+			return []any{&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested}
+		}))
+	stopVerb = store.VerbOf[stopArgs](store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
 		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
-		func(a stopArgs, args *store.Args) {
-			args.Text("reaction", a.reaction)
-			args.Text("stream", a.name)
-			args.Int("epoch", a.epoch)
-			args.Text("how", a.how)
-			args.Int("done", a.done)
-			args.Int("failing", a.failing)
-			args.Text("error", a.message)
-			args.Int("failures", int64(a.failures))
-		},
-		func(r *stopped, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.again, &r.reset)
-		}).Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
+		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
+		Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
 		Waking(func(a stopArgs) []string {
 			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
@@ -271,7 +249,7 @@ var (
 
 type stopped struct{ applied, again, reset bool }
 
-func bindItems(items []item, args *store.Args) { args.Text("items", text(items)) }
+func bindItems(items []item, args *store.Args) { args.Text("items", store.JSON(items)) }
 
 func scanAcked(all *[]acked, row store.Row) error {
 	var a acked
@@ -287,24 +265,10 @@ func Stream(reaction, stream string) string { return "$reaction/" + reaction + "
 
 func key(reaction, stream string) string { return "follow/" + reaction + "/" + stream }
 
-// text is JSON of plain values, which does not fail.
-func text(v any) string {
-	list, _ := json.Marshal(v)
-	return string(list)
-}
-
-func bindRead(a readArgs, args *store.Args) {
-	args.Text("streams", text(a.streams))
-	args.Int("limit", int64(a.limit))
-}
-
-func scanFound(all *[]found, row store.Row) error {
-	var f found
+var scanFound = store.Each(func(f *found) []any {
 	e := &f.event
-	err := row.Scan(&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject)
-	*all = append(*all, f)
-	return err
-}
+	return []any{&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject}
+})
 
 // Turns asks for the reactions and workspaces in which there may be something to do.
 var Turns = hold.NewTurns("reactions.look")
@@ -355,7 +319,7 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 	a := readArgs{limit: limit}
 	for _, l := range leases {
 		l.Events, l.Full = nil, false
-		a.streams = append(a.streams, []any{l.Workspace, l.Stream, l.Watermark, l.Due, names(l)})
+		a.Streams = append(a.Streams, []any{l.Workspace, l.Stream, l.Watermark, l.Due, names(l)})
 	}
 	verb := eventsVerb
 	if source == store.HistoryMarks {
@@ -504,8 +468,7 @@ type lapsed struct {
 }
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
+	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		func(all *[]lapsed, row store.Row) error {
 			var l lapsed
 			var lost int64
@@ -515,13 +478,8 @@ var (
 			return err
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
-		func(all []lapsed, args *store.Args) { args.Text("items", text(all)) },
-		func(names *[]string, row store.Row) error {
-			var name string
-			err := row.Scan(&name)
-			*names = append(*names, name)
-			return err
-		})
+		func(all []lapsed, args *store.Args) { args.Text("items", store.JSON(all)) },
+		store.ScanValues[string])
 )
 
 // Sweep frees what dead workers held on a shard, and finishes what registering

@@ -1,6 +1,7 @@
 package scopes
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -22,9 +23,11 @@ const (
 // is, so that callers need not agree on a version. The databases make it in SQL; [Op.Apply]
 // makes it for all other stores, and is what both are tested against.
 type Op struct {
-	name, field, key string
-	value            []byte
-	many             bool // it has so many members that a database takes long over it
+	name  string `arg:"op"`
+	field string `arg:"field,null"`
+	key   string `arg:"key,null"`
+	value []byte `arg:"value,null"`
+	many  bool   // it has so many members that a database takes long over it
 }
 
 // Inc adds to the whole number in a field. A field that is missing is 0.
@@ -61,18 +64,18 @@ func membersOf(doc []byte) (n int) {
 // Push adds an item to the list in a field. A field that is missing is an empty list.
 func Push(field string, item []byte) (Op, error) {
 	value, err := within(item, func(v any) any { return map[string]any{field: []any{v}} })
-	return Op{name: opPush, field: field, value: value}, firstError(checkName("field", field), err)
+	return Op{name: opPush, field: field, value: value}, cmp.Or(checkName("field", field), err)
 }
 
 // Set puts a record into the field under a key. A field that is missing is an empty object.
 func Set(field, key string, record []byte) (Op, error) {
 	value, err := within(record, func(v any) any { return map[string]any{field: map[string]any{key: v}} })
-	return Op{name: opSet, field: field, key: key, value: value}, firstError(checkName("field", field), checkName("key", key), err)
+	return Op{name: opSet, field: field, key: key, value: value}, cmp.Or(checkName("field", field), checkName("key", key), err)
 }
 
 // Unset takes the record out of the field that is there under a key.
 func Unset(field, key string) (Op, error) {
-	return Op{name: opUnset, field: field, key: key}, firstError(checkName("field", field), checkName("key", key))
+	return Op{name: opUnset, field: field, key: key}, cmp.Or(checkName("field", field), checkName("key", key))
 }
 
 func checkName(what, name string) error { return strict.Text(what, name, events.MaxName) }

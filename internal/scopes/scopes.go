@@ -5,6 +5,7 @@
 package scopes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -35,28 +36,31 @@ func Topic(kind, id string) string { return "scope/" + kind + "/" + id }
 // PutArgs replaces a state: nil Want whatever its version is, [events.None] if
 // there is none.
 type PutArgs struct {
-	Kind, ID string
-	Want     *int64
-	State    []byte
-	TTL      time.Duration // when it ends, from now; 0 is never
-	Meta     events.Meta
+	Kind  string        `arg:"kind"`
+	ID    string        `arg:"scope"`
+	Want  *int64        `arg:"want"`
+	State []byte        `arg:"state"`
+	TTL   time.Duration `arg:"ttl,null"` // when it ends, from now; 0 is never
+	Meta  events.Meta
 }
 
 // EditArgs edits a state: nil Want whatever its version is, [events.None] if there is
 // none, [Some] if there is one.
 type EditArgs struct {
-	Kind, ID string
-	Op       Op
-	Want     *int64
-	TTL      time.Duration // when it ends, from now; 0 is never
-	Meta     events.Meta
+	Kind string `arg:"kind"`
+	ID   string `arg:"scope"`
+	Op   Op
+	Want *int64        `arg:"want"`
+	TTL  time.Duration `arg:"ttl,null"` // when it ends, from now; 0 is never
+	Meta events.Meta
 }
 
 // DeleteArgs deletes a scope: nil Want whatever its version is.
 type DeleteArgs struct {
-	Kind, ID string
-	Want     *int64
-	Meta     events.Meta
+	Kind string `arg:"kind"`
+	ID   string `arg:"scope"`
+	Want *int64 `arg:"want"`
+	Meta events.Meta
 }
 
 // Edited is a scope behind an edit. Its version is [events.None] where there is none. Where
@@ -86,42 +90,17 @@ const (
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "scopes.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text("kind", a[0]); args.Text("scope", a[1]) }, scan)
-	putVerb = store.NewVerb(store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
-		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a PutArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.MaybeInt("want", a.Want)
-			args.Text("state", string(a.State))
-			bindTTL(args, a.TTL)
-			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
+	putVerb = store.VerbOf[PutArgs](store.Decl{Name: "scopes.put", Group: true, Marks: store.HistoryMarks},
+		func(a PutArgs) []string { return []string{key(a.Kind, a.ID)} }, scan).Told(func(a PutArgs, m store.Mark) result { return told(m, a.State) }).
 		Waking(func(a PutArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a PutArgs) store.Emission { return emits("put", a.Kind, a.ID) })
-	deleteVerb = store.NewVerb(store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
-		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a DeleteArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.MaybeInt("want", a.Want)
-			events.BindMeta(args, a.Meta)
-		}, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
+	deleteVerb = store.VerbOf[DeleteArgs](store.Decl{Name: "scopes.delete", Group: true, Marks: store.HistoryMarks},
+		func(a DeleteArgs) []string { return []string{key(a.Kind, a.ID)} }, scan).Told(func(_ DeleteArgs, m store.Mark) result { return told(m, []byte("null")) }).
 		Waking(func(a DeleteArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
-	editVerb = store.NewVerb(store.Decl{Name: "scopes.edit", Group: true, Combine: true, Marks: store.HistoryMarks},
+	editVerb = store.VerbOf[EditArgs](store.Decl{Name: "scopes.edit", Group: true, Combine: true, Marks: store.HistoryMarks},
 		func(a EditArgs) []string { return []string{key(a.Kind, a.ID)} },
-		func(a EditArgs, args *store.Args) {
-			bindName(args, a.Kind, a.ID)
-			args.Text("op", a.Op.name)
-			args.MaybeText("field", a.Op.field)
-			args.MaybeText("key", a.Op.key)
-			args.MaybeText("value", string(a.Op.value))
-			args.MaybeInt("want", a.Want)
-			bindTTL(args, a.TTL)
-			events.BindMeta(args, a.Meta)
-		},
-		func(r *result, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.scope.Version, &r.scope.State, &r.verdict)
-		}).Told(toldEdit).
+		store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State, &r.verdict} })).Told(toldEdit).
 		Waking(func(a EditArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emitting(func(a EditArgs) store.Emission { return emits(a.Op.name, a.Kind, a.ID) })
 )
@@ -151,19 +130,15 @@ func bindName(args *store.Args, kind, id string) {
 	args.Text("scope", id)
 }
 
-func bindTTL(args *store.Args, ttl time.Duration) {
+// lasts is a TTL as the databases count it: in milliseconds, one at the least; 0 is never.
+func lasts(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
-		args.MaybeInt("ttl", nil)
-		return
+		return 0
 	}
-	ms := max(ttl.Milliseconds(), 1)
-	args.MaybeInt("ttl", &ms)
+	return max(ttl, time.Millisecond)
 }
 
-func scan(r *result, row store.Row) error {
-	r.applied = row.Applied()
-	return row.Scan(&r.scope.Version, &r.scope.State)
-}
+var scan = store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State} })
 
 // Get returns a scope, or [fault.NotFound].
 func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
@@ -181,13 +156,14 @@ func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
 // nothing is written, the error is [fault.Concurrency] with lastVersion (-1:
 // there is none), and the scope is returned as it was found.
 func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
-	err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, events.None), events.CheckMeta(a.Meta))
+	err := cmp.Or(CheckNames(a.Kind, a.ID), checkWant(a.Want, events.None), events.CheckMeta(a.Meta))
 	if err != nil {
 		return Scope{}, err
 	}
 	if a.State, err = State(a.State); err != nil {
 		return Scope{}, err
 	}
+	a.TTL = lasts(a.TTL)
 	r, err := putVerb.Do(ctx, d, a)
 	s := named(r, a.Kind, a.ID)
 	if err == nil && !r.applied {
@@ -213,7 +189,7 @@ func Moved(kind, id string, want, last int64) *fault.Error {
 // Delete deletes a scope. A scope that is not there is [fault.NotFound], one at
 // another version [fault.Concurrency].
 func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
-	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
 		return Scope{}, err
 	}
 	r, err := deleteVerb.Do(ctx, d, a)
@@ -232,12 +208,13 @@ func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 // expected version [fault.Concurrency]; both leave everything as it is, and return the scope
 // as it was found.
 func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
-	if err := firstError(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(CheckNames(a.Kind, a.ID), checkWant(a.Want, Some), events.CheckMeta(a.Meta)); err != nil {
 		return Edited{}, err
 	}
 	if a.Op.many {
 		return replace(ctx, d, a)
 	}
+	a.TTL = lasts(a.TTL)
 	r, err := editVerb.Do(ctx, d, a)
 	e := Edited{named(r, a.Kind, a.ID), r.applied, r.sum}
 	if err != nil || r.applied {
@@ -253,11 +230,6 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	return e, err
 }
 
-// updater is an engine, as against a transaction.
-type updater interface {
-	Update(context.Context, func(context.Context, *store.Tx) error) error
-}
-
 // replace makes an edit here, and puts what comes of it in the place of what was read. If
 // somebody was faster it does so in a transaction, which has locked what it was refused, so
 // that nobody is faster again.
@@ -266,17 +238,13 @@ func replace(ctx context.Context, d store.Doer, a EditArgs) (e Edited, err error
 	if !lost {
 		return e, err
 	}
-	again := func(ctx context.Context, d store.Doer) error {
+	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		for lost = true; lost; {
-			e, lost, err = replaceOnce(ctx, d, a)
+			e, lost, err = replaceOnce(ctx, tx, a)
 		}
 		return err
-	}
-	if u, ok := d.(updater); ok {
-		err = u.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return again(ctx, tx) })
-		return e, err
-	}
-	return e, again(ctx, d)
+	})
+	return e, err
 }
 
 func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost bool, err error) {
@@ -323,21 +291,12 @@ func CheckNames(kind, id string) error {
 	if strings.Contains(kind, "/") {
 		return fault.New(fault.Validation, "a scope's kind has no slash: %q", kind).With("field", "kind")
 	}
-	return firstError(strict.Text("kind", kind, events.MaxName), strict.Text("id", id, events.MaxName))
+	return cmp.Or(strict.Text("kind", kind, events.MaxName), strict.Text("id", id, events.MaxName))
 }
 
 func checkWant(want *int64, least int64) error {
 	if want != nil && *want < least {
 		return fault.New(fault.Validation, "the expected version is %d: it is -1 (there must be none) or a version", *want)
-	}
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

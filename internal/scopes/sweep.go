@@ -18,32 +18,20 @@ type old struct {
 }
 
 var (
-	oldVerb = store.NewVerb(store.Decl{Name: "scopes.old", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(all *[]old, r store.Row) error {
-			var o old
-			err := r.Scan(&o.workspace, &o.kind, &o.id, &o.version, &o.alive)
-			*all = append(*all, o)
-			return err
-		})
+	oldVerb = store.NewVerb(store.Decl{Name: "scopes.old", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(o *old) []any { return []any{&o.workspace, &o.kind, &o.id, &o.version, &o.alive} }))
 	expireVerb = store.NewVerb(store.Decl{Name: "scopes.expire", Group: true, Marks: store.HistoryMarks},
 		func(o old) []string { return []string{key(o.kind, o.id)} },
 		func(o old, args *store.Args) {
 			bindName(args, o.kind, o.id)
 			args.Int("version", o.version)
-		}, scanDone).
+		}, store.ScanApplied).
 		Waking(func(o old) []string { return []string{Topic(o.kind, o.id)} }).
 		Emitting(func(o old) store.Emission { return emits("expired", o.kind, o.id) })
 	forgetVerb = store.NewVerb(store.Decl{Name: "scopes.forget", Group: true, Repeat: true},
 		func(o old) []string { return []string{key(o.kind, o.id)} },
-		func(o old, args *store.Args) { bindName(args, o.kind, o.id) }, scanDone)
+		func(o old, args *store.Args) { bindName(args, o.kind, o.id) }, store.ScanApplied)
 )
-
-func scanDone(done *bool, r store.Row) error {
-	var version int64
-	*done = r.Applied()
-	return r.Scan(&version)
-}
 
 const (
 	// sweepPage is how many scopes are looked for at once, on a shard, and sweepers how many
@@ -63,17 +51,16 @@ func SweepAll(ctx context.Context, d store.Doer) (n int, err error) {
 // SweepFor is [SweepAll] for so long at the most, on each shard, or a page more.
 func SweepFor(ctx context.Context, d store.Doer, most time.Duration) (n int, err error) {
 	shards, err := store.Shards(ctx, d)
-	for _, shard := range shards {
+	return store.OnShards(shards, err, func(at store.Place) (n int, err error) {
 		for begun := clock.Now(); ; {
-			all, failed := oldVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepPage)
-			done, worse := sweep(ctx, d, shard, all)
+			all, failed := oldVerb.DoAt(ctx, d, at, sweepPage)
+			done, worse := sweep(ctx, d, at.Shard, all)
 			n, err = n+done, errors.Join(err, failed, worse)
 			if len(all) < sweepPage || err != nil || clock.Since(begun) > most {
-				break
+				return n, err
 			}
 		}
-	}
-	return n, err
+	})
 }
 
 // sweep deals with some, several at once; with one by itself.

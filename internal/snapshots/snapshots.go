@@ -12,53 +12,33 @@ import (
 
 // Snapshot is a state as of a version.
 type Snapshot struct {
-	Stream  string
-	Kind    string // what the data is the state of, and in which form
-	Version int64  // [events.None] for a snapshot that does not exist
-	Data    []byte // JSON
-}
-
-type result struct {
-	applied  bool
-	snapshot Snapshot
+	Stream  string `arg:"stream"`
+	Kind    string `arg:"kind"`    // what the data is the state of, and in which form
+	Version int64  `arg:"version"` // [events.None] for a snapshot that does not exist
+	Data    []byte `arg:"data"`    // JSON
 }
 
 var (
-	getVerb = store.NewVerb(store.Decl{Name: "snapshots.get", Lane: store.Read},
-		nil,
+	getVerb = store.NewVerb(store.Decl{Name: "snapshots.get", Lane: store.Read}, nil,
 		func(s Snapshot, args *store.Args) { args.Text("stream", s.Stream); args.Text("kind", s.Kind) },
-		func(r *result, row store.Row) error {
-			r.applied = true
-			return row.Scan(&r.snapshot.Version, &r.snapshot.Data)
-		})
-	putVerb = store.NewVerb(store.Decl{Name: "snapshots.put", Repeat: true},
-		func(s Snapshot) []string { return []string{"snapshot/" + s.Kind + "/" + s.Stream} },
-		func(s Snapshot, args *store.Args) {
-			args.Text("stream", s.Stream)
-			args.Text("kind", s.Kind)
-			args.Int("version", s.Version)
-			args.Text("data", string(s.Data))
-		},
-		func(r *result, row store.Row) error {
-			r.applied = row.Applied()
-			return row.Scan(&r.snapshot.Version)
-		})
+		store.Each(func(s *Snapshot) []any { return []any{&s.Version, &s.Data} }))
+	putVerb = store.VerbOf[Snapshot](store.Decl{Name: "snapshots.put", Repeat: true},
+		func(s Snapshot) []string { return []string{"snapshot/" + s.Kind + "/" + s.Stream} }, store.ScanApplied)
 )
 
 // Get returns the snapshot of a kind that a stream has; its version is
 // [events.None] where it has none.
 func Get(ctx context.Context, d store.Doer, stream, kind string) (Snapshot, error) {
-	r, err := getVerb.Do(ctx, d, Snapshot{Stream: stream, Kind: kind})
-	if err != nil || !r.applied {
-		return Snapshot{Stream: stream, Kind: kind, Version: events.None}, err
+	s := Snapshot{Stream: stream, Kind: kind, Version: events.None}
+	all, err := getVerb.Do(ctx, d, s)
+	if err == nil && len(all) > 0 {
+		s.Version, s.Data = all[0].Version, all[0].Data
 	}
-	r.snapshot.Stream, r.snapshot.Kind = stream, kind
-	return r.snapshot, nil
+	return s, err
 }
 
 // Put keeps a snapshot, and says whether it did: one that is as new, or that
 // somebody else is just keeping, stays. It waits for nobody.
 func Put(ctx context.Context, d store.Doer, s Snapshot) (kept bool, err error) {
-	r, err := putVerb.Do(ctx, d, s)
-	return r.applied, err
+	return putVerb.Do(ctx, d, s)
 }

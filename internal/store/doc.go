@@ -6,10 +6,10 @@
 // [Doer]: the engine, which commits it by itself, or an open transaction,
 // which runs it inside. An adapter knows a verb by its name alone and holds
 // the SQL under that name, so that no adapter imports a capability and no
-// capability imports an adapter. The binder names its columns, and the SQL uses
-// them by these names (docs/sql.md).
+// capability imports an adapter. The binder, or the tags of a struct, name the
+// columns, and the SQL uses them by these names (docs/sql.md).
 //
-//	var inc = store.NewVerb(store.Decl{Name: "scopes.inc"}, keys, bind, scan)
+//	var inc = store.VerbOf[incArgs](store.Decl{Name: "scopes.inc"}, keys, scan)
 //	r, err := inc.Do(ctx, doer, args)
 //
 // # What a verb promises

@@ -88,6 +88,20 @@ func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
 // Places is what the transaction has in common with its engine.
 func (t *Tx) Places() *Places { return t.places }
 
+// Within runs f in the transaction that a doer is, or in one of its own.
+func Within(ctx context.Context, d Doer, f func(context.Context, *Tx) error) error {
+	if tx, ok := d.(*Tx); ok {
+		return f(ctx, tx)
+	}
+	engine, ok := d.(interface {
+		Update(context.Context, func(context.Context, *Tx) error) error
+	})
+	if !ok {
+		return fault.New(fault.Internal, "a %T has no transactions", d)
+	}
+	return engine.Update(ctx, f)
+}
+
 // Conn returns the adapter's transaction.
 func (t *Tx) Conn() Conn { return Unwrap(t.conn) }
 
@@ -236,18 +250,12 @@ var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 var place = NewVerb(Decl{Name: "workspaces.place", Repeat: true},
 	nil,
 	func(shard int16, a *Args) { a.Int("proposed", int64(shard)) },
-	func(shard *int16, r Row) error { return r.Scan(shard) })
+	ScanValue[int16])
 
 // find tells the shard of a workspace that has one.
-var find = NewVerb(Decl{Name: "workspaces.find", Lane: Read},
+var find = VerbOf[struct{}](Decl{Name: "workspaces.find", Lane: Read},
 	nil,
-	func(struct{}, *Args) {},
-	func(found *[]int16, r Row) error {
-		var shard int16
-		err := r.Scan(&shard)
-		*found = append(*found, shard)
-		return err
-	})
+	ScanValues[int16])
 
 type inUse struct {
 	shard      int16
@@ -255,15 +263,9 @@ type inUse struct {
 }
 
 // shardsVerb tells which shards are in use.
-var shardsVerb = NewVerb(Decl{Name: "workspaces.shards", Lane: Read},
+var shardsVerb = VerbOf[struct{}](Decl{Name: "workspaces.shards", Lane: Read},
 	nil,
-	func(struct{}, *Args) {},
-	func(found *[]inUse, r Row) error {
-		var x inUse
-		err := r.Scan(&x.shard, &x.workspaces)
-		*found = append(*found, x)
-		return err
-	})
+	Each(func(x *inUse) []any { return []any{&x.shard, &x.workspaces} }))
 
 // Workspace is a tenant.
 type Workspace struct {
@@ -272,22 +274,13 @@ type Workspace struct {
 }
 
 type workspacesArgs struct {
-	name, after string
-	limit       int
+	name  string `arg:"name"`
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
-var workspacesVerb = NewVerb(Decl{Name: "workspaces.list", Lane: Read}, nil,
-	func(a workspacesArgs, args *Args) {
-		args.Text("after", a.after)
-		args.Int("limit", int64(a.limit))
-		args.Text("name", a.name)
-	},
-	func(all *[]Workspace, r Row) error {
-		var w Workspace
-		err := r.Scan(&w.Name, &w.CreatedAt)
-		*all = append(*all, w)
-		return err
-	})
+var workspacesVerb = VerbOf[workspacesArgs](Decl{Name: "workspaces.list", Lane: Read}, nil,
+	Each(func(w *Workspace) []any { return []any{&w.Name, &w.CreatedAt} }))
 
 // WorkspaceNamed returns one of them, or nil.
 func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error) {
@@ -323,6 +316,24 @@ func OnShards(shards []int16, err error, do func(Place) (int, error)) (sum int, 
 		sum, err = sum+n, errors.Join(err, failed)
 	}
 	return sum, err
+}
+
+// Pages returns all that a verb answers page by page, on every shard. next says how to go on behind the last of a page; first and
+// next ask for limit.
+func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, first A, next func(T) A) (all []T, err error) {
+	shards, err := Shards(ctx, d)
+	for _, shard := range shards {
+		for a := first; ; a = next(all[len(all)-1]) {
+			page, err := v.DoAt(ctx, d, Place{Shard: shard}, a)
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, page...); len(page) < limit {
+				break
+			}
+		}
+	}
+	return all, err
 }
 
 // AskShards asks the database for them, and for how many workspaces there are.

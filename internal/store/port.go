@@ -254,10 +254,9 @@ func (w *witness) mark(ctx context.Context) error {
 }
 
 // markVerb writes an event that says no more than that a transaction committed.
-var markVerb = NewVerb(Decl{Name: "history.mark", Marks: HistoryMarks},
+var markVerb = VerbOf[struct{}](Decl{Name: "history.mark", Marks: HistoryMarks},
 	nil,
-	func(struct{}, *Args) {},
-	func(v *int64, r Row) error { return r.Scan(v) })
+	ScanValue[int64])
 
 // Unwrap returns the adapter's own transaction under what stands around it.
 func Unwrap(c Conn) Conn {

@@ -117,8 +117,7 @@ func loadRegistry(ctx context.Context, d Doer, at Place) (*Registry, error) {
 
 // registryVerb reads the revision and the reactions in one statement, so that
 // they belong together.
-var registryVerb = NewVerb(Decl{Name: "registry.read", Lane: Read}, nil,
-	func(struct{}, *Args) {},
+var registryVerb = VerbOf[struct{}](Decl{Name: "registry.read", Lane: Read}, nil,
 	func(g *Registry, row Row) error {
 		var name, source, events, streams, claims string
 		if err := row.Scan(&g.Revision, &name, &source, &events, &streams, &claims); err != nil || name == "" {
@@ -204,9 +203,7 @@ func ParseReaction(name, source, events, streams string) (r Reaction, err error)
 // RaiseVerb is the name of the verb that raises the revision.
 const RaiseVerb = "registry.raise"
 
-var raiseVerb = NewVerb(Decl{Name: RaiseVerb}, func(struct{}) []string { return []string{"registry"} },
-	func(struct{}, *Args) {},
-	func(revision *int64, row Row) error { return row.Scan(revision) })
+var raiseVerb = VerbOf[struct{}](Decl{Name: RaiseVerb}, func(struct{}) []string { return []string{"registry"} }, ScanValue[int64])
 
 // Raise raises the revision of the registry of the context's workspace, with what
 // else its transaction writes, and returns it.
@@ -214,9 +211,7 @@ func Raise(ctx context.Context, tx *Tx) (revision int64, err error) {
 	return raiseVerb.Do(ctx, tx, struct{}{})
 }
 
-var totalVerb = NewVerb(Decl{Name: "registry.total", Lane: Read}, nil,
-	func(struct{}, *Args) {},
-	func(total *int64, row Row) error { return row.Scan(total) })
+var totalVerb = VerbOf[struct{}](Decl{Name: "registry.total", Lane: Read}, nil, ScanValue[int64])
 
 // Declared is a number that is another when something was declared, in whatever
 // workspace: the sum of all revisions.

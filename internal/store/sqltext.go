@@ -19,12 +19,8 @@ type Texts map[string]string
 // entities/claim.sql is entities.claim. docs/sql.md says how they are written.
 type SQLFiles map[string]string
 
-// fragment is how the name of a file ends that others include, and hasWork that of what
-// a capability has to do, which one statement asks for all of them.
-const (
-	fragment = ".fragment"
-	hasWork  = ".has_work"
-)
+// fragment is how the name of a file ends that others include.
+const fragment = ".fragment"
 
 // Add reads the .sql files in the folders of a directory. It refuses a name that is
 // there already.
@@ -202,19 +198,4 @@ func (t Texts) Missing(decls []Decl) error {
 		return fmt.Errorf("store: no SQL for the verbs %s", strings.Join(missing, ", "))
 	}
 	return nil
-}
-
-// Orphans returns the names of the files that no verb is declared for.
-func (f SQLFiles) Orphans(decls []Decl) []string {
-	declared := make(map[string]bool, len(decls))
-	for _, d := range decls {
-		declared[d.Name] = true
-	}
-	var orphans []string
-	for name := range f {
-		if !strings.HasSuffix(name, fragment) && !strings.HasSuffix(name, hasWork) && !declared[strings.TrimSuffix(name, ".fast")] {
-			orphans = append(orphans, name)
-		}
-	}
-	return orphans
 }

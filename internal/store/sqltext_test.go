@@ -156,7 +156,4 @@ func TestFragmentsAreIncluded(t *testing.T) {
 	if want := "-- unused: size, row\nSELECT x.a,\n       {now}, #4\n  one\n  two\n"; err != nil || got != want {
 		t.Errorf("it is %q, %v", got, err)
 	}
-	if len(files.Orphans([]Decl{listVerb.decl})) > 0 {
-		t.Error("a fragment is taken for a verb's")
-	}
 }

@@ -76,7 +76,6 @@ type Status struct {
 }
 
 // Ask is the verb that asks a database whether it lives.
-var Ask = NewVerb(Decl{Name: "meta.status", Lane: Vital},
+var Ask = VerbOf[struct{}](Decl{Name: "meta.status", Lane: Vital},
 	nil,
-	func(struct{}, *Args) {},
 	func(s *Status, r Row) error { return r.Scan(&s.Schema, &s.Now) })

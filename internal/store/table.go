@@ -1,6 +1,13 @@
 package store
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
 
 // Table is a table of the user's own that holds the entities of a lifecycle: its
 // name, which may be schema.name, and its columns. Workspace is "" where the whole
@@ -11,6 +18,49 @@ type Table struct {
 	Status    string
 	Version   string
 	Workspace string
+}
+
+// Columns are the names of the columns that there are.
+func (t Table) Columns() []string {
+	all := []string{t.ID, t.Status, t.Version}
+	if t.Workspace != "" {
+		all = append(all, t.Workspace)
+	}
+	return all
+}
+
+// Check looks at the names alone: those of the columns, and those that the table's name is made of. A name has up to longest
+// bytes; same says whether two are the same column's.
+func (t Table) Check(longest int, same func(a, b string) bool, names ...string) error {
+	columns := t.Columns()
+	if slices.Contains(append(columns[:3:3], names[len(names)-1]), "") {
+		return fault.New(fault.Validation, "the table %q needs a name, and its columns for id, status and version named", t.Name)
+	}
+	for _, n := range slices.Concat(columns, names) {
+		if len(n) > longest || !utf8.ValidString(n) || strings.ContainsRune(n, 0) {
+			return fault.New(fault.Validation, "%.80q cannot be a name: it has up to %d bytes, and no NUL", n, longest)
+		}
+	}
+	for i, n := range columns {
+		if slices.ContainsFunc(columns[:i], func(other string) bool { return same(n, other) }) {
+			return fault.New(fault.Validation, "the column %q of %q cannot be used for two things", n, t.Name)
+		}
+	}
+	return nil
+}
+
+// UniqueBy returns the columns by which a row is known, of the names that the database has for them, and whether one of the unique
+// keys keeps two rows from being the same by them.
+func UniqueBy(workspace, id string, keys [][]string) (columns []string, unique bool) {
+	columns = []string{id}
+	if workspace != "" {
+		columns = []string{workspace, id}
+	}
+	sorted := slices.Sorted(slices.Values(columns))
+	return columns, slices.ContainsFunc(keys, func(key []string) bool {
+		slices.Sort(key)
+		return slices.Equal(key, []string{id}) || slices.Equal(key, sorted)
+	})
 }
 
 // OwnTables is a store that can work on tables of the user's own.

@@ -140,7 +140,7 @@ type Command interface {
 type Verb[A, R any] struct {
 	decl Decl
 	keys func(A) []string
-	bind func(A, *Args)
+	bind func(*A, *Args)
 	scan func(*R, Row) error
 	told func(A, Mark) R
 	wake func(A) []string
@@ -154,10 +154,13 @@ type Verb[A, R any] struct {
 // wiring. keys may be nil for a verb that locks nothing. The binder runs once for
 // a zero A, to know the names and types of the columns.
 func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan func(*R, Row) error) *Verb[A, R] {
+	return newVerb(d, keys, func(a *A, args *Args) { bind(*a, args) }, scan)
+}
+
+func newVerb[A, R any](d Decl, keys func(A) []string, bind func(*A, *Args), scan func(*R, Row) error) *Verb[A, R] {
 	v := &Verb[A, R]{decl: d, keys: keys, bind: bind, scan: scan, cols: new(Columns)}
-	var zero A
 	probe := &Args{probing: true}
-	(&command[A, R]{verb: v, args: zero}).bind(probe)
+	(&command[A, R]{verb: v}).bind(probe)
 	v.cols.Members = probe.columns
 	if probe.children != nil {
 		v.cols.Children = probe.children.columns
@@ -326,7 +329,7 @@ func (c *command[A, R]) bind(a *Args) {
 	if c.verb.decl.Lane == Write {
 		a.put("command", IDKind, c.id)
 	}
-	c.verb.bind(c.args, a)
+	c.verb.bind(&c.args, a)
 }
 
 func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {

@@ -35,7 +35,7 @@ func TestEveryVerbHasItsSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if orphans := files.Orphans(store.Decls()); len(orphans) > 0 {
+		if orphans := orphans(files); len(orphans) > 0 {
 			t.Errorf("%s has SQL without a verb: %s", name, strings.Join(orphans, ", "))
 		}
 		for fragment := range files {
@@ -44,10 +44,24 @@ func TestEveryVerbHasItsSQL(t *testing.T) {
 			}
 		}
 		files["planted.text"] = "SELECT 1"
-		if orphans := files.Orphans(store.Decls()); len(orphans) != 1 || orphans[0] != "planted.text" {
+		if orphans := orphans(files); len(orphans) != 1 || orphans[0] != "planted.text" {
 			t.Errorf("%s: SQL without a verb is not found: %v", name, orphans)
 		}
 	}
+}
+
+// orphans returns the names of the files that no verb is declared for.
+func orphans(files store.SQLFiles) (names []string) {
+	declared := make(map[string]bool)
+	for _, d := range store.Decls() {
+		declared[d.Name] = true
+	}
+	for name := range files {
+		if !strings.HasSuffix(name, ".fragment") && !strings.HasSuffix(name, ".has_work") && !declared[strings.TrimSuffix(name, ".fast")] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // included says whether a file includes a fragment.

@@ -7,7 +7,6 @@ package subjects
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -18,14 +17,13 @@ import (
 type Key []byte
 
 type makeArgs struct {
-	subject string
-	key     Key
+	subject string `arg:"subject"`
+	key     string `arg:"key"` // in hex
 }
 
 var (
-	findVerb = store.NewVerb(store.Decl{Name: "subjects.find", Lane: store.Read},
-		nil,
-		func(list string, args *store.Args) { args.Text("subjects", list) },
+	findVerb = store.NewVerb(store.Decl{Name: "subjects.find", Lane: store.Read}, nil,
+		func(subjects []string, args *store.Args) { args.Text("subjects", store.JSON(subjects)) },
 		func(found *map[string]Key, row store.Row) error {
 			var name string
 			var key []byte
@@ -38,17 +36,12 @@ var (
 			(*found)[name] = key
 			return nil
 		})
-	makeVerb = store.NewVerb(store.Decl{Name: "subjects.make", Repeat: true},
-		func(a makeArgs) []string { return []string{"subject/" + a.subject} },
-		func(a makeArgs, args *store.Args) {
-			args.Text("subject", a.subject)
-			args.Text("key", hex.EncodeToString(a.key))
-		},
-		func(key *[]byte, row store.Row) error { return row.Scan(key) })
+	makeVerb = store.VerbOf[makeArgs](store.Decl{Name: "subjects.make", Repeat: true},
+		func(a makeArgs) []string { return []string{"subject/" + a.subject} }, store.ScanValue[[]byte])
 	forgetVerb = store.NewVerb(store.Decl{Name: "subjects.forget", Repeat: true},
 		func(subject string) []string { return []string{"subject/" + subject} },
-		func(subject string, args *store.Args) { args.Text("subject", subject) },
-		func(dropped *bool, row store.Row) error { return row.Scan(dropped) })
+		store.TextArg("subject"),
+		store.ScanValue[bool])
 )
 
 // Check refuses a name that no subject can have.
@@ -59,17 +52,13 @@ func Find(ctx context.Context, d store.Doer, subjects []string) (map[string]Key,
 	if len(subjects) == 0 {
 		return nil, nil
 	}
-	list, err := json.Marshal(subjects)
-	if err != nil {
-		return nil, err
-	}
-	return findVerb.Do(ctx, d, string(list))
+	return findVerb.Do(ctx, d, subjects)
 }
 
 // Make gives a subject a key, unless it is known, and returns the one that it
 // has then: of several who make it at once all get the same.
 func Make(ctx context.Context, d store.Doer, subject string, key Key) (Key, error) {
-	return makeVerb.Do(ctx, d, makeArgs{subject, key})
+	return makeVerb.Do(ctx, d, makeArgs{subject, hex.EncodeToString(key)})
 }
 
 // Forget drops a subject's key, and says whether it had one. It may be repeated.

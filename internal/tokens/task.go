@@ -24,9 +24,7 @@ type Signer []byte
 // one node hands out is known to the others. It is read once.
 type Keyring struct{ signer atomic.Pointer[Signer] }
 
-var secretVerb = store.NewVerb(store.Decl{Name: "tokens.secret", Lane: store.Vital}, nil,
-	func(struct{}, *store.Args) {},
-	func(text *string, row store.Row) error { return row.Scan(text) })
+var secretVerb = store.VerbOf[struct{}](store.Decl{Name: "tokens.secret", Lane: store.Vital}, nil, store.ScanValue[string])
 
 // Signer returns the signer of the database.
 func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {

@@ -17,9 +17,11 @@ import (
 
 // Claim is what a token stands for.
 type Claim struct {
-	Lifecycle, Entity, Operation string
-	Epoch                        int64
-	Requester                    string
+	Lifecycle string `arg:"lifecycle"`
+	Entity    string `arg:"entity"`
+	Operation string `arg:"operation"`
+	Epoch     int64  `arg:"epoch"`
+	Requester string `arg:"requester"`
 }
 
 // Kept is how long a token is known: longer than any claim is held at a stretch, so
@@ -27,38 +29,19 @@ type Claim struct {
 const Kept = 7 * 24 * time.Hour
 
 type putArgs struct {
-	hash string
+	hash string `arg:"hash"`
 	Claim
+	kept time.Duration `arg:"kept"`
 }
 
 var (
-	putVerb = store.NewVerb(store.Decl{Name: "tokens.put", Repeat: true},
-		func(a putArgs) []string { return []string{"token/" + a.hash} },
-		func(a putArgs, args *store.Args) {
-			args.Text("hash", a.hash)
-			args.Text("lifecycle", a.Lifecycle)
-			args.Text("entity", a.Entity)
-			args.Text("operation", a.Operation)
-			args.Int("epoch", a.Epoch)
-			args.Text("requester", a.Requester)
-			args.Int("kept", Kept.Milliseconds())
-		},
-		func(n *int, row store.Row) error { return row.Scan(n) })
-	findVerb = store.NewVerb(store.Decl{Name: "tokens.find", Lane: store.Read}, nil,
-		func(hash string, args *store.Args) { args.Text("hash", hash) },
-		func(all *[]Claim, row store.Row) error {
-			var c Claim
-			err := row.Scan(&c.Lifecycle, &c.Entity, &c.Operation, &c.Epoch, &c.Requester)
-			*all = append(*all, c)
-			return err
-		})
+	putVerb = store.VerbOf[putArgs](store.Decl{Name: "tokens.put", Repeat: true},
+		func(a putArgs) []string { return []string{"token/" + a.hash} }, store.ScanValue[int])
+	findVerb = store.NewVerb(store.Decl{Name: "tokens.find", Lane: store.Read}, nil, store.TextArg("hash"),
+		store.Each(func(c *Claim) []any { return []any{&c.Lifecycle, &c.Entity, &c.Operation, &c.Epoch, &c.Requester} }))
 	pruneVerb = store.NewVerb(store.Decl{Name: "tokens.prune", Lane: store.Work}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
-		func(n *int, row store.Row) error {
-			var one int
-			*n++
-			return row.Scan(&one)
-		})
+		store.IntArg("limit"),
+		store.CountRows)
 )
 
 // New makes a token.
@@ -75,20 +58,14 @@ func hash(token string) string {
 
 // Put remembers what a token stands for.
 func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
-	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c})
+	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c, Kept})
 	return err
 }
 
 // Find returns what a token of the context's workspace stands for.
 func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
 	all, err := findVerb.Do(ctx, d, hash(token))
-	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no claim with this token")
-	}
-	if err != nil {
-		return Claim{}, err
-	}
-	return all[0], nil
+	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no claim with this token") })
 }
 
 const pruneLimit = 1000

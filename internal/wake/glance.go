@@ -66,23 +66,17 @@ func Needs(kind string, names ...string) []Need {
 	return all
 }
 
-type glanceArgs struct{ shards, needs string }
+type glanceArgs struct {
+	Shards []int16       `arg:"shards"`
+	Needs  [][2]string   `arg:"needs"`
+	soon   time.Duration `arg:"soon"`
+}
 
 // glanced is a need for which there is something, by its place in the list, and in how many ms.
 type glanced struct{ n, wait int }
 
-var glanceVerb = store.NewVerb(store.Decl{Name: "wake.glance", Lane: store.Read}, nil,
-	func(a glanceArgs, args *store.Args) {
-		args.Text("shards", a.shards)
-		args.Text("needs", a.needs)
-		args.Int("soon", beat.Milliseconds())
-	},
-	func(all *[]glanced, row store.Row) error {
-		var g glanced
-		err := row.Scan(&g.n, &g.wait)
-		*all = append(*all, g)
-		return err
-	})
+var glanceVerb = store.VerbOf[glanceArgs](store.Decl{Name: "wake.glance", Lane: store.Read}, nil,
+	store.Each(func(g *glanced) []any { return []any{&g.n, &g.wait} }))
 
 // Glance says for which needs there is something due, in all workspaces on some
 // shards. It is one statement, however many they are. It may say so where there is
@@ -102,11 +96,7 @@ func glance(ctx context.Context, d store.Doer, shards []int16, needs []Need) (du
 	for i, n := range needs {
 		list[i] = [2]string{n.Kind, n.Name}
 	}
-	args, err := glanceTexts(shards, list)
-	if err != nil {
-		return nil, 0, err
-	}
-	found, err := glanceVerb.DoAt(ctx, d, store.Place{}, args)
+	found, err := glanceVerb.DoAt(ctx, d, store.Place{}, glanceArgs{shards, list, beat})
 	for _, g := range found {
 		wait := time.Duration(g.wait) * time.Millisecond
 		switch {
@@ -117,15 +107,4 @@ func glance(ctx context.Context, d store.Doer, shards []int16, needs []Need) (du
 		}
 	}
 	return due, next, err
-}
-
-func glanceTexts(shards []int16, list [][2]string) (a glanceArgs, err error) {
-	text, err := json.Marshal(shards)
-	if err != nil {
-		return a, err
-	}
-	a.shards = string(text)
-	text, err = json.Marshal(list)
-	a.needs = string(text)
-	return a, err
 }

@@ -34,26 +34,27 @@ type Entry struct {
 
 // PostArgs adds to a wallet, or takes from it.
 type PostArgs struct {
-	Wallet    string
-	Delta     int64
-	Reason    string
-	Reference string
+	Wallet    string `arg:"wallet"`
+	Delta     int64  `arg:"delta"`
+	Reason    string `arg:"reason"`
+	Reference string `arg:"reference"`
 }
 
 type putArgs struct {
-	id       string
-	negative bool
+	id       string `arg:"wallet"`
+	negative bool   `arg:"negative"`
 }
 
 type listArgs struct {
-	id, after string
-	limit     int
+	id    string `arg:"wallet"`
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
 type ledgerArgs struct {
-	wallet string
-	after  int64
-	limit  int
+	wallet string `arg:"wallet"`
+	after  int64  `arg:"after"`
+	limit  int    `arg:"limit"`
 }
 
 type posted struct {
@@ -66,55 +67,20 @@ type posted struct {
 }
 
 var (
-	putVerb = store.NewVerb(store.Decl{Name: "wallets.put", Repeat: true},
+	putVerb = store.VerbOf[putArgs](store.Decl{Name: "wallets.put", Repeat: true},
 		func(a putArgs) []string { return []string{row(a.id)} },
-		func(a putArgs, args *store.Args) {
-			args.Text("wallet", a.id)
-			negative := int64(0)
-			if a.negative {
-				negative = 1
-			}
-			args.Int("negative", negative)
-		},
 		func(w *Wallet, r store.Row) error {
 			return r.Scan(&w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
 		})
-	postVerb = store.NewVerb(store.Decl{Name: "wallets.post", Group: true, Combine: true, Repeat: true},
+	postVerb = store.VerbOf[PostArgs](store.Decl{Name: "wallets.post", Group: true, Combine: true, Repeat: true},
 		func(a PostArgs) []string { return []string{row(a.Wallet)} },
-		func(a PostArgs, args *store.Args) {
-			args.Text("wallet", a.Wallet)
-			args.Int("delta", a.Delta)
-			args.Text("reason", a.Reason)
-			args.Text("reference", a.Reference)
-		},
-		func(p *posted, r store.Row) error {
-			p.applied = r.Applied()
-			return r.Scan(&p.found, &p.balance, &p.version, &p.negative, &p.delta, &p.moved)
-		}).Waking(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
-	listVerb = store.NewVerb(store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) {
-			args.Text("wallet", a.id)
-			args.Text("after", a.after)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Wallet, r store.Row) error {
-			var w Wallet
-			err := r.Scan(&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
-			*all = append(*all, w)
-			return err
-		})
-	ledgerVerb = store.NewVerb(store.Decl{Name: "wallets.ledger", Lane: store.Read}, nil,
-		func(a ledgerArgs, args *store.Args) {
-			args.Text("wallet", a.wallet)
-			args.Int("after", a.after)
-			args.Int("limit", int64(a.limit))
-		},
-		func(all *[]Entry, r store.Row) error {
-			var e Entry
-			err := r.Scan(&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At)
-			*all = append(*all, e)
-			return err
-		})
+		store.Outcome(func(p *posted) (*bool, []any) {
+			return &p.applied, []any{&p.found, &p.balance, &p.version, &p.negative, &p.delta, &p.moved}
+		})).Waking(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
+		store.Each(func(w *Wallet) []any { return []any{&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt} }))
+	ledgerVerb = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.ledger", Lane: store.Read}, nil,
+		store.Each(func(e *Entry) []any { return []any{&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At} }))
 )
 
 func row(id string) string { return "wallet/" + id }
@@ -139,13 +105,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
 		return Wallet{}, err
 	}
 	all, err := listVerb.Do(ctx, d, listArgs{id: id, limit: 1})
-	if err == nil && len(all) == 0 {
-		err = missing(id)
-	}
-	if err != nil {
-		return Wallet{}, err
-	}
-	return all[0], nil
+	return store.First(all, err, func() error { return missing(id) })
 }
 
 func missing(id string) error { return fault.New(fault.NotFound, "there is no wallet %q", id) }

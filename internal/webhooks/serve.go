@@ -33,8 +33,9 @@ type Served struct {
 }
 
 type allArgs struct {
-	workspace, id string
-	limit         int
+	workspace string `arg:"after_workspace"`
+	id        string `arg:"after_id"`
+	limit     int    `arg:"limit"`
 }
 
 // Target is where the messages of a webhook go, and the secrets that they are signed
@@ -50,12 +51,7 @@ type target struct {
 }
 
 var (
-	allVerb = store.NewVerb(store.Decl{Name: "webhooks.all", Lane: store.Read}, nil,
-		func(a allArgs, args *store.Args) {
-			args.Text("after_workspace", a.workspace)
-			args.Text("after_id", a.id)
-			args.Int("limit", int64(a.limit))
-		},
+	allVerb = store.VerbOf[allArgs](store.Decl{Name: "webhooks.all", Lane: store.Read}, nil,
 		func(all *[]Served, r store.Row) error {
 			var s Served
 			var list []byte
@@ -71,8 +67,7 @@ var (
 			*all = append(*all, s)
 			return nil
 		})
-	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.target", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text("id", id) },
+	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.target", Lane: store.Read}, nil, store.TextArg("id"),
 		func(t *target, r store.Row) error {
 			t.found = true
 			return r.Scan(&t.url, &t.secret, &t.former)
@@ -81,24 +76,8 @@ var (
 
 // All returns the webhooks of all workspaces.
 func All(ctx context.Context, d store.Doer) (all []Served, err error) {
-	shards, err := store.Shards(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	for _, shard := range shards {
-		for a := (allArgs{limit: mostListed}); ; {
-			page, err := allVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, page...)
-			if len(page) < a.limit {
-				break
-			}
-			a.workspace, a.id = page[len(page)-1].Workspace, page[len(page)-1].ID
-		}
-	}
-	return all, nil
+	return store.Pages(ctx, d, allVerb, mostListed, allArgs{limit: mostListed},
+		func(last Served) allArgs { return allArgs{last.Workspace, last.ID, mostListed} })
 }
 
 // Find returns where the messages of a webhook of the context's workspace go, now, or

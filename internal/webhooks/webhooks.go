@@ -77,12 +77,12 @@ func Definition(id string, names []string, streams string) reactions.Definition 
 
 // CreateArgs is a new webhook.
 type CreateArgs struct {
-	Name    string // "" for none
-	URL     string
-	Events  []string // none is every one
-	Streams string
+	Name    string   `arg:"name"` // "" for none
+	URL     string   `arg:"url"`
+	Events  []string `arg:"events"` // none is every one
+	Streams string   `arg:"streams"`
 	Secret  string
-	By      string
+	By      string `arg:"actor"`
 }
 
 func (a *CreateArgs) check() error {
@@ -103,18 +103,22 @@ func (a *CreateArgs) check() error {
 
 type createArgs struct {
 	CreateArgs
-	id, sealed string
+	id     string `arg:"id"`
+	sealed string `arg:"secret"`
 }
 
 type rotateArgs struct {
-	id      string
-	version int64
-	sealed  string
-	overlap time.Duration
-	by      string
+	id      string        `arg:"id"`
+	version int64         `arg:"version"`
+	sealed  string        `arg:"secret"`
+	overlap time.Duration `arg:"overlap"`
+	by      string        `arg:"actor"`
 }
 
-type removeArgs struct{ id, by string }
+type removeArgs struct {
+	id string `arg:"id"`
+	by string `arg:"actor"`
+}
 
 type result struct {
 	applied bool
@@ -122,51 +126,32 @@ type result struct {
 }
 
 type listArgs struct {
-	after string
-	limit int
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
 var (
-	createVerb = store.NewVerb(store.Decl{Name: "webhooks.create", Marks: store.HistoryMarks},
-		func(a createArgs) []string { return []string{row(a.id)} },
-		func(a createArgs, args *store.Args) {
-			args.Text("id", a.id)
-			args.Text("name", a.Name)
-			args.Text("url", a.URL)
-			args.Text("events", list(a.Events))
-			args.Text("streams", a.Streams)
-			args.Text("secret", a.sealed)
-			args.Text("actor", a.By)
-		}, scan).
+	createVerb = store.VerbOf[createArgs](store.Decl{Name: "webhooks.create", Marks: store.HistoryMarks},
+		func(a createArgs) []string { return []string{row(a.id)} }, scan).
 		Told(func(a createArgs, m store.Mark) result {
-			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: every(a.Events), Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At}}
+			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: a.Events, Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At}}
 		}).
 		Emitting(func(a createArgs) store.Emission { return emission(a.id, "created") }).
 		Waking(func(createArgs) []string { return []string{Topic} })
-	rotateVerb = store.NewVerb(store.Decl{Name: "webhooks.rotate", Marks: store.HistoryMarks},
-		func(a rotateArgs) []string { return []string{row(a.id)} },
-		func(a rotateArgs, args *store.Args) {
-			args.Text("id", a.id)
-			args.Int("version", a.version)
-			args.Text("secret", a.sealed)
-			args.Int("overlap", a.overlap.Milliseconds())
-			args.Text("actor", a.by)
-		}, scan).
+	rotateVerb = store.VerbOf[rotateArgs](store.Decl{Name: "webhooks.rotate", Marks: store.HistoryMarks},
+		func(a rotateArgs) []string { return []string{row(a.id)} }, scan).
 		Told(func(a rotateArgs, _ store.Mark) result {
 			return result{true, Webhook{ID: a.id, version: a.version + 1}}
 		}).
 		Emitting(func(a rotateArgs) store.Emission { return emission(a.id, "rotated") })
-	removeVerb = store.NewVerb(store.Decl{Name: "webhooks.remove", Marks: store.HistoryMarks},
+	removeVerb = store.VerbOf[removeArgs](store.Decl{Name: "webhooks.remove", Marks: store.HistoryMarks},
 		func(a removeArgs) []string { return []string{row(a.id)} },
-		func(a removeArgs, args *store.Args) { args.Text("id", a.id); args.Text("actor", a.by) },
-		func(applied *bool, r store.Row) error { *applied = r.Applied(); return nil }).
+		store.ScanApplied).
 		Told(func(removeArgs, store.Mark) bool { return true }).
 		Emitting(func(a removeArgs) store.Emission { return emission(a.id, "removed") }).
 		Waking(func(removeArgs) []string { return []string{Topic} })
-	getVerb = store.NewVerb(store.Decl{Name: "webhooks.get", Lane: store.Read}, nil,
-		func(id string, args *store.Args) { args.Text("id", id) }, scan)
-	listVerb = store.NewVerb(store.Decl{Name: "webhooks.list", Lane: store.Read}, nil,
-		func(a listArgs, args *store.Args) { args.Text("after", a.after); args.Int("limit", int64(a.limit)) },
+	getVerb  = store.NewVerb(store.Decl{Name: "webhooks.get", Lane: store.Read}, nil, store.TextArg("id"), scan)
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "webhooks.list", Lane: store.Read}, nil,
 		func(all *[]Webhook, r store.Row) error {
 			var one result
 			err := scan(&one, r)
@@ -187,11 +172,6 @@ func every(names []string) []string {
 		return []string{"*"}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))
-}
-
-func list(names []string) string {
-	text, _ := json.Marshal(every(names)) // of strings, it does not fail
-	return string(text)
 }
 
 func scan(r *result, from store.Row) error {
@@ -215,10 +195,11 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	if err := a.check(); err != nil {
 		return Webhook{}, err
 	}
+	a.Events = every(a.Events)
 	id := newID()
 	made := createArgs{CreateArgs: a, id: id, sealed: box.Seal(a.Secret, belongs(store.WorkspaceOf(ctx), id)...)}
 	var w Webhook
-	err := within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		r, err := createVerb.Do(ctx, tx, made)
 		if err == nil && !r.applied { // ids are random: this is not expected to be seen
 			err = fault.New(fault.Conflict, "there is a webhook %q already: try again", id).Repeatable()
@@ -272,7 +253,7 @@ func Remove(ctx context.Context, d store.Doer, id, by string) error {
 	if !isID(id) {
 		return missing(id)
 	}
-	return within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+	return store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		applied, err := removeVerb.Do(ctx, tx, removeArgs{id, by})
 		if err == nil && !applied {
 			err = missing(id)
@@ -283,17 +264,6 @@ func Remove(ctx context.Context, d store.Doer, id, by string) error {
 		_, err = reactions.Dismiss(ctx, tx, Reaction(id))
 		return err
 	})
-}
-
-// within runs f in the transaction that d is, or in one of its own.
-func within(ctx context.Context, d store.Doer, f func(context.Context, *store.Tx) error) error {
-	switch x := d.(type) {
-	case *store.Tx:
-		return f(ctx, x)
-	case reactions.Engine:
-		return x.Update(ctx, f)
-	}
-	return fault.New(fault.Internal, "a webhook is changed in a transaction, and a %T has none", d)
 }
 
 // Get returns a webhook of the context's workspace, or [fault.NotFound].

@@ -1,9 +1,7 @@
 -- Ends holds, or what was done under them so far: moves the watermarks on and,
 -- unless they are to be kept, frees the rows. With an error it counts a failure,
 -- the first one of its event where there was progress. An end that names a version
--- which was not delivered under the hold changes nothing; a hold of an older program,
--- of which that is not known, is bounded by the head of its stream, which only grows,
--- so that one from before a wait does no harm. A reset that was requested is done when the lease ends, and until
+-- which was not delivered under the hold changes nothing. A reset that was requested is done when the lease ends, and until
 -- then nothing extends the lease.
 -- Rows are locked first, and
 -- the time is looked at afterwards. Answers those that are recorded,
@@ -55,9 +53,7 @@ WITH a AS MATERIALIZED (
            cur.quiet AND cur.unheard AND cur.keep, CASE WHEN cur.unheard AND cur.keep THEN cur.lost ELSE 0 END, cur.updated_at
       FROM cur
      WHERE cur.epoch = cur.wanted AND cur.until > {now}
-       AND cur.done <= CASE WHEN cur.delivered_epoch = cur.epoch THEN cur.delivered
-                            ELSE coalesce((SELECT s.head FROM {schema}.stream s
-                                            WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.name = cur.stream), cur.done) END
+       AND cur.delivered_epoch = cur.epoch AND cur.done <= cur.delivered
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
        SET watermark = excluded.watermark, holder = excluded.holder, until = excluded.until, failures = excluded.failures,
            deaths = excluded.deaths, crash_group = excluded.crash_group, generation = excluded.generation, reset_requested = excluded.reset_requested, failing = excluded.failing, error = excluded.error, due_at = excluded.due_at, rank = excluded.rank,

@@ -1,8 +1,7 @@
 -- Ends holds, or what was done under them so far: moves the watermarks on and,
 -- unless they are to be kept, frees the rows. With an error it counts a failure,
 -- the first one of its event where there was progress. An end that names a version
--- which was not delivered under the hold changes nothing; a hold of an older program,
--- of which that is not known, is bounded by the head of its stream. A reset that was requested is done when the
+-- which was not delivered under the hold changes nothing. A reset that was requested is done when the
 -- lease ends, and until then nothing extends the lease.
 -- Answers those that are
 -- recorded, now or, where the answer to it was lost, before.
@@ -31,10 +30,7 @@ UPDATE holdfast_follow AS f
   FROM q
  WHERE f.shard = :shard AND f.workspace = q.workspace AND f.reaction = q.reaction AND f.stream = q.stream
    AND f.epoch = q.epoch
-   AND ((f.until > q.now
-         AND q.done <= CASE WHEN f.delivered_epoch = f.epoch THEN f.delivered
-                            ELSE coalesce((SELECT s.head FROM holdfast_stream AS s
-                                            WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), q.done) END)
+   AND ((f.until > q.now AND f.delivered_epoch = f.epoch AND q.done <= f.delivered)
         OR (NOT q.must AND f.holder IS NULL AND f.blocked = 0 AND f.watermark >= q.done
             AND CASE WHEN q.error IS NULL THEN f.failures = 0 ELSE f.failing = q.failing AND f.error = q.error END))
 RETURNING workspace, reaction, stream, epoch, failures, due_at, 0
