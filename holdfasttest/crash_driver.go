@@ -65,7 +65,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(6), 100, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(4), 100, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
@@ -78,9 +78,9 @@ func (d *crashDriver) run() {
 // PostgreSQL takes several times as long as one on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
-		return testlevel.Pick(testlevel.Share(5), 40, 0)
+		return testlevel.Pick(testlevel.Share(3), 40, 0)
 	}
-	return testlevel.Pick(testlevel.Share(10), 0, 0)
+	return testlevel.Pick(testlevel.Share(6), 0, 0)
 }
 
 // sample returns at most that many cases, chosen by the seed.
