@@ -52,7 +52,7 @@ func TestTheGate(t *testing.T) {
 		for name, s := range scenes {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				testlevel.Variant(t, 9)
+				testlevel.Variant(t, 6)
 				left.Add(newGatehouse(t, s, &reached).all() - 1)
 			})
 		}

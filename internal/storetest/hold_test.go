@@ -128,7 +128,7 @@ func holdRace(t *testing.T, db string) {
 	for _, r := range racers {
 		r.expect("ready")
 	}
-	for round := range testlevel.Pick(10, 300, 5000) {
+	for round := range testlevel.Pick(20, 300, 5000) {
 		id := fmt.Sprintf("round-%d", round)
 		invoice(t, hf, id)
 		for _, r := range racers {
@@ -148,7 +148,7 @@ func holdRace(t *testing.T, db string) {
 }
 
 func checkRounds(t *testing.T, hf *holdfast.Engine) {
-	for round := range testlevel.Pick(10, 300, 5000) {
+	for round := range testlevel.Pick(20, 300, 5000) {
 		all, err := stream.Read(context.Background(), hf, entities.Stream("invoice", fmt.Sprintf("round-%d", round)), 0, 0)
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
 			t.Fatalf("round %d: history %v, %v", round, all, err)
