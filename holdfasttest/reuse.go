@@ -169,8 +169,8 @@ END $$`
 const wipe = `SELECT pg_temp.wipe()`
 
 // shape digests what no test may change: columns, indexes, constraints, functions,
-// triggers, settings, and the schemas that there are.
-const shape = `SELECT md5(string_agg(part, ',' ORDER BY part)) FROM (
+// triggers, settings, and the schemas that there are. It is a sum: to sort the parts would take three times as long as all the rest.
+const shape = `SELECT concat_ws(' ', count(*), sum(hashtextextended(part, 0))) FROM (
     SELECT concat_ws(' ', c.relname, c.relkind, c.reloptions::text, c.relacl::text, a.attname, a.atttypid, a.attnotnull) AS part
       FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
      WHERE c.relnamespace = 'holdfast'::regnamespace

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -129,6 +130,7 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
 			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "big", far.url+"/big")
 				w.prepare(d, "small", far.url+"/small")
@@ -191,6 +193,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
 			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "h1", far.url+"/big")
 				w.prepare(d, "h2", far.url+"/small")
@@ -207,6 +210,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 // Verifies that steps of a handler of the same name that wait for workers in many other workspaces are in nobody's way.
 func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+		testlevel.Either(t)
 		far := newHanging(t)
 		prepare := func(in string, h wire.PutHandler) {
 			d.want(d.ask("PUT", "handlers/h", h, nil, "X-Holdfast-Workspace", in), 201, "")

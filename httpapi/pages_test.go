@@ -142,6 +142,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 				testlevel.Long(t)
 			}
 			eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+				testlevel.Either(t)
 				path, want := k.prepare(d)
 				pages, got := d.pagesOf(path, k.most, k.name)
 				if !slices.Equal(got, want) {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -152,6 +153,7 @@ func TestConditionsOfChanges(t *testing.T) {
 		{"PUT", "/records/r/k", `1`}, {"DELETE", "/records/r/k", nil}, {"DELETE", "", nil},
 	}
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		testlevel.Either(t)
 		for i, c := range cases {
 			for j, v := range verbs {
 				for _, key := range []string{"", fmt.Sprintf("k%d-%d", i, j)} {

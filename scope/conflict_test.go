@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -171,6 +172,7 @@ func TestAPatchIsNeverSeenHalf(t *testing.T) {
 		if e.where != "" {
 			envs[1] = e.other()
 		}
+		writes := testlevel.Pick[int64](50, 150, 150)
 		var stop atomic.Bool
 		var readers sync.WaitGroup
 		var reads atomic.Int64
@@ -196,7 +198,7 @@ func TestAPatchIsNeverSeenHalf(t *testing.T) {
 				}
 			})
 		}
-		for i := int64(0); i < 150 || reads.Load() == 0 && !e.Failed(); i++ { // until somebody has read, too
+		for i := int64(0); i < writes || reads.Load() == 0 && !e.Failed(); i++ { // until somebody has read, too
 			p := pair{i, i, map[string]int64{"x": i}, []int64{i}}
 			d := envs[i%2]
 			var err error

@@ -182,7 +182,7 @@ func TestPatchOfManyMembers(t *testing.T) {
 		}
 		_, err = at[map[string]any](e, "thing", "u", scope.At(1)).Patch(e.ctx, many("c"))
 		e.refused(err, fault.PreconditionFailed)
-	}, testlevel.Some(t, everyStore)...) // large states take long
+	}, few(t, everyStore)...)
 }
 
 // TestPatchOfManyMembersLosesNothing verifies that such patches and sums made at the same
@@ -309,7 +309,7 @@ func TestWhatIsTooLargeCanBeMadeSmaller(t *testing.T) {
 		s, err = e.raw("u").Patch(e.ctx, map[string]any{"t": nil})
 		e.ok(err)
 		e.like(s, `{"l":[1],"n":1,"r":{}}`, 3, true)
-	}, testlevel.Some(t, shared)...) // large states take long
+	}, few(t, shared)...)
 }
 
 // TestFloorsAreOfAWorkspaceAndAKind verifies that scopes that are gone raise the versions of

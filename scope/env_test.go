@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/scopes"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -112,6 +113,14 @@ var everyStore = []string{"memory", "files", "sqlite", "postgres"}
 
 // shared are the stores that several processes use.
 var shared = []string{"files", "sqlite", "postgres"}
+
+// few are the stores of a test of large states, which take long: at level test two of them, by the seed.
+func few(t *testing.T, stores []string) (some []string) {
+	for _, i := range testlevel.Rand(t).Perm(len(stores))[:testlevel.Pick(testlevel.Share(2), len(stores), len(stores))] {
+		some = append(some, stores[i])
+	}
+	return some
+}
 
 // in is the same store for a test, in a workspace that nobody else uses.
 func (e *env) in(t *testing.T) *env {

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -188,7 +187,7 @@ func TestBracketsAreOneByte(t *testing.T) {
 		s, err := e.raw("u").Get(e.ctx)
 		e.ok(err)
 		e.equal("version", s.Version, 4)
-	}, testlevel.Some(t, everyStore)...) // large states take long
+	}, few(t, everyStore)...)
 }
 
 // window has a rule over two fields.

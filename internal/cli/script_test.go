@@ -64,6 +64,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each end takes a second
+			env.Setenv("GOGC", os.Getenv("GOGC"))     // scripts have none of the environment by themselves
 			env.Values[sceneKey{}] = &scene{running: make(map[string]*process)}
 			return nil
 		},

@@ -99,6 +99,7 @@ func (c *Cluster) settings() []string {
 		"max_prepared_transactions = 10",
 		"shared_buffers = '256MB'",
 		"max_wal_size = '2GB'",
+		"jit = off", // as in every session of an engine: to compile a plan over many partitions takes seconds
 		"timezone = 'UTC'",
 		"log_timezone = 'UTC'",
 		"logging_collector = off",

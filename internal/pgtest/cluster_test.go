@@ -25,6 +25,7 @@ func TestClusterAnswers(t *testing.T) {
 		"fsync":                     "off",
 		"full_page_writes":          "off",
 		"synchronous_commit":        "on",
+		"jit":                       "off",
 		"autovacuum":                "on",
 		"max_connections":           "300",
 		"max_prepared_transactions": "10",

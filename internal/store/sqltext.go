@@ -103,9 +103,11 @@ func (e *expansion) fail(format string, args ...any) {
 }
 
 func (e *expansion) fill() string {
-	for _, m := range unusedLine.FindAllStringSubmatch(e.files[e.name], -1) {
-		for name := range strings.SplitSeq(m[1], ",") {
-			e.used[strings.TrimSpace(name)] = true
+	for line := range strings.Lines(e.files[e.name]) {
+		if names, ok := strings.CutPrefix(line, "-- unused: "); ok {
+			for name := range strings.SplitSeq(names, ",") {
+				e.used[strings.TrimSpace(name)] = true
+			}
 		}
 	}
 	text := e.arguments(e.include(e.files[e.name], 0))
@@ -122,10 +124,9 @@ func (e *expansion) fill() string {
 }
 
 var (
-	unusedLine = regexp.MustCompile(`(?m)^-- unused: (.+)$`)
-	rowColumn  = regexp.MustCompile(`\b[mc]\.(\w+)`)
-	including  = regexp.MustCompile(`(?m)^(.*?)\{(include|all) ([\w/]+)((?:[^{}]|\{[^{}]*\})*)\}`)
-	parameter  = regexp.MustCompile(`\{(\d)\}`)
+	rowColumn = regexp.MustCompile(`\b[mc]\.(\w+)`)
+	including = regexp.MustCompile(`(?m)^(.*?)\{(include|all) ([\w/]+)((?:[^{}]|\{[^{}]*\})*)\}`)
+	parameter = regexp.MustCompile(`\{(\d)\}`)
 )
 
 // include puts fragments in: {include entities/answer e; f} is the file
@@ -135,6 +136,9 @@ var (
 func (e *expansion) include(text string, depth int) string {
 	if depth > 8 {
 		e.fail("its fragments include each other")
+		return text
+	}
+	if !strings.Contains(text, "{include ") && !strings.Contains(text, "{all ") { // most have none, and to look for them takes long
 		return text
 	}
 	return including.ReplaceAllStringFunc(text, func(s string) string {

@@ -16,6 +16,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"sync"
@@ -91,9 +92,11 @@ var seed = sync.OnceValue(func() uint64 {
 })
 
 // Rand returns random numbers that depend on the seed and the test's name alone.
-func Rand(t testing.TB) *rand.Rand {
+func Rand(t testing.TB) *rand.Rand { return random(t.Name()) }
+
+func random(name string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(t.Name()))
+	_, _ = h.Write([]byte(name))
 	return rand.New(rand.NewPCG(Seed(), h.Sum64()))
 }
 
@@ -127,6 +130,16 @@ func Some[T any](t testing.TB, all []T) (some []T) {
 		some = append(some, all[i])
 	}
 	return some
+}
+
+// Either skips the test at level [Test] on one of the two databases that it is a subtest for; on which, the seed
+// chooses. It is for tests that take long, and are of code that is the same over both.
+func Either(t testing.TB) {
+	t.Helper()
+	test, database := path.Split(t.Name())
+	if Current() == Test && (random(test).IntN(2) == 0) != (database == "sqlite") {
+		t.Skip("the seed chose the other database: make check runs both")
+	}
 }
 
 // Rapid gives the seed to the package rapid, unless its own flag names one. A test

@@ -20,7 +20,7 @@ import (
 // levels is the package of the levels, and asks are the functions by which a test asks for its own.
 const levels = "internal/testlevel"
 
-var asks = []string{"Current", "Long", "Pick", "Variant"}
+var asks = []string{"Current", "Either", "Long", "Pick", "Variant"}
 
 // listed is a package as go list describes it.
 type listed struct {
