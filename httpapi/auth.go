@@ -5,10 +5,6 @@ import (
 	"math"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -72,52 +68,15 @@ func presented(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
-// limits are how fast each key may ask.
-type limits struct {
-	mu   sync.Mutex
-	rate int
-	by   map[string]*rate.Limiter
-}
-
 // limit refuses a request of a key that asks too fast.
 func (c *call) limit() error {
-	wait := c.api.limits.take(c.key)
+	wait := c.api.limits.Take(c.key)
 	if wait <= 0 {
 		return nil
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
 	return fault.New(fault.RateLimited, "this key asks too fast: try again in %d s", seconds).With("retryAfter", seconds)
 }
-
-// take takes a turn of a key, or returns how long there is none. There are as many
-// limiters as keys that ask.
-func (l *limits) take(k keys.Key) time.Duration {
-	per := l.rate
-	if k.Rate > 0 {
-		per = k.Rate
-	}
-	if per <= 0 {
-		return 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	one := l.by[k.ID]
-	if one == nil || one.Limit() != rate.Limit(per) {
-		if l.by == nil || len(l.by) > mostLimiters {
-			l.by = make(map[string]*rate.Limiter)
-		}
-		one = rate.NewLimiter(rate.Limit(per), 2*per)
-		l.by[k.ID] = one
-	}
-	r := one.Reserve()
-	wait := r.Delay()
-	if wait > 0 {
-		r.Cancel()
-	}
-	return wait
-}
-
-const mostLimiters = 10_000
 
 // inTx returns a context whose call runs in a transaction.
 func inTransaction(ctx context.Context, tx *store.Tx) context.Context {

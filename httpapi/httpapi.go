@@ -91,7 +91,7 @@ type API struct {
 	declares bool
 	ring     *keys.Ring
 	signers  tokens.Keyring
-	limits   limits
+	limits   keys.Limits
 	room     *room.Room
 	origins  http.CrossOriginProtection
 	metrics  *observe.Metrics
@@ -117,7 +117,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	e := engine.Of(hf)
-	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: limits{rate: o.Rate}, room: room.New(e.Alone),
+	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
