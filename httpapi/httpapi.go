@@ -123,7 +123,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
 		&batches.Remote{Engine: e},
-		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()})
+		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: o.Log})
 	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
 	run.Keep(hf)                                     // and so does who looks after runs
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)

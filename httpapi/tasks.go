@@ -112,11 +112,11 @@ func (c *call) offers(claim remote.Claim) (remote.Offers, error) {
 	e := c.api.engine
 	at, err := e.Place(c.ctx(), store.Read)
 	if err != nil {
-		return nil, err
+		return remote.Offers{}, err
 	}
 	g, err := e.Registry(c.ctx(), at, true)
 	if err != nil {
-		return nil, err
+		return remote.Offers{}, err
 	}
 	claim.Revision = g.Revision
 	return c.api.sources.Offers(c.ctx(), claim)

@@ -260,3 +260,25 @@ func TestBadHandlers(t *testing.T) {
 		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", WaitMs: new(wire.Millis)}, nil), 400, fault.Validation)
 	}, httpapi.Handlers(elsewhere))
 }
+
+// Verifies that no kind of tasks starves behind another, for a worker that claims one task after the other.
+func TestKindsOfTasksHaveTheirTurns(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pay", Parallel: 8, Items: newItems(0, "1", "2", "3", "4", "5", "6", "7", "8")}, nil), 201, "")
+		for range 4 {
+			d.start("pay@1", `{}`)
+		}
+		kinds := make(map[string]int)
+		for range 8 {
+			for _, x := range d.claimItems("Pay", 1) {
+				kinds[x.Kind]++
+			}
+		}
+		if kinds["runStep"] < 2 || kinds["batchItem"] < 2 || kinds["runStep"]+kinds["batchItem"] != 8 {
+			t.Errorf("8 claims of one task each gave %v", kinds)
+		}
+	})
+}

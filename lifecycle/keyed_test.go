@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -472,5 +473,20 @@ func TestAClaimUnderAKey(t *testing.T) {
 		want(0, "died")
 		want(409, "CONFLICT success")
 		w.happened("i", "closed", "created", "claimed", "recovered", "claimed", "settled/close")
+	})
+}
+
+// Verifies that a step which a handler fires when it has returned is refused: no retry would run the handler, and the step would be
+// lost with the process.
+func TestAStepBehindTheAnswerIsRefused(t *testing.T) {
+	everywhere(t, invoices, func(t *testing.T, w *world) {
+		w.create("i")
+		var late context.Context
+		status, _ := (&shop{world: w}).send(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { late = context.WithoutCancel(r.Context()) }), "")
+		_, err := w.l.Fire(late, w.e, "i", "close", "admin")
+		testkit.WantCode(t, err, fault.LeaseLost)
+		if status != http.StatusOK || w.called("i") != 0 {
+			t.Errorf("answered %d, and the action ran %d times", status, w.called("i"))
+		}
 	})
 }

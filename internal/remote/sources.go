@@ -31,24 +31,25 @@ func (s *Sources) Of(id string) (Source, error) {
 
 // Offers are what all sources have for a claim.
 func (s *Sources) Offers(ctx context.Context, c Claim) (Offers, error) {
-	all := make(Offers, len(s.all))
+	o := Offers{all: make([]Offer, len(s.all)), turns: &s.turns}
 	for i, x := range s.all {
 		var err error
-		if all[i], err = x.Offer(ctx, c); err != nil {
-			return nil, err
+		if o.all[i], err = x.Offer(ctx, c); err != nil {
+			return Offers{}, err
 		}
 	}
-	// Each source is first in its turn, so that none starves behind the others.
-	first := int(s.turns.Add(1) % int64(len(all)))
-	return append(all[first:], all[:first]...), nil
+	return o, nil
 }
 
-// Offers are what there is for a claim, in the order in which it is taken.
-type Offers []Offer
+// Offers are what there is for a claim.
+type Offers struct {
+	all   []Offer
+	turns *atomic.Int64 // of those who take
+}
 
 // Topics are what is woken when there may be something.
 func (o Offers) Topics() (topics []string) {
-	for _, x := range o {
+	for _, x := range o.all {
 		topics = append(topics, x.Topics...)
 	}
 	return topics
@@ -56,7 +57,7 @@ func (o Offers) Topics() (topics []string) {
 
 // Needs are what there must be for [Offers.Take] to find anything.
 func (o Offers) Needs() (needs []wake.Need) {
-	for _, x := range o {
+	for _, x := range o.all {
 		needs = append(append(needs, wake.Need{Kind: x.Held}), x.Due...)
 	}
 	return needs
@@ -66,7 +67,9 @@ func (o Offers) Needs() (needs []wake.Need) {
 // was taken outside of one is held, and returned also where a later source fails.
 func (o Offers) Take(ctx context.Context, d store.Doer, due map[wake.Need]bool, limit int) (all []Task, err error) {
 	_, whole := d.(*store.Tx)
-	for _, x := range o {
+	first := int(o.turns.Add(1) % int64(len(o.all)))
+	for i := range o.all { // each source is first in its turn, so that none starves behind the others
+		x := o.all[(first+i)%len(o.all)]
 		if len(all) >= limit || whole && len(all) > 0 {
 			break
 		}

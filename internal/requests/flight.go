@@ -44,7 +44,8 @@ type Flight struct {
 	workspace string     // of the key
 	updating  sync.Mutex // held for the whole of an Update
 	over      bool       // nothing is to be updated any more
-	committed atomic.Bool
+
+	committing, committed atomic.Bool
 
 	mu    sync.Mutex
 	ended map[string]int  // how many operations have ended, by what they do
@@ -77,7 +78,7 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 // Keep renews the key until end is called. The context ends when the key is lost. end frees the key of a
 // request that was refused, unless it was committed: what is refused is taken to have changed nothing.
 func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refused bool)) {
-	k := &hold.Keeper{Lease: f.Lease, Timeout: f.Timeout, Renew: func(ctx context.Context) error { return f.renew(ctx, f.Engine) }}
+	k := &hold.Keeper{Lease: f.Lease, Timeout: f.Timeout, Renew: f.renew}
 	return k.Start(ctx), func(refused bool) {
 		k.Stop()
 		f.updating.Lock()
@@ -89,17 +90,27 @@ func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refus
 	}
 }
 
-// renew extends the hold. One that this very request has ended is not lost: the request is marked as done, or points to
-// its operation. A renewal that waited for that transaction finds no hold afterwards.
-func (f *Flight) renew(ctx context.Context, d store.Doer) error {
+// renew extends the hold of a request that is under way. One that the request itself has ended is not lost: it is
+// marked as done, or points to its operation.
+func (f *Flight) renew(ctx context.Context) error {
+	err := f.extend(ctx, f.Engine)
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return err
+	}
+	if q, failed := Get(ctx, f.Engine, f.Key); failed == nil && q.Epoch == f.Epoch && q.State != Held {
+		return nil
+	}
+	return err
+}
+
+// extend extends the hold. An Update that has ended it, or is about to, has not lost it: a renewal
+// waits for that transaction, and finds no hold afterwards.
+func (f *Flight) extend(ctx context.Context, d store.Doer) error {
 	if f.Committed() {
 		return nil
 	}
 	_, err := f.Renew(ctx, d, f.Lease)
-	if fault.CodeOf(err) != fault.LeaseLost {
-		return err
-	}
-	if q, failed := Get(ctx, d, f.Key); failed == nil && q.Epoch == f.Epoch && q.State != Held {
+	if f.committing.Load() || f.Committed() {
 		return nil
 	}
 	return err
@@ -157,6 +168,8 @@ func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) 
 	if f.over {
 		return fault.New(fault.Conflict, "idem.Commit is used after the handler has returned")
 	}
+	f.committing.Store(true)
+	defer f.committing.Store(false)
 	err := f.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := f.Commit(store.InWorkspace(ctx, f.workspace), tx); err != nil {
 			return err
@@ -181,7 +194,7 @@ func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
 	if tx.Places() != f.Engine.Port().Places {
 		return nil
 	}
-	return f.renew(store.InWorkspace(ctx, f.workspace), tx)
+	return f.extend(store.InWorkspace(ctx, f.workspace), tx)
 }
 
 // Begin has a key, the flight's own or that of a slot, point to an operation, in the transaction that begins it. was is

@@ -41,7 +41,9 @@ func TestRenewOfAFlight(t *testing.T) {
 		renewed := make(chan error)
 		err := f.Update(ctx, func(context.Context, *store.Tx) error {
 			go func() { renewed <- f.RenewOnce(ctx) }()
-			return nil
+			soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // it waits for this transaction
+			defer cancel()
+			return f.RenewOnce(soon)
 		})
 		wantNil(t, err)
 		if err := <-renewed; err != nil {
@@ -56,5 +58,21 @@ func TestRenewOfAFlight(t *testing.T) {
 			t.Errorf("the holder that committed: %v", err)
 		}
 		testkit.WantCode(t, lost.RenewOnce(ctx), fault.LeaseLost)
+	})
+}
+
+// TestNothingBeginsBehindTheEnd verifies that no operation begins for a request that has been answered: no retry would run
+// its handler again.
+func TestNothingBeginsBehindTheEnd(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		f := mustFly(t, hf)
+		begin := func() error {
+			return engine.Of(hf).Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f.Fence(ctx, tx) })
+		}
+		wantNil(t, begin())
+		_, err := f.Record(ctx, 200, nil)
+		wantNil(t, err)
+		testkit.WantCode(t, begin(), fault.LeaseLost)
 	})
 }

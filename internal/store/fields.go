@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,19 +35,33 @@ func fieldsOf(t reflect.Type, index []int) (all []field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := append(slices.Clone(index), i)
-		if f.Type.Kind() == reflect.Struct {
+		tag := f.Tag.Get("arg")
+		name, option, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "" && f.Type.Kind() == reflect.Struct:
 			all = append(all, fieldsOf(f.Type, at)...)
-		} else if tag := f.Tag.Get("arg"); tag != "" {
-			name, option, _ := strings.Cut(tag, ",")
+		case tag == "":
+		case !bindable(f.Type) || option != "" && option != "null":
+			panic(fmt.Sprintf("the field %s of %s cannot be an argument (%s)", f.Name, t, tag))
+		default:
 			all = append(all, field{at, name, option == "null"})
 		}
 	}
 	return all
 }
 
+// bindable says whether a field of a type can be an argument.
+func bindable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Slice, reflect.Map:
+		return true
+	}
+	return t == reflect.TypeFor[*int64]()
+}
+
 var durationType = reflect.TypeFor[time.Duration]()
 
-// bind binds the field of a struct. It panics for a type that is not bound, when the verb is declared.
+// bind binds the field of a struct.
 func (f *field) bind(v reflect.Value, a *Args) {
 	v = v.FieldByIndex(f.index)
 	switch kind := v.Kind(); {
@@ -54,6 +69,8 @@ func (f *field) bind(v reflect.Value, a *Args) {
 		f.text(v.String(), a)
 	case kind == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
 		f.text(string(v.Bytes()), a)
+	case kind == reflect.Slice && v.Len() == 0:
+		a.Text(f.name, "[]")
 	case kind == reflect.Slice || kind == reflect.Map:
 		a.Text(f.name, JSON(v.Addr().Interface()))
 	case kind == reflect.Bool:

@@ -64,14 +64,37 @@ func TestTheFieldsOfAStructAreArguments(t *testing.T) {
 }
 
 func TestAFieldThatCannotBeAnArgument(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("a number that is not whole was bound")
-		}
-	}()
-	VerbOf[struct {
-		size float64 `arg:"size"`
-	}](Decl{Name: "test.float"}, nil, CountRows)
+	for name, declare := range map[string]func(){
+		"a number that is not whole": func() {
+			VerbOf[struct {
+				size float64 `arg:"size,null"`
+			}](Decl{Name: "test.float"}, nil, CountRows)
+		},
+		"a pointer to a duration": func() {
+			VerbOf[struct {
+				ttl *time.Duration `arg:"ttl"`
+			}](Decl{Name: "test.pointer"}, nil, CountRows)
+		},
+		"a time": func() {
+			VerbOf[struct {
+				at time.Time `arg:"at"`
+			}](Decl{Name: "test.time"}, nil, CountRows)
+		},
+		"an option that there is not": func() {
+			VerbOf[struct {
+				name string `arg:"name,nil"`
+			}](Decl{Name: "test.option"}, nil, CountRows)
+		},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was bound", name)
+				}
+			}()
+			declare()
+		}()
+	}
 }
 
 type oneRow struct{ values []any }

@@ -1,6 +1,9 @@
 package tree
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Source is where the values of a document stand in the text that it was read from. The
 // zero value is that of a document that was made in code.
@@ -89,6 +92,7 @@ type Graph[N comparable] map[N][]N
 
 // From returns all nodes that can be reached from those given, these included.
 func (g Graph[N]) From(starts ...N) map[N]bool {
+	starts = slices.Clone(starts) // it is worked off, and may be the graph's own
 	seen := make(map[N]bool)
 	for len(starts) > 0 {
 		n := starts[len(starts)-1]
