@@ -2,7 +2,7 @@ package strict
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
 	"slices"
 )
 
@@ -79,8 +79,30 @@ func (s *scanner) canonicalObject(out []byte) []byte {
 	return append(out, '}')
 }
 
-// appendText adds a string.
+// appendText adds a string as encoding/json writes it, without a copy of it.
 func appendText(out, text []byte) []byte {
-	quoted, _ := json.Marshal(string(text)) // of a string, it does not fail
-	return append(out, quoted...)
+	out = append(out, '"')
+	for i, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c == '\b':
+			out = append(out, '\\', 'b')
+		case c == '\f':
+			out = append(out, '\\', 'f')
+		case c == '\n':
+			out = append(out, '\\', 'n')
+		case c == '\r':
+			out = append(out, '\\', 'r')
+		case c == '\t':
+			out = append(out, '\\', 't')
+		case c < ' ' || c == '<' || c == '>' || c == '&':
+			out = fmt.Appendf(out, `\u%04x`, c)
+		case (c == 0xa8 || c == 0xa9) && i > 1 && text[i-2] == 0xe2 && text[i-1] == 0x80: // U+2028 and U+2029
+			out = fmt.Appendf(out[:len(out)-2], `\u20%02x`, c-0x80)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
 }
