@@ -43,9 +43,9 @@ type Filter struct {
 
 type positionArgs struct {
 	reaction      string `arg:"reaction"`
+	blocked       *int64 `arg:"blocked"`
 	afterReaction string `arg:"after_reaction"`
 	afterStream   string `arg:"after_stream"`
-	blocked       *int64 `arg:"blocked"`
 	limit         int    `arg:"limit"`
 }
 
