@@ -274,9 +274,9 @@ type Workspace struct {
 }
 
 type workspacesArgs struct {
-	name  string `arg:"name"`
 	after string `arg:"after"`
 	limit int    `arg:"limit"`
+	name  string `arg:"name"`
 }
 
 var workspacesVerb = VerbOf[workspacesArgs](Decl{Name: "workspaces.list", Lane: Read}, nil,
