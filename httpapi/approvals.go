@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -22,7 +22,7 @@ func (a *API) approvalRoutes() {
 
 func approvalOf(a runs.Approval) wire.Approval {
 	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: filled(a.Actor), Label: filled(a.Label),
-		Content: shapes.DocOr(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
+		Content: remote.OrNull(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
 	}

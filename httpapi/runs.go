@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runs"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -39,7 +39,7 @@ func (a *API) runRoutes() {
 
 func runOf(r runs.Run) wire.Run {
 	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
-		Input: shapes.DocOr(r.Input), State: shapes.DocOr(r.State), Output: shapes.DocOr(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
+		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
 		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
 	if r.Status == runs.Completed {
 		w.CurrentStepName = nil
@@ -136,7 +136,7 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 
 func stepOf(s runs.Step) wire.RunStep {
 	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths, LostHandOuts: s.Lost,
-		Uncertain: s.Uncertain, Input: shapes.DocOr(s.Input), Output: shapes.DocOr(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
+		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
 		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
 }
 

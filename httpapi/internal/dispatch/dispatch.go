@@ -154,7 +154,7 @@ func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 // request makes the signed request.
 func (c *caller) request(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (*http.Request, error) {
 	call.Handler = h.Name
-	call.Input = shapes.DocOr(call.Input)
+	call.Input = remote.OrNull(call.Input)
 	if c.box == nil {
 		return nil, holdfast.NonRetryable(NoBox())
 	}

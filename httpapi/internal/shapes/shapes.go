@@ -37,7 +37,7 @@ func ToldEvent(e events.Event) wire.Event {
 
 // Task is a task as its worker is told of it.
 func Task(t remote.Task) wire.Task {
-	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: DocOr(t.Input), Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
+	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: remote.OrNull(t.Input), Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
 		Context: wire.TaskContext{StepKey: t.StepKey, Requester: t.Requester, Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix,
 			Run: t.Run, Step: t.Step, Visit: t.Visit}}
 	if t.Entity != nil {
@@ -47,15 +47,7 @@ func Task(t remote.Task) wire.Task {
 		w.Context.Event = new(ToldEvent(*t.Event))
 	}
 	if t.Run != "" {
-		w.Context.State, w.Context.Input = DocOr(t.State), DocOr(t.RunInput)
+		w.Context.State, w.Context.Input = remote.OrNull(t.State), remote.OrNull(t.RunInput)
 	}
 	return w
-}
-
-// DocOr is a document, or null if there is none.
-func DocOr(doc []byte) json.RawMessage {
-	if len(doc) == 0 {
-		return json.RawMessage("null")
-	}
-	return doc
 }
