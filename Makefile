@@ -6,7 +6,8 @@ GO      ?= go
 SEED    ?= 1
 PKGS    ?= ./...
 PGRUN    = $(GO) run ./internal/pgtest/pgrun --
-TESTRUN  = $(PGRUN) $(GO) run ./internal/testrun -seed $(SEED)
+LEVEL    = $(GO) run ./internal/testrun -seed $(SEED) -level
+TESTRUN  = $(PGRUN) $(LEVEL)
 # The benchmarks are a module of their own, which is tested when all packages are.
 MODULES  = $(if $(filter ./...,$(PKGS)),bench)
 
@@ -23,29 +24,27 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: fmt-check ## vet, format and every package on SQLite and PostgreSQL, in minutes
-	$(if $(MODULES),$(TESTRUN) -level test -C $(MODULES))
-	$(TESTRUN) -level test $(PKGS)
+	$(PGRUN) sh -c '$(MODULES:%=$(LEVEL) test -C % &&) $(LEVEL) test $(PKGS)'
 
 check: lint race long ## what a change must pass beside it: static analysis, the race detector, long tests
 
 race: c-compiler
-	$(if $(MODULES),$(RACE_ENV) $(TESTRUN) -level test -race -C $(MODULES))
-	$(RACE_ENV) $(TESTRUN) -level test -race -timeout 20m $(PKGS)
+	$(RACE_ENV) $(PGRUN) sh -c '$(MODULES:%=$(LEVEL) test -race -C % &&) $(LEVEL) test -race -timeout 20m $(PKGS)'
 
 # What does more at level check than "make test" did. Without the race detector: most of
 # it is one goroutine that crashes, or processes.
 long:
-	$(TESTRUN) -level check -more $(PKGS)
+	$(TESTRUN) check -more $(PKGS)
 
 crash: ## every crash at every point, pairs of faults, long races: hours
-	$(TESTRUN) -level crash -timeout 12h $(PKGS)
+	$(TESTRUN) crash -timeout 12h $(PKGS)
 
 chaos: ## an outside program against servers and workers that are killed and stopped: 5,000 operations on each database
 	$(PGRUN) env HOLDFAST_TEST_LEVEL=crash HOLDFAST_TEST_SEED=$(SEED) $(GO) test -count=1 -v -timeout 1h -run '^TestChaos$$' ./internal/chaos
 
 cover: ## the share of lines that "make test" runs, and that "make check" runs
-	$(TESTRUN) -level test -cover cover.test.out $(PKGS)
-	$(TESTRUN) -level check -cover cover.check.out $(PKGS)
+	$(TESTRUN) test -cover cover.test.out $(PKGS)
+	$(TESTRUN) check -cover cover.check.out $(PKGS)
 	@for level in test check; do printf 'level %s: ' $$level; \
 	$(GO) tool cover -func=cover.$$level.out | tail -1; done
 
