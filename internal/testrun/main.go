@@ -129,8 +129,9 @@ func (o options) arguments() []string {
 	return append(args, o.packages...)
 }
 
-// slow are the packages whose tests take longest at level check, the longest first.
-var slow = []string{"./internal/chaos", "./internal/lifecycleengine", "./lifecycle", "./internal/storetest", "./postgres", "./httpapi", "./internal/reactions", "./scope", "./run", "./internal/cli"}
+// slow are the packages whose tests take longest. Those that wait most stand first: what they leave of
+// the processors the others use.
+var slow = []string{"./httpapi", "./internal/chaos", "./internal/reactions", "./internal/lifecycleengine", "./lifecycle", "./internal/storetest", "./postgres", "./scope", "./run", "./internal/cli", "./internal/feed"}
 
 // inOrder returns the packages, with the slow ones first: begun last, they would run alone at the end.
 func (o options) inOrder() []string {
