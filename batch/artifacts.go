@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 )
 
 // Store keeps the artifacts of items: files whose names begin with the item's prefix. What
@@ -48,7 +48,7 @@ func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
 // Prefix is where an item may put artifacts. It consists of letters that names of files and
 // of objects may have, whatever the item is called, and ends with a slash.
 func Prefix(workspace, batch, key string) string {
-	return batches.Prefix(workspace, batch, key)
+	return batchengine.Prefix(workspace, batch, key)
 }
 
 // Files is a store in a folder of this machine, or of one that all nodes share. The folder

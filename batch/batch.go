@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -29,12 +29,12 @@ type Status string
 
 // The statuses of a batch. The last two are its end.
 const (
-	Pending    Status = batches.Pending // nothing of it was ever begun
-	Running    Status = batches.Running
-	Paused     Status = batches.Paused     // its wallet cannot pay the next item
-	Cancelling Status = batches.Cancelling // it is being torn down
-	Cancelled  Status = batches.Cancelled
-	Completed  Status = batches.Completed
+	Pending    Status = batchengine.Pending // nothing of it was ever begun
+	Running    Status = batchengine.Running
+	Paused     Status = batchengine.Paused     // its wallet cannot pay the next item
+	Cancelling Status = batchengine.Cancelling // it is being torn down
+	Cancelled  Status = batchengine.Cancelled
+	Completed  Status = batchengine.Completed
 )
 
 // Batch is a batch as it stands.
@@ -79,23 +79,23 @@ type State struct {
 
 // Get returns a batch, or [holdfast.ErrNotFound].
 func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, err := batches.Get(ctx, store.DoerOf(d), id)
+	b, err := batchengine.Get(ctx, store.DoerOf(d), id)
 	return told(b), err
 }
 
 // List gives the batches of a workspace in the order of their ids: those of a status, or
 // all ("").
 func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
-	return pages(func(after batches.Batch, limit int) ([]batches.Batch, error) {
-		return batches.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
+	return pages(func(after batchengine.Batch, limit int) ([]batchengine.Batch, error) {
+		return batchengine.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
 	}, told)
 }
 
 // Items gives the items of a batch in their order: those in a state, or all ("").
 func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[State, error] {
-	return pages(func(after batches.Item, limit int) ([]batches.Item, error) {
-		return batches.Items(ctx, store.DoerOf(d), id, after.N, state, limit)
-	}, func(i batches.Item) State {
+	return pages(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
+		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, state, limit)
+	}, func(i batchengine.Item) State {
 		return State{Key: i.Key, State: i.State, Decision: i.Decision, Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
 	})
 }
@@ -129,7 +129,7 @@ func pages[A, B any](read func(after A, limit int) ([]A, error), tell func(A) B)
 // cleaned up, and then it is CANCELLED. Cancelling again changes nothing. A batch that is
 // COMPLETED is [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted bool, err error) {
-	x, accepted, err := batches.Cancel(ctx, store.DoerOf(d), id)
+	x, accepted, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
 	return told(x), accepted, err
 }
 
@@ -137,17 +137,17 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted 
 // or all if none is given (of an empty slice that is not nil, none). What is accepted is not refunded any more. None is, once a cancel is requested
 // or the batch is at its end.
 func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
-	n, err := batches.Finalize(ctx, store.DoerOf(d), id, keys)
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, keys)
 	return int(n), err
 }
 
 // Seal says that a batch that was made open has all its items.
 func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, err := batches.Seal(ctx, store.DoerOf(d), id)
+	b, err := batchengine.Seal(ctx, store.DoerOf(d), id)
 	return told(b), err
 }
 
-func told(b batches.Batch) Batch {
+func told(b batchengine.Batch) Batch {
 	return Batch{ID: b.ID, Wallet: b.Wallet, Kind: b.Handler, Status: Status(b.Status), Counts: Counts(b.Counts()), Charged: b.Charged, Refunded: b.Refunded,
 		Parallel: int(b.Parallel), Open: !b.Sealed && !b.Over() && !b.CancelRequested, CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
 }

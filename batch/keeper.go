@@ -11,9 +11,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -23,11 +23,11 @@ import (
 // Every node has one; two at once do no harm, since each step is conditional, or held.
 type keeper struct {
 	engine    *engine.Engine
-	kinds     *batches.Templates
-	undoes    map[string]func(context.Context, batches.Swept) ([]batches.Commit, error)
+	kinds     *batchengine.Templates
+	undoes    map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error)
 	artifacts Store
-	room      *hold.Room // for cleanups
-	rounds    map[int16]*hold.Round
+	room      *lease.Room // for cleanups
+	rounds    map[int16]*lease.Round
 	cleaning  sync.WaitGroup
 }
 
@@ -36,13 +36,13 @@ type keeperKey struct{}
 // keeperOf returns the keeper of an engine; the first who asks starts it.
 func keeperOf(hf *holdfast.Engine) *keeper {
 	e := engine.Of(hf)
-	kinds := batches.TemplatesOf(e)
+	kinds := batchengine.TemplatesOf(e)
 	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, kinds: kinds, rounds: make(map[int16]*hold.Round), undoes: make(map[string]func(context.Context, batches.Swept) ([]batches.Commit, error))}
+		k := &keeper{engine: e, kinds: kinds, rounds: make(map[int16]*lease.Round), undoes: make(map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error))}
 		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
-		k.room = hold.NewRoom(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
+		k.room = lease.NewRoom(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
-			p := wake.Poller{Hub: e.Hub(), Topics: []string{batches.Keeping, again}, Log: e.Log(), Look: look, Idle: keepEvery,
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batchengine.Keeping, again}, Log: e.Log(), Look: look, Idle: keepEvery,
 				Needs: func() []wake.Need { return []wake.Need{{Kind: kind}} }}
 			return p.Run
 		}
@@ -51,8 +51,8 @@ func keeperOf(hf *holdfast.Engine) *keeper {
 			defer k.cleaning.Wait()
 			poll(wake.Cleaning, k.sweeps)(ctx)
 		})
-		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batches.Expire) }, wake.Need{Kind: wake.HeldItem})
-		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batches.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
+		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.Expire) }, wake.Need{Kind: wake.HeldItem})
+		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.ResumeAll) }, wake.Need{Kind: wake.PausedBatch})
 		return k
 	}).(*keeper)
 }
@@ -81,7 +81,7 @@ const (
 
 // look goes on with what is to be done, once.
 func (k *keeper) look(ctx context.Context) (found bool, err error) {
-	n, err := k.each(ctx, batches.Look)
+	n, err := k.each(ctx, batchengine.Look)
 	return n > 0 && err == nil, err
 }
 
@@ -108,13 +108,13 @@ func (k *keeper) clean(ctx context.Context, shard int16) (found bool, err error)
 		return false, err
 	}
 	if k.rounds[shard] == nil {
-		k.rounds[shard] = new(hold.Round)
+		k.rounds[shard] = new(lease.Round)
 	}
-	turns, err := k.rounds[shard].Next(ctx, k.engine, batches.Turns, shard, []string{""}, k.room.ShutWorkspaces())
+	turns, err := k.rounds[shard].Next(ctx, k.engine, batchengine.Turns, shard, []string{""}, k.room.ShutWorkspaces())
 	if err != nil {
 		return false, err
 	}
-	hold.InTurn(&k.room.Order, turns, func(t hold.Turn) string { return t.Workspace })
+	lease.InTurn(&k.room.Order, turns, func(t lease.Turn) string { return t.Workspace })
 	for i, t := range turns {
 		some, failed := k.cleanIn(ctx, store.Place{Shard: shard, Workspace: t.Workspace}, len(turns)-i)
 		found, err = found || some > 0, errors.Join(err, failed)
@@ -124,7 +124,7 @@ func (k *keeper) clean(ctx context.Context, shard int16) (found bool, err error)
 
 // cleanIn begins to clean up in a workspace, which shares the room that is left with the others that have their turn.
 func (k *keeper) cleanIn(ctx context.Context, at store.Place, others int) (int, error) {
-	share, room, limit := hold.Share{Workspace: at.Workspace}, 0, sweptPage
+	share, room, limit := lease.Share{Workspace: at.Workspace}, 0, sweptPage
 	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
 		if left := k.room.Left(); left > 0 {
 			room = k.room.Take(share, (left-1)/others+1)
@@ -134,11 +134,11 @@ func (k *keeper) cleanIn(ctx context.Context, at store.Place, others int) (int, 
 		}
 	}
 	defer func() { k.room.Free(share, room) }()
-	all, err := batches.Dirty(ctx, k.engine, batches.Sweep{At: at, Lease: hold.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
+	all, err := batchengine.Dirty(ctx, k.engine, batchengine.Sweep{At: at, Lease: lease.Lease, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}
-	clean := make(map[string][]batches.Swept) // that nothing has to be done for
+	clean := make(map[string][]batchengine.Swept) // that nothing has to be done for
 	for _, s := range all {
 		if !s.Undo && !s.Artifacts {
 			clean[s.Batch] = append(clean[s.Batch], s)
@@ -151,7 +151,7 @@ func (k *keeper) cleanIn(ctx context.Context, at store.Place, others int) (int, 
 		})
 	}
 	for _, list := range clean {
-		if failed := batches.Cleaned(ctx, k.engine, list...); fault.CodeOf(failed) != fault.LeaseLost {
+		if failed := batchengine.Cleaned(ctx, k.engine, list...); fault.CodeOf(failed) != fault.LeaseLost {
 			err = errors.Join(err, failed)
 		}
 	}
@@ -159,25 +159,25 @@ func (k *keeper) cleanIn(ctx context.Context, at store.Place, others int) (int, 
 }
 
 // cleanOne cleans up after one item. What fails is shown on the batch.
-func (k *keeper) cleanOne(ctx context.Context, s batches.Swept) {
-	kp := hold.Keeper{Lease: hold.Lease, Renew: func(ctx context.Context) error { return batches.Keep(ctx, k.engine, s, hold.Lease) }}
+func (k *keeper) cleanOne(ctx context.Context, s batchengine.Swept) {
+	kp := lease.Keeper{Lease: lease.Lease, Renew: func(ctx context.Context) error { return batchengine.Keep(ctx, k.engine, s, lease.Lease) }}
 	commits, err := k.undo(kp.Start(ctx), s)
 	kp.Stop()
 	if err == nil {
-		err = batches.CleanedWith(ctx, k.engine, s, commits)
+		err = batchengine.CleanedWith(ctx, k.engine, s, commits)
 	}
 	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
 		return // it is another's, or somebody comes again when the hold has run out
 	}
 	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
-	if err := batches.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err)); err != nil {
+	if err := batchengine.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err)); err != nil {
 		k.engine.Log().Warn("why an item could not be cleaned up after was not noted", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
 	}
 }
 
 // undo deletes an item's artifacts, and, once nobody can be at work on it any more, has
 // the program undo it. A last look is for artifacts that came late.
-func (k *keeper) undo(ctx context.Context, s batches.Swept) (commits []batches.Commit, err error) {
+func (k *keeper) undo(ctx context.Context, s batchengine.Swept) (commits []batchengine.Commit, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the cleanup panicked: %v", p)

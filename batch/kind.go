@@ -12,11 +12,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Options are those of a kind. The zero value is ready to use.
@@ -81,7 +81,7 @@ type Item[I any] struct {
 	// deleted if the item is given up or cancelled.
 	Prefix string
 
-	commits []batches.Commit
+	commits []batchengine.Commit
 }
 
 // Commit adds what is written when the item is settled, in that transaction: all of it is
@@ -101,7 +101,7 @@ type Undone[I, O any] struct {
 	// State is failed, of an item that was given up, or cancelled.
 	State string
 
-	commits []batches.Commit
+	commits []batchengine.Commit
 }
 
 // Commit adds what is written when the undoing is noted, in that transaction: once. f may
@@ -118,19 +118,19 @@ type Work[I any] struct {
 }
 
 // CreateOption changes how a batch is made.
-type CreateOption struct{ set func(*batches.New) }
+type CreateOption struct{ set func(*batchengine.New) }
 
 // ID gives the batch an id; without one it gets one that nobody has. A batch that is made
 // again under its id, of the same items, goes on where it was left, and is then the one
 // that is there; of others it is [holdfast.ErrConflict].
-func ID(id string) CreateOption { return CreateOption{func(n *batches.New) { n.ID = id }} }
+func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) { n.ID = id }} }
 
 // Open leaves the batch open for [Kind.Add], until [Seal].
-func Open() CreateOption { return CreateOption{func(n *batches.New) { n.Open = true }} }
+func Open() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
 // Parallel is how many items of the batch are done at once, instead of what [Options] say.
 func Parallel(n int) CreateOption {
-	return CreateOption{func(b *batches.New) { b.Parallel = int64(n) }}
+	return CreateOption{func(b *batchengine.New) { b.Parallel = int64(n) }}
 }
 
 // Create makes a batch of items that are paid from a wallet. More than a thousand items are
@@ -153,30 +153,30 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 		return Batch{}, err
 	}
 	n.Items, n.Open = first, open || more
-	b, err := batches.Create(ctx, store.DoerOf(d), n)
+	b, err := batchengine.Create(ctx, store.DoerOf(d), n)
 	if given && fault.CodeOf(err) == fault.Conflict {
 		return k.again(ctx, d, n, first, more, next, open)
 	}
 	total := int64(len(first))
 	for more && err == nil {
-		var some []batches.Work
+		var some []batchengine.Work
 		if some, more, err = page(next); err == nil {
 			err = k.add(ctx, d, n.ID, total, some, 0)
 		}
 		total += int64(len(some))
 	}
 	if err == nil && n.Open && !open {
-		b, err = batches.Seal(ctx, store.DoerOf(d), n.ID)
+		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID)
 	} else if err == nil && n.Open {
-		b, err = batches.Get(ctx, store.DoerOf(d), n.ID)
+		b, err = batchengine.Get(ctx, store.DoerOf(d), n.ID)
 	}
 	return told(b), err
 }
 
 // again makes a batch that is there already: what it lacks is added, and what it has must
 // be just so.
-func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, some []batches.Work, more bool, next func() (Work[I], bool), open bool) (Batch, error) {
-	b, err := batches.Get(ctx, store.DoerOf(d), n.ID)
+func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.New, some []batchengine.Work, more bool, next func() (Work[I], bool), open bool) (Batch, error) {
+	b, err := batchengine.Get(ctx, store.DoerOf(d), n.ID)
 	if err != nil {
 		return Batch{}, err
 	}
@@ -209,22 +209,22 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batches.New, 
 			return told(b), err
 		}
 	}
-	if b, err = batches.Get(ctx, store.DoerOf(d), n.ID); err != nil {
+	if b, err = batchengine.Get(ctx, store.DoerOf(d), n.ID); err != nil {
 		return told(b), err
 	}
 	switch {
 	case !open && b.Items != total:
 		return other("more items")
 	case !open && !b.Sealed && !b.CancelRequested && !b.Over():
-		b, err = batches.Seal(ctx, store.DoerOf(d), n.ID)
+		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID)
 	}
 	return told(b), err
 }
 
 // add adds what is not there yet of a page. Another who makes the same batch may have added it
 // meanwhile, and sealed the batch: then it is there.
-func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work, there int) error {
-	_, err := batches.Add(ctx, store.DoerOf(d), id, some[there:])
+func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after int64, some []batchengine.Work, there int) error {
+	_, err := batchengine.Add(ctx, store.DoerOf(d), id, some[there:])
 	if fault.CodeOf(err) != fault.InvalidTransition {
 		return err
 	}
@@ -236,16 +236,16 @@ func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after 
 
 // same says how many items of a page the batch has where they belong. It refuses a page of
 // which it has others there.
-func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after int64, some []batches.Work) (int, error) {
+func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after int64, some []batchengine.Work) (int, error) {
 	if len(some) == 0 {
 		return 0, nil
 	}
-	has, err := batches.Items(ctx, store.DoerOf(d), id, after, "", len(some))
+	has, err := batchengine.Items(ctx, store.DoerOf(d), id, after, "", len(some))
 	if err != nil {
 		return 0, err
 	}
 	for i, x := range has {
-		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strict.Equal(x.Input, w.Input) {
+		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strictjson.Equal(x.Input, w.Input) {
 			return i, fault.New(fault.Conflict, "there is a batch %q already, with other items: it differs at %q", id, w.Key).With("key", w.Key)
 		}
 	}
@@ -263,7 +263,7 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 		if err != nil {
 			return total, err
 		}
-		n, err := batches.Add(ctx, store.DoerOf(d), id, some)
+		n, err := batchengine.Add(ctx, store.DoerOf(d), id, some)
 		if total += int(n); err != nil {
 			return total, err
 		}
@@ -276,7 +276,7 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 const pageSize = 1000
 
 // page reads a page of items, and says whether there may be more.
-func page[I any](next func() (Work[I], bool)) (some []batches.Work, more bool, err error) {
+func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more bool, err error) {
 	for len(some) < pageSize {
 		w, ok := next()
 		if !ok {
@@ -286,14 +286,14 @@ func page[I any](next func() (Work[I], bool)) (some []batches.Work, more bool, e
 		if err != nil {
 			return nil, false, fault.New(fault.Validation, "the input of the item %q cannot be kept as JSON: %v", w.Key, err)
 		}
-		some = append(some, batches.Work{Key: w.Key, Cost: w.Cost, Input: input})
+		some = append(some, batchengine.Work{Key: w.Key, Cost: w.Cost, Input: input})
 	}
 	return some, true, nil
 }
 
 // template is what its batches have in common.
-func (k *Kind[I, O]) template() batches.New {
-	return batches.New{Parallel: int64(k.o.Parallel), Attempts: int64(k.o.Attempts), MaxDeaths: int64(k.o.MaxDeaths), Timeout: k.o.Timeout, Undo: k.undo != nil}
+func (k *Kind[I, O]) template() batchengine.New {
+	return batchengine.New{Parallel: int64(k.o.Parallel), Attempts: int64(k.o.Attempts), MaxDeaths: int64(k.o.MaxDeaths), Timeout: k.o.Timeout, Undo: k.undo != nil}
 }
 
 // hasArtifacts says whether an engine that does the items has a store for them.
@@ -305,7 +305,7 @@ func (k *Kind[I, O]) hasArtifacts() bool {
 
 // Start is called by [holdfast.Open].
 func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
-	if err := strict.Text("kind", k.name, events.MaxName); err != nil {
+	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
 	}
 	kp := keeperOf(e)
@@ -319,8 +319,8 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 	if bodies == 0 {
 		bodies = 16
 	}
-	w := &batches.Worker{Engine: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: func() []string { return []string{k.name} },
-		Topics: []string{batches.Topic(k.name)}, Parallel: bodies, Lease: k.o.Lease, Body: k.do}
+	w := &batchengine.Worker{Engine: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: func() []string { return []string{k.name} },
+		Topics: []string{batchengine.Topic(k.name)}, Parallel: bodies, Lease: k.o.Lease, Body: k.do}
 	if k.o.Backoff != nil {
 		w.Backoff = func(n int64) time.Duration { return k.o.Backoff(int(n)) }
 	}
@@ -332,7 +332,7 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 }
 
 // do runs the body.
-func (k *Kind[I, O]) do(ctx context.Context, t batches.Taken) ([]byte, []batches.Commit, error) {
+func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	i := &Item[I]{Batch: t.Batch, Key: t.Key, Operation: t.Operation(), Attempt: t.Attempt()}
 	if t.Artifacts {
 		i.Prefix = Prefix(t.Workspace, t.Batch, t.Key)
@@ -352,8 +352,8 @@ func (k *Kind[I, O]) do(ctx context.Context, t batches.Taken) ([]byte, []batches
 }
 
 // undone undoes an item.
-func (k *Kind[I, O]) undone(ctx context.Context, s batches.Swept) ([]batches.Commit, error) {
-	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batches.Operation(s.Workspace, s.Batch, s.Key), State: s.State}
+func (k *Kind[I, O]) undone(ctx context.Context, s batchengine.Swept) ([]batchengine.Commit, error) {
+	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batchengine.Operation(s.Workspace, s.Batch, s.Key), State: s.State}
 	if err := json.Unmarshal(s.Input, &u.Input); err != nil {
 		return nil, nil // the body has never been entered
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
@@ -37,7 +37,7 @@ type Entry struct {
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bool) (Wallet, error) {
 	w, err := wallets.Put(ctx, store.DoerOf(d), id, allowNegative)
 	if err == nil && allowNegative {
-		err = batches.Resume(ctx, store.DoerOf(d), id)
+		err = batchengine.Resume(ctx, store.DoerOf(d), id)
 	}
 	return public(w), err
 }
@@ -58,7 +58,7 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 	}
 	w, err := wallets.Post(ctx, store.DoerOf(d), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
 	if err == nil {
-		err = batches.Resume(ctx, store.DoerOf(d), wallet)
+		err = batchengine.Resume(ctx, store.DoerOf(d), wallet)
 	}
 	return public(w), err
 }

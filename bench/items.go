@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
@@ -84,37 +84,37 @@ func startBatchItems(s system) unit {
 }
 
 func (e kernel) batch(ctx context.Context, id string) (items, taken int, err error) {
-	b, err := batches.Get(ctx, engine.Of(e.hf), id)
+	b, err := batchengine.Get(ctx, engine.Of(e.hf), id)
 	if fault.CodeOf(err) == fault.NotFound {
 		if _, err = batch.PutWallet(ctx, e.hf, id, false); err == nil {
 			_, err = batch.Credit(ctx, e.hf, id, 1<<50, "first")
 		}
 		if err == nil {
-			b, err = batches.Create(ctx, engine.Of(e.hf), batches.New{ID: id, Wallet: id, Handler: id, Parallel: batches.MaxParallel, Open: true})
+			b, err = batchengine.Create(ctx, engine.Of(e.hf), batchengine.New{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxParallel, Open: true})
 		}
 	}
 	return int(b.Items), int(b.Next), err
 }
 
 func (e kernel) addItems(ctx context.Context, id string, from, n int) error {
-	page := make([]batches.Work, n)
+	page := make([]batchengine.Work, n)
 	for i := range page {
-		page[i] = batches.Work{Key: itemKey(from + i), Cost: cost, Input: []byte(payload)}
+		page[i] = batchengine.Work{Key: itemKey(from + i), Cost: cost, Input: []byte(payload)}
 	}
-	_, err := batches.Add(ctx, engine.Of(e.hf), id, page)
+	_, err := batchengine.Add(ctx, engine.Of(e.hf), id, page)
 	return err
 }
 
 func (e kernel) takeItems(ctx context.Context, id string) ([]ack, error) {
-	all, err := batches.Take(ctx, engine.Of(e.hf), batches.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: takeSize})
-	return each(all, func(ctx context.Context, t batches.Taken) error {
-		_, err := batches.Settle(ctx, engine.Of(e.hf), t, []byte(output))
+	all, err := batchengine.Take(ctx, engine.Of(e.hf), batchengine.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: takeSize})
+	return each(all, func(ctx context.Context, t batchengine.Taken) error {
+		_, err := batchengine.Settle(ctx, engine.Of(e.hf), t, []byte(output))
 		return err
 	}), err
 }
 
 func (h hand) batch(ctx context.Context, id string) (items, taken int, err error) {
-	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batches.MaxParallel})
+	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxParallel})
 	if err == nil {
 		return 0, 0, h.PutWallet(ctx, id, 1<<50)
 	}

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/bench/baseline"
-	"github.com/holdfast-go/holdfast/internal/definitions"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
 var runSteps = []string{"s1", "s2", "s3", "s4", "s5"}
@@ -22,28 +22,28 @@ func startRuns(s system) unit {
 }
 
 // fiveSteps is the definition, and the desk that its runs are moved at.
-var fiveSteps, fiveDesk = func() (*definitions.Definition, *runs.Desk) {
-	d := &definitions.Definition{Name: "five", Version: "1"}
+var fiveSteps, fiveDesk = func() (*workflow.Definition, *runengine.Desk) {
+	d := &workflow.Definition{Name: "five", Version: "1"}
 	for _, name := range runSteps {
-		d.Steps = append(d.Steps, definitions.Step{Name: name, Type: definitions.Task, Handler: name, Safety: "idempotent"})
+		d.Steps = append(d.Steps, workflow.Step{Name: name, Type: workflow.Task, Handler: name, Safety: "idempotent"})
 	}
-	return d, new(runs.Desk)
+	return d, new(runengine.Desk)
 }()
 
-func everyone(string) (runs.Handled, bool) { return runs.Handled{Safety: "idempotent"}, true }
+func everyone(string) (runengine.Handled, bool) { return runengine.Handled{Safety: "idempotent"}, true }
 
 func (e kernel) takeRun(ctx context.Context, key string) error {
 	if err := fiveDesk.Ensure(ctx, engine.Of(e.hf), fiveSteps); err != nil {
 		return err
 	}
-	l, created, err := fiveDesk.Start(ctx, engine.Of(e.hf), runs.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Mine: everyone})
+	l, created, err := fiveDesk.Start(ctx, engine.Of(e.hf), runengine.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Mine: everyone})
 	if err == nil && !created {
 		err = errors.New("there was a run under the key")
 	}
 	for err == nil && l.Taken() {
-		l, err = fiveDesk.Complete(ctx, engine.Of(e.hf), &l, runs.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Mine: everyone})
+		l, err = fiveDesk.Complete(ctx, engine.Of(e.hf), &l, runengine.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Mine: everyone})
 	}
-	if err == nil && l.Run.Status != runs.Completed {
+	if err == nil && l.Run.Status != runengine.Completed {
 		err = fmt.Errorf("the run is %s", l.Run.Status)
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
@@ -105,7 +105,7 @@ func (e kernel) inc(ctx context.Context, id string) error {
 }
 
 func (e kernel) put(ctx context.Context, id string) error {
-	_, err := scopes.Put(ctx, engine.Of(e.hf), scopes.PutArgs{Kind: kind, ID: id, State: []byte(`{"` + field + `":0}`)})
+	_, err := scopestore.Put(ctx, engine.Of(e.hf), scopestore.PutArgs{Kind: kind, ID: id, State: []byte(`{"` + field + `":0}`)})
 	return err
 }
 

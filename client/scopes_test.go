@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -22,7 +22,7 @@ func TestAScopeFromAfar(t *testing.T) {
 	const kind, id = "cart ü", "a/../?#%"
 	is := func(x wire.ChangedScope, err error, version int64, changed bool, state string) {
 		t.Helper()
-		if err != nil || x.Version != version || x.Changed != changed || !strict.Equal(x.State, []byte(state)) {
+		if err != nil || x.Version != version || x.Changed != changed || !strictjson.Equal(x.State, []byte(state)) {
 			t.Fatalf("it is %d %v %s, %v, want %d %v %s", x.Version, x.Changed, x.State, err, version, changed, state)
 		}
 	}
@@ -60,7 +60,7 @@ func TestAScopeFromAfar(t *testing.T) {
 	is(x, err, 6, true, `{"l":[null],"r/s":{}}`)
 
 	got, err := c.GetScope(ctx, kind, id, IfNoneMatch(5))
-	if err != nil || got.Kind != kind || got.ID != id || got.Version != 6 || !strict.Equal(got.State, []byte(`{"l":[null],"r/s":{}}`)) {
+	if err != nil || got.Kind != kind || got.ID != id || got.Version != 6 || !strictjson.Equal(got.State, []byte(`{"l":[null],"r/s":{}}`)) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	before := s.asked.Load()

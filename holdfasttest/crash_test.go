@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -68,7 +68,7 @@ func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	s, err := scopes.Get(ctx, engine.Of(hf), "org", "o")
+	s, err := scopestore.Get(ctx, engine.Of(hf), "org", "o")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ var planted = map[string]struct {
 // payMarkedApart commits the marker and what it marks one after the other: who
 // dies between them has paid on paper only.
 func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "order", ID: "o", Want: new(events.None), State: []byte(`{"paid":true}`)})
+	_, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "order", ID: "o", Want: new(events.None), State: []byte(`{"paid":true}`)})
 	if errors.Is(err, holdfast.ErrConcurrency) {
 		return nil
 	}
@@ -134,7 +134,7 @@ func countBlindly(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func countedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	all, err := stream.Read(ctx, hf, scopes.Stream("org", "o"), 0, 0)
+	all, err := stream.Read(ctx, hf, scopestore.Stream("org", "o"), 0, 0)
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("counted %d times, want 1", len(all))
 	}

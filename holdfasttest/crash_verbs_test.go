@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
@@ -61,24 +61,24 @@ var verbCases = map[string]verbCase{
 		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
 			return transition(ctx, hf, nil, by)
 		}},
-	"put": {history: scopes.Stream("user", "u"), end: scopeIs,
+	"put": {history: scopestore.Stream("user", "u"), end: scopeIs,
 		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
 			return put(ctx, hf, new(events.None), by)
 		}},
-	"put any": {history: scopes.Stream("user", "u"), end: scopeIs,
+	"put any": {history: scopestore.Stream("user", "u"), end: scopeIs,
 		do: func(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
 			return put(ctx, hf, nil, by)
 		}},
-	"inc":   {history: scopes.Stream("user", "u"), do: inc, end: scopeIs, reads: true},
-	"patch": {history: scopes.Stream("user", "u"), do: patch, end: scopeIs},
-	"push":  {history: scopes.Stream("user", "u"), do: push, end: scopeIs},
-	"set":   {history: scopes.Stream("user", "u"), do: set, end: scopeIs},
-	"unset": {history: scopes.Stream("user", "u"), do: unset, end: scopeIs,
+	"inc":   {history: scopestore.Stream("user", "u"), do: inc, end: scopeIs, reads: true},
+	"patch": {history: scopestore.Stream("user", "u"), do: patch, end: scopeIs},
+	"push":  {history: scopestore.Stream("user", "u"), do: push, end: scopeIs},
+	"set":   {history: scopestore.Stream("user", "u"), do: set, end: scopeIs},
+	"unset": {history: scopestore.Stream("user", "u"), do: unset, end: scopeIs,
 		before: func(ctx context.Context, hf *holdfast.Engine) error {
 			_, err := set(ctx, hf, events.Meta{Actor: "before"})
 			return err
 		}},
-	"delete": {history: scopes.Stream("user", "u"), do: remove, end: scopeIs,
+	"delete": {history: scopestore.Stream("user", "u"), do: remove, end: scopeIs,
 		before: func(ctx context.Context, hf *holdfast.Engine) error {
 			_, err := put(ctx, hf, new(events.None), events.Meta{})
 			return err
@@ -107,7 +107,7 @@ func transition(ctx context.Context, hf *holdfast.Engine, want *int64, by events
 }
 
 func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
-	s, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "user", ID: "u", Want: want, State: []byte(`{"n":0}`), Meta: by})
+	s, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "user", ID: "u", Want: want, State: []byte(`{"n":0}`), Meta: by})
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
 }
 
@@ -121,8 +121,8 @@ func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error
 
 // edit edits the scope. It is one that changes something each time, so that nil says that it
 // was applied.
-func edit(ctx context.Context, hf *holdfast.Engine, op scopes.Op, by events.Meta) (int64, error) {
-	e, err := scopes.Edit(ctx, engine.Of(hf), scopes.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
+func edit(ctx context.Context, hf *holdfast.Engine, op scopestore.Op, by events.Meta) (int64, error) {
+	e, err := scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
 	if err == nil && !e.Changed {
 		return e.Version, holdfast.ErrConflict // it is done already
 	}
@@ -130,7 +130,7 @@ func edit(ctx context.Context, hf *holdfast.Engine, op scopes.Op, by events.Meta
 }
 
 func patch(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	op, err := scopes.Patch(fmt.Appendf(nil, `{"n":0,"by":%q}`, by.Actor))
+	op, err := scopestore.Patch(fmt.Appendf(nil, `{"n":0,"by":%q}`, by.Actor))
 	if err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func patch(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, err
 }
 
 func push(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	op, err := scopes.Push("items", fmt.Appendf(nil, "%q", by.Actor))
+	op, err := scopestore.Push("items", fmt.Appendf(nil, "%q", by.Actor))
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +146,7 @@ func push(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, erro
 }
 
 func set(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	op, err := scopes.Set("records", "k", fmt.Appendf(nil, "%q", by.Actor))
+	op, err := scopestore.Set("records", "k", fmt.Appendf(nil, "%q", by.Actor))
 	if err != nil {
 		return 0, err
 	}
@@ -154,7 +154,7 @@ func set(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error
 }
 
 func unset(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	op, err := scopes.Unset("records", "k")
+	op, err := scopestore.Unset("records", "k")
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func unset(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, err
 }
 
 func remove(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
-	s, err := scopes.Delete(ctx, engine.Of(hf), scopes.DeleteArgs{Kind: "user", ID: "u", Meta: by})
+	s, err := scopestore.Delete(ctx, engine.Of(hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Meta: by})
 	return s.Version, err
 }
 
@@ -186,7 +186,7 @@ func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 
 // scopeIs adds up what the events say.
 func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
-	s, err := scopes.Get(ctx, engine.Of(hf), "user", "u")
+	s, err := scopestore.Get(ctx, engine.Of(hf), "user", "u")
 	if names[len(names)-1] == "deleted" {
 		if errors.Is(err, holdfast.ErrNotFound) {
 			return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/wire"
@@ -167,7 +167,7 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 				t.Fatalf("took %+v, want version %d", task.Context.Event, version)
 			}
 			for later := version + 1; later < 4; later++ {
-				id := hold.ID("rct_", "mail", "s", fmt.Sprint(later), "0")
+				id := lease.ID("rct_", "mail", "s", fmt.Sprint(later), "0")
 				_, signature, _ := strings.Cut(task.ID, ".")
 				for id, refusal := range map[string]fault.Code{id: fault.NotFound, id + "." + signature: fault.LeaseLost} {
 					status := map[fault.Code]int{fault.NotFound: 404, fault.LeaseLost: 409}[refusal]

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -20,7 +20,7 @@ func (a *API) approvalRoutes() {
 		More: "Any other is refused."}, decideApproval)
 }
 
-func approvalOf(a runs.Approval) wire.Approval {
+func approvalOf(a runengine.Approval) wire.Approval {
 	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: filled(a.Actor), Label: filled(a.Label),
 		Content: remote.OrNull(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
 	if w.Requesters == nil {
@@ -40,9 +40,9 @@ func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], erro
 	if err != nil {
 		return wire.List[wire.Approval]{}, err
 	}
-	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runs.Approval, error) {
-		return runs.Approvals(ctx, c.doer(), in.Status, in.RunID, after, limit)
-	}, func(a runs.Approval) string { return a.ID })
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runengine.Approval, error) {
+		return runengine.Approvals(ctx, c.doer(), in.Status, in.RunID, after, limit)
+	}, func(a runengine.Approval) string { return a.ID })
 	all := make([]wire.Approval, 0, len(found))
 	for _, a := range found {
 		if in.Status == "" || a.Status == in.Status { // one whose time is over is not pending any more, marked or not
@@ -57,7 +57,7 @@ type approvalIn struct {
 }
 
 func getApproval(c *call, in *approvalIn) (wire.Approval, error) {
-	a, err := runs.GetApproval(c.ctx(), c.doer(), in.ID)
+	a, err := runengine.GetApproval(c.ctx(), c.doer(), in.ID)
 	return approvalOf(a), err
 }
 
@@ -70,7 +70,7 @@ type decideIn struct {
 // decides is whose key it is; where nobody has one, who they say they are.
 func decideApproval(c *call, in *decideIn) (wire.Approval, error) {
 	b := in.Body
-	d := runs.Decision{Decision: b.Decision, Actor: c.actor(), Label: b.By, Content: b.Content, May: func(requesters []string) error {
+	d := runengine.Decision{Decision: b.Decision, Actor: c.actor(), Label: b.By, Content: b.Content, May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.ContainsFunc(requesters, c.key.Speaks) {
 			return nil
 		}
@@ -79,6 +79,6 @@ func decideApproval(c *call, in *decideIn) (wire.Approval, error) {
 	if c.api.open && b.By != "" {
 		d.Actor, d.Label = b.By, ""
 	}
-	a, err := runs.Decide(c.ctx(), c.doer(), in.ID, d)
+	a, err := runengine.Decide(c.ctx(), c.doer(), in.ID, d)
 	return approvalOf(a), err
 }

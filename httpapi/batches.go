@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -33,7 +33,7 @@ func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read what happened to a batch, or follow it to its end.", Roles: readers, Stream: true}, readBatchEvents)
 }
 
-func batchOf(b batches.Batch) wire.Batch {
+func batchOf(b batchengine.Batch) wire.Batch {
 	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.Parallel, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
 		Refunded: b.Refunded, CancelRequested: b.CancelRequested, Open: !b.Sealed && !b.Over() && !b.CancelRequested, Error: b.Error,
 		CreatedAt: wire.At(b.CreatedAt), UpdatedAt: wire.At(b.UpdatedAt)}
@@ -46,19 +46,19 @@ type listBatchesIn struct {
 
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 	var none wire.List[wire.Batch]
-	if in.Status != "" && !slices.Contains(batches.Statuses, in.Status) {
-		return none, fault.New(fault.Validation, "status is one of %q", batches.Statuses).With("field", "status")
+	if in.Status != "" && !slices.Contains(batchengine.Statuses, in.Status) {
+		return none, fault.New(fault.Validation, "status is one of %q", batchengine.Statuses).With("field", "status")
 	}
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batches.Batch, error) {
-		return batches.List(ctx, c.doer(), after, in.Status, limit)
-	}, batchOf, func(b batches.Batch) string { return b.ID })
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Batch, error) {
+		return batchengine.List(ctx, c.doer(), after, in.Status, limit)
+	}, batchOf, func(b batchengine.Batch) string { return b.ID })
 }
 
 type createBatchIn struct{ Body wire.NewBatch }
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
-	n, ours := batches.TemplatesOf(c.api.engine).Of(b.Handler)
+	n, ours := batchengine.TemplatesOf(c.api.engine).Of(b.Handler)
 	if !ours {
 		h, err := c.doesItems(b.Handler)
 		if err != nil {
@@ -72,14 +72,14 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	n.Wallet, n.Open, n.Items = b.Wallet, b.Open, workOf(b.Items)
 	n.Parallel, n.Attempts, n.MaxDeaths = cmp.Or(b.Parallel, n.Parallel), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxDeaths)
 	n.Timeout = cmp.Or(span(b.TimeoutMs), n.Timeout)
-	made, err := batches.Create(c.ctx(), c.doer(), n)
+	made, err := batchengine.Create(c.ctx(), c.doer(), n)
 	return batchOf(made), err
 }
 
 // doesItems returns a handler. One that nobody has declared is refused, and one that may not
 // do an item again.
-func (c *call) doesItems(name string) (handlers.Handler, error) {
-	h, err := handlers.Get(c.ctx(), c.doer(), name)
+func (c *call) doesItems(name string) (remotehandler.Handler, error) {
+	h, err := remotehandler.Get(c.ctx(), c.doer(), name)
 	if fault.CodeOf(err) == fault.NotFound && c.api.declares {
 		h, err = c.declareOne(name)
 	}
@@ -94,7 +94,7 @@ func (c *call) doesItems(name string) (handlers.Handler, error) {
 }
 
 // declareOne declares a handler as one of workers, in the call's own transaction if it has one.
-func (c *call) declareOne(name string) (h handlers.Handler, err error) {
+func (c *call) declareOne(name string) (h remotehandler.Handler, err error) {
 	if tx, ok := c.doer().(*store.Tx); ok {
 		return c.undeclared(c.ctx(), tx, name)
 	}
@@ -105,10 +105,10 @@ func (c *call) declareOne(name string) (h handlers.Handler, err error) {
 	return h, err
 }
 
-func workOf(all []wire.NewItem) []batches.Work {
-	some := make([]batches.Work, len(all))
+func workOf(all []wire.NewItem) []batchengine.Work {
+	some := make([]batchengine.Work, len(all))
 	for i, x := range all {
-		some[i] = batches.Work{Key: x.Key, Cost: x.Cost, Input: x.Input}
+		some[i] = batchengine.Work{Key: x.Key, Cost: x.Cost, Input: x.Input}
 	}
 	return some
 }
@@ -118,7 +118,7 @@ type batchIn struct {
 }
 
 func getBatch(c *call, in *batchIn) (wire.Batch, error) {
-	b, err := batches.Get(c.ctx(), c.doer(), in.ID)
+	b, err := batchengine.Get(c.ctx(), c.doer(), in.ID)
 	return batchOf(b), err
 }
 
@@ -130,20 +130,20 @@ type listItemsIn struct {
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	var none wire.List[wire.BatchItem]
-	if in.State != "" && !slices.Contains(batches.States, in.State) {
-		return none, fault.New(fault.Validation, "state is one of %q", batches.States).With("field", "state")
+	if in.State != "" && !slices.Contains(batchengine.States, in.State) {
+		return none, fault.New(fault.Validation, "state is one of %q", batchengine.States).With("field", "state")
 	}
-	b, err := batches.Get(c.ctx(), c.doer(), in.ID)
+	b, err := batchengine.Get(c.ctx(), c.doer(), in.ID)
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batches.Item, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Item, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err
 		}
-		return batches.Items(ctx, c.doer(), in.ID, n, in.State, limit)
-	}, func(x batches.Item) wire.BatchItem {
+		return batchengine.Items(ctx, c.doer(), in.ID, n, in.State, limit)
+	}, func(x batchengine.Item) wire.BatchItem {
 		w := wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), LostHandOuts: x.Lost, Output: x.Output, Error: x.Error}
 		if x.Decision != "" {
 			w.Decision = &x.Decision
@@ -155,7 +155,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 			w.Artifacts = batch.Prefix(c.key.Workspace, b.ID, x.Key)
 		}
 		return w
-	}, func(x batches.Item) string { return strconv.FormatInt(x.N, 10) })
+	}, func(x batchengine.Item) string { return strconv.FormatInt(x.N, 10) })
 }
 
 type addItemsIn struct {
@@ -164,17 +164,17 @@ type addItemsIn struct {
 }
 
 func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
-	n, err := batches.Add(c.ctx(), c.doer(), in.ID, workOf(in.Body.Items))
+	n, err := batchengine.Add(c.ctx(), c.doer(), in.ID, workOf(in.Body.Items))
 	return wire.AddedItems{Added: n}, err
 }
 
 func sealBatch(c *call, in *batchIn) (wire.Batch, error) {
-	b, err := batches.Seal(c.ctx(), c.doer(), in.ID)
+	b, err := batchengine.Seal(c.ctx(), c.doer(), in.ID)
 	return batchOf(b), err
 }
 
 func cancelBatch(c *call, in *batchIn) (wire.CancelledBatch, error) {
-	b, accepted, err := batches.Cancel(c.ctx(), c.doer(), in.ID)
+	b, accepted, err := batchengine.Cancel(c.ctx(), c.doer(), in.ID)
 	out := wire.CancelledBatch{Result: "CANCELLED", Batch: batchOf(b)}
 	if accepted {
 		out.Result, c.status = "ACCEPTED", http.StatusAccepted
@@ -192,15 +192,15 @@ func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
 	if in.Body.Items != nil {
 		keys = append([]string{}, *in.Body.Items...)
 	}
-	n, err := batches.Finalize(c.ctx(), c.doer(), in.ID, keys)
+	n, err := batchengine.Finalize(c.ctx(), c.doer(), in.ID, keys)
 	return wire.Finalized{Accepted: n}, err
 }
 
 // readBatchEvents reads what happened to a batch, page by page, or, as a stream of events,
 // from its first on, and to its end.
 func readBatchEvents(c *call, in *storyIn) (wire.List[wire.Event], error) {
-	return c.story(in, batches.Stream(in.ID), batches.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
-		b, err := batches.Get(ctx, d, in.ID)
+	return c.story(in, batchengine.Stream(in.ID), batchengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+		b, err := batchengine.Get(ctx, d, in.ID)
 		return b.Over(), err
 	})
 }

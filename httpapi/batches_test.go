@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -308,7 +308,7 @@ func TestABatchOfAProgramsKind(t *testing.T) {
 				t.Fatalf("it stays %+v", d.batch("b"))
 			}
 		}
-		b, err := batches.Get(t.Context(), engine.Of(d.engine), "b")
+		b, err := batchengine.Get(t.Context(), engine.Of(d.engine), "b")
 		if err != nil || b.Parallel != 3 {
 			t.Errorf("%+v, %v", b, err)
 		}

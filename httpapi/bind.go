@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -25,7 +25,7 @@ func span(m wire.Millis) time.Duration {
 }
 
 const (
-	maxBody = strict.MaxBytes
+	maxBody = strictjson.MaxBytes
 )
 
 // readBody reads the body, whole.

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/keys"
-	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -31,7 +31,7 @@ type call struct {
 
 	// flight is the request under its key, nil without one; done says that the answer
 	// has been written by the handler itself.
-	flight   *requests.Flight
+	flight   *idempotency.Flight
 	handlers map[[4]string]string       // of operations, by what they are of
 	repoints bool                       // its key points to an operation that was put back
 	found    *named                     // the lifecycle, once it was looked up

@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/claimtoken"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/tokens"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -84,8 +84,8 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 // could use it.
 func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, error) {
 	o := claim.Entity.Claimed
-	t := tokens.New()
-	err := tokens.Put(c.ctx(), c.api.engine, t, tokens.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
+	t := claimtoken.New()
+	err := claimtoken.Put(c.ctx(), c.api.engine, t, claimtoken.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
 	if err != nil {
 		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be kept") // else the janitor does
 		return wire.Claimed{}, err
@@ -115,7 +115,7 @@ func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) 
 // held returns the claim that a token stands for. One of a requester that the key may
 // not speak for is none.
 func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
-	t, err := tokens.Find(c.ctx(), c.api.engine, token)
+	t, err := claimtoken.Find(c.ctx(), c.api.engine, token)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +143,7 @@ func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return
 	}
-	if t, err := tokens.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
+	if t, err := claimtoken.Find(c.ctx(), c.api.engine, token); err == nil && c.key.Speaks(t.Requester) {
 		lifecycleengine.LateCalls(c.ctx(), c.api.engine, entities.Ticket{Lifecycle: t.Lifecycle, ID: t.Entity, Operation: t.Operation, Epoch: t.Epoch}, call)
 	}
 }
@@ -199,7 +199,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if outcome == string(lifecycleengine.Success) { // also where a person ended it the same way since then
 		c.lateClaim(token, err, effects.LateCall{Name: effects.Body, State: effects.Done})
 	}
-	t, failed := tokens.Find(c.ctx(), c.api.engine, token)
+	t, failed := claimtoken.Find(c.ctx(), c.api.engine, token)
 	if failed != nil || !c.key.Speaks(t.Requester) {
 		return wire.Settled{}, err
 	}
@@ -229,7 +229,7 @@ func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (
 	}
 	var data raw
 	if len(b.Data) > 0 {
-		next, err := strict.Merge(claim.Entity.Data, b.Data)
+		next, err := strictjson.Merge(claim.Entity.Data, b.Data)
 		if err != nil {
 			return claim.Entity, err
 		}
@@ -281,7 +281,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 	}
 	_, claim, err := c.held(in.Token)
 	if err != nil {
-		if len(b.Result) > 0 && strict.Check(b.Result) == nil {
+		if len(b.Result) > 0 && strictjson.Check(b.Result) == nil {
 			c.lateClaim(in.Token, err, effects.LateCall{Name: b.Name, Ordinal: b.Ordinal, State: effects.Done, Result: b.Result})
 		}
 		return wire.EffectState{}, err
@@ -352,10 +352,10 @@ type resolveIn struct {
 func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	for i, x := range in.Body.Effects {
 		if err := effects.CheckCall(strings.TrimPrefix(x.Name, "$"), x.Ordinal); err != nil {
-			return wire.Resolved{}, strict.Within(err, "/effects/"+strconv.Itoa(i))
+			return wire.Resolved{}, strictjson.Within(err, "/effects/"+strconv.Itoa(i))
 		}
 	}
-	if operation, ok := runs.OperationOf(in.ID); ok {
+	if operation, ok := runengine.OperationOf(in.ID); ok {
 		return resolveStep(c, operation, in.Body)
 	}
 	known := make([]lifecycleengine.Resolution, len(in.Body.Effects))
@@ -374,7 +374,7 @@ type withdrawIn struct {
 }
 
 func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
-	if _, ok := runs.OperationOf(in.ID); ok {
+	if _, ok := runengine.OperationOf(in.ID); ok {
 		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run", in.ID)
 	}
 	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/definitions"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/runs"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/transition"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -29,7 +29,7 @@ func (a *API) definitionRoutes() {
 }
 
 // definitionOf is a definition as it is kept.
-func definitionOf(k runs.Kept) (wire.Definition, error) {
+func definitionOf(k runengine.Kept) (wire.Definition, error) {
 	var d wire.Definition
 	err := json.Unmarshal(k.Body, &d)
 	d.ID, d.CreatedAt = k.ID, wire.At(k.CreatedAt)
@@ -47,11 +47,11 @@ func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	if err != nil {
 		return none, err
 	}
-	kept := runs.Kept{ID: def.ID(), Body: def.JSON()}
+	kept := runengine.Kept{ID: def.ID(), Body: def.JSON()}
 	fresh := false
 	if !in.DryRun {
-		if fresh, err = runs.Define(c.ctx(), c.doer(), def); err == nil {
-			kept, err = runs.Definition(c.ctx(), c.doer(), def.ID())
+		if fresh, err = runengine.Define(c.ctx(), c.doer(), def); err == nil {
+			kept, err = runengine.Definition(c.ctx(), c.doer(), def.ID())
 		}
 		if err != nil {
 			return none, err
@@ -67,8 +67,8 @@ func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 }
 
 // judged reads a definition, and holds it to every rule. Its error tells every violation.
-func (c *call) judged(text []byte, dryRun bool) (*definitions.Definition, []fault.Violation, error) {
-	def, violations := definitions.Parse(text)
+func (c *call) judged(text []byte, dryRun bool) (*workflow.Definition, []fault.Violation, error) {
+	def, violations := workflow.Parse(text)
 	if def == nil {
 		return nil, nil, badDefinition(violations)
 	}
@@ -81,7 +81,7 @@ func (c *call) judged(text []byte, dryRun bool) (*definitions.Definition, []faul
 	if err != nil {
 		return nil, nil, err
 	}
-	more, found := def.Lint(definitions.Known{Handlers: known, Lifecycles: c.lifecyclesOf(def)})
+	more, found := def.Lint(workflow.Known{Handlers: known, Lifecycles: c.lifecyclesOf(def)})
 	if violations = append(violations, more...); len(violations) > 0 {
 		return nil, nil, badDefinition(violations)
 	}
@@ -93,7 +93,7 @@ func (c *call) judged(text []byte, dryRun bool) (*definitions.Definition, []faul
 }
 
 // told are violations as they are told.
-func told(all []definitions.Violation) []fault.Violation {
+func told(all []workflow.Violation) []fault.Violation {
 	out := make([]fault.Violation, len(all))
 	for i, v := range all {
 		out[i] = fault.Violation{Rule: v.Rule, Path: v.Path, Line: v.Line, Message: v.Message}
@@ -101,7 +101,7 @@ func told(all []definitions.Violation) []fault.Violation {
 	return out
 }
 
-func badDefinition(all []definitions.Violation) error {
+func badDefinition(all []workflow.Violation) error {
 	lines := make([]string, len(all))
 	for i, v := range all {
 		lines[i] = fmt.Sprintf("%s %s: %s", v.Rule, v.Path, v.Message)
@@ -117,38 +117,38 @@ func badDefinition(all []definitions.Violation) error {
 // handlersOf returns what is known of the handlers that a definition names: the program's,
 // and those that are declared. In dev, one that nobody has declared is declared as one of
 // workers; with dry, it is only taken for one.
-func (c *call) handlersOf(def *definitions.Definition, dry bool) (known map[string]definitions.Handler, undeclared []string, err error) {
-	known = make(map[string]definitions.Handler)
-	own := runs.LocalOf(c.api.engine).Handled()
+func (c *call) handlersOf(def *workflow.Definition, dry bool) (known map[string]workflow.Handler, undeclared []string, err error) {
+	known = make(map[string]workflow.Handler)
+	own := runengine.LocalOf(c.api.engine).Handled()
 	for _, name := range def.Handlers() {
 		if h, ok := own[name]; ok {
-			known[name] = definitions.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}
+			known[name] = workflow.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}
 			continue
 		}
-		if strict.Text("handler", name, table.MaxParameter) != nil { // the linter says why
+		if strictjson.Text("handler", name, table.MaxParameter) != nil { // the linter says why
 			continue
 		}
-		h, err := handlers.Get(c.ctx(), c.doer(), name)
+		h, err := remotehandler.Get(c.ctx(), c.doer(), name)
 		if fault.CodeOf(err) == fault.NotFound {
 			if !c.api.declares {
 				continue
 			}
 			undeclared, err = append(undeclared, name), nil
-			if h = (handlers.Handler{Kind: "worker"}); !dry {
+			if h = (remotehandler.Handler{Kind: "worker"}); !dry {
 				h, err = c.declareOne(name)
 			}
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		known[name] = definitions.Handler{Kind: h.Kind, Safety: h.Safety, Timeout: h.Timeout}
+		known[name] = workflow.Handler{Kind: h.Kind, Safety: h.Safety, Timeout: h.Timeout}
 	}
 	return known, undeclared, nil
 }
 
 // lifecyclesOf is who knows the lifecycles that a definition names; nil if nobody does. They
 // are looked up outside of a transaction.
-func (c *call) lifecyclesOf(def *definitions.Definition) func(string) (map[string]bool, bool) {
+func (c *call) lifecyclesOf(def *workflow.Definition) func(string) (map[string]bool, bool) {
 	firer := transition.On(c.api.engine)
 	if firer == nil {
 		return nil
@@ -173,7 +173,7 @@ func (c *call) lifecyclesOf(def *definitions.Definition) func(string) (map[strin
 
 // lookUpLifecycles looks up what a definition names before its transaction begins.
 func lookUpLifecycles(c *call) {
-	if def, _ := definitions.Parse(c.body); def != nil {
+	if def, _ := workflow.Parse(c.body); def != nil {
 		c.lifecyclesOf(def)
 	}
 }
@@ -184,9 +184,9 @@ func listDefinitions(c *call, in *paged) (wire.List[wire.Definition], error) {
 	if err != nil {
 		return none, err
 	}
-	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runs.Kept, error) {
-		return runs.Definitions(ctx, c.doer(), after, limit)
-	}, func(k runs.Kept) string { return k.ID })
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runengine.Kept, error) {
+		return runengine.Definitions(ctx, c.doer(), after, limit)
+	}, func(k runengine.Kept) string { return k.ID })
 	if err != nil {
 		return none, err
 	}
@@ -204,7 +204,7 @@ type getDefinitionIn struct {
 }
 
 func getDefinition(c *call, in *getDefinitionIn) (wire.Definition, error) {
-	k, err := runs.Definition(c.ctx(), c.doer(), in.ID)
+	k, err := runengine.Definition(c.ctx(), c.doer(), in.ID)
 	if err != nil {
 		return wire.Definition{}, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -232,7 +232,7 @@ func (l *line) end() error {
 // Few of them read at once, so that they leave connections to the database to others, however many they are.
 type gate struct {
 	*room.Share
-	reading hold.Slots
+	reading lease.Slots
 }
 
 func (g gate) Pass(ctx context.Context, read func() (int, error), drop func()) error {

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/httpapi"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
@@ -245,8 +245,8 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 			d.want(d.ask("POST", "workflow-definitions", oneTask("w", "h"), nil, "X-Holdfast-Workspace", in), 201, "")
 			startRuns(d, in, 0, n)
 		}
-		var order hold.Order
-		finder := runs.Finder{Order: &order}
+		var order lease.Order
+		finder := runengine.Finder{Order: &order}
 		had := make(map[string]int)
 		for n := 0; len(had) <= others; {
 			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Place{}, []string{"h"}, "worker", 50)
@@ -290,15 +290,15 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 				d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", i), Wallet: "w", Handler: "h", Parallel: 1000, Items: newItems(1, "x", "y", "z")}, nil, in(w)...), 201, "")
 			}
 		}
-		var order hold.Order
-		finder := runs.Finder{Order: &order}
+		var order lease.Order
+		finder := runengine.Finder{Order: &order}
 		var steps []string
 		for range 4 { // who was served last comes last
 			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Place{}, []string{"h"}, "worker", 10)
 			if err != nil || len(all) < 6 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
-			if !slices.ContainsFunc(all[:2], func(l runs.Live) bool { return l.Run.Workspace == "small" }) {
+			if !slices.ContainsFunc(all[:2], func(l runengine.Live) bool { return l.Run.Workspace == "small" }) {
 				t.Errorf("small comes after %s, %s", all[0].Run.Workspace, all[1].Run.Workspace)
 			}
 			order.Served(all[0].Run.Workspace)
@@ -307,8 +307,8 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		if slices.Sort(steps); !slices.Equal(steps, []string{"big", "big", "small", "small"}) {
 			t.Errorf("first came %q", steps)
 		}
-		taken, err := batches.Take(t.Context(), engine.Of(d.engine), batches.Ask{Handlers: []string{"h"}, Kind: "worker", Holder: "me", Limit: 1000, All: true,
-			Room: hold.NewRoom(4, func() bool { return false }, nil)})
+		taken, err := batchengine.Take(t.Context(), engine.Of(d.engine), batchengine.Ask{Handlers: []string{"h"}, Kind: "worker", Holder: "me", Limit: 1000, All: true,
+			Room: lease.NewRoom(4, func() bool { return false }, nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/feed"
-	"github.com/holdfast-go/holdfast/internal/history"
+	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
@@ -40,7 +40,7 @@ func (s spot) String() string {
 // spotOf reads a cursor of the feed.
 func (c *call) spotOf(after string) (spot, error) {
 	parts := strings.Split(after, "\n")
-	if len(parts) != 3 || len(parts[1]) != len(history.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
+	if len(parts) != 3 || len(parts[1]) != len(retention.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
 		return spot{}, noCursor()
 	}
 	n, err := strconv.ParseInt(parts[2], 10, 64)
@@ -66,7 +66,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
 		return none, err
 	}
-	from := spot{id: history.First}
+	from := spot{id: retention.First}
 	switch {
 	case p.after != "":
 		if from, err = c.spotOf(p.after); err != nil {
@@ -77,7 +77,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 		if err != nil {
 			return none, err
 		}
-		from = spot{position: string(head), id: history.Now()}
+		from = spot{position: string(head), id: retention.Now()}
 	}
 	if !live {
 		got, last, err := c.told(from, p)
@@ -91,7 +91,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	}
 	w := &watcher{call: c, from: from, seen: make(map[seenID]bool), read: store.NewBudget(watchBytes)}
 	if p.after == "" { // what is there when the answer begins is old
-		if err := w.histories(c.ctx(), func(history.Told) bool { return true }); err != nil {
+		if err := w.histories(c.ctx(), func(retention.Told) bool { return true }); err != nil {
 			return none, err
 		}
 	}
@@ -101,13 +101,13 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 // told returns what there is behind a spot, and the spot behind that.
 func (c *call) told(from spot, p page) ([]wire.Event, spot, error) {
 	all := []wire.Event{}
-	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]history.Told, error) {
-		some, err := history.Tail(ctx, c.api.engine, from.id, from.n, limit)
+	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]retention.Told, error) {
+		some, err := retention.Tail(ctx, c.api.engine, from.id, from.n, limit)
 		for _, t := range some {
 			from.id, from.n = t.ID, t.N
 		}
 		return some, err
-	}, func(t history.Told) string { return t.ID })
+	}, func(t retention.Told) string { return t.ID })
 	for _, t := range old {
 		all = append(all, shapes.ToldEvent(t.Event))
 	}
@@ -143,14 +143,14 @@ type seenID struct {
 }
 
 // histories finds what is new in the histories, until f says that it is enough.
-func (w *watcher) histories(ctx context.Context, f func(history.Told) bool) error {
-	begun := history.Now()
-	since := history.Back(max(w.from.id, w.upTo), lookBack)
+func (w *watcher) histories(ctx context.Context, f func(retention.Told) bool) error {
+	begun := retention.Now()
+	since := retention.Back(max(w.from.id, w.upTo), lookBack)
 	for at, n, full := since, int64(0), true; full; {
-		w.forget(history.Back(at, lookBack))
+		w.forget(retention.Back(at, lookBack))
 		w.read.Refill()
 		limit, bound := w.read.Rows(watchPage), w.read.In(ctx)
-		some, err := history.Tail(bound, w.api.engine, at, n, limit)
+		some, err := retention.Tail(bound, w.api.engine, at, n, limit)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may be one of later
 			return false, err
 		}
-		if err := w.histories(ctx, func(t history.Told) bool { return tell(shapes.ToldEvent(t.Event)) }); err != nil {
+		if err := w.histories(ctx, func(t retention.Told) bool { return tell(shapes.ToldEvent(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
@@ -47,15 +47,15 @@ func badURL(err error) error {
 	return fault.New(fault.Validation, "%s", message).With("pointer", "/url")
 }
 
-func handlerOf(h handlers.Handler) wire.Handler {
+func handlerOf(h remotehandler.Handler) wire.Handler {
 	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: wire.At(h.CreatedAt),
 		UpdatedAt: wire.At(h.UpdatedAt)}
 }
 
 func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {
-	return list(c, *in, func(ctx context.Context, after string, limit int) ([]handlers.Handler, error) {
-		return handlers.List(ctx, c.doer(), after, limit)
-	}, handlerOf, func(h handlers.Handler) string { return h.Name })
+	return list(c, *in, func(ctx context.Context, after string, limit int) ([]remotehandler.Handler, error) {
+		return remotehandler.List(ctx, c.doer(), after, limit)
+	}, handlerOf, func(h remotehandler.Handler) string { return h.Name })
 }
 
 type putHandlerIn struct {
@@ -65,7 +65,7 @@ type putHandlerIn struct {
 
 func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	b := in.Body
-	h := handlers.Handler{Name: in.Name, Kind: b.Kind, URL: b.URL, Safety: b.Safety, OnUnknown: b.OnUnknown, Timeout: span(b.TimeoutMs)}
+	h := remotehandler.Handler{Name: in.Name, Kind: b.Kind, URL: b.URL, Safety: b.Safety, OnUnknown: b.OnUnknown, Timeout: span(b.TimeoutMs)}
 	if h.OnUnknown == "" {
 		h.OnUnknown = "hold"
 	}
@@ -82,7 +82,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 		return out, fault.New(fault.Validation, "a worker has no secret: it asks with its API key").With("pointer", "/secret")
 	}
 	if h.Kind == "http" && b.Secret == "" {
-		now, err := handlers.Get(c.ctx(), c.doer(), in.Name)
+		now, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return out, err
 		}
@@ -108,7 +108,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 				return err
 			}
 		}
-		created, err = handlers.Put(ctx, tx, h)
+		created, err = remotehandler.Put(ctx, tx, h)
 		return err
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	if created {
 		c.status = http.StatusCreated
 	}
-	now, err := handlers.Get(c.ctx(), c.doer(), in.Name)
+	now, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
 	out = handlerOf(now)
 	c.keep = out
 	out.Secret = made
@@ -170,7 +170,7 @@ type handlerIn struct {
 }
 
 func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
-	h, err := handlers.Get(c.ctx(), c.doer(), in.Name)
+	h, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
 	return handlerOf(h), err
 }
 
@@ -182,7 +182,7 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 		if err := unused(ctx, tx, in.Name); err != nil {
 			return err
 		}
-		gone, err := handlers.Delete(ctx, tx, in.Name)
+		gone, err := remotehandler.Delete(ctx, tx, in.Name)
 		if err == nil && !gone {
 			err = fault.New(fault.NotFound, "there is no handler %q", in.Name)
 		}
@@ -200,7 +200,7 @@ type putLifecycleIn struct {
 // as one of workers, and told; elsewhere it is returned as it is.
 func (c *call) declare(names []string) (declared, unknown []string, err error) {
 	for _, name := range names {
-		_, err := handlers.Get(c.ctx(), c.api.engine, name)
+		_, err := remotehandler.Get(c.ctx(), c.api.engine, name)
 		switch {
 		case err == nil:
 			continue
@@ -223,9 +223,9 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 }
 
 // undeclared declares a handler that nobody has declared as one of workers, and tells.
-func (c *call) undeclared(ctx context.Context, tx *store.Tx, name string) (handlers.Handler, error) {
-	h := handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
-	_, err := handlers.Put(ctx, tx, h)
+func (c *call) undeclared(ctx context.Context, tx *store.Tx, name string) (remotehandler.Handler, error) {
+	h := remotehandler.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
+	_, err := remotehandler.Put(ctx, tx, h)
 	if err == nil {
 		c.api.log.Warn("a handler that nobody declared is taken for one of workers, of unknown safety: declare it (PUT handlers/"+name+")", "workspace", c.key.Workspace, "handler", name)
 	}

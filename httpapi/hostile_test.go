@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -229,9 +229,9 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 		for range 3 {
 			<-called
 		}
-		guessed := map[string][]int64{hold.ID("bit_", "b", "x", "Far", "0"): {1, 2}, hold.ID("stp_", r.ID, "do", "1"): {1, 2}, hold.ID("rct_", "mail", "s", "0", "0"): nil}
+		guessed := map[string][]int64{lease.ID("bit_", "b", "x", "Far", "0"): {1, 2}, lease.ID("stp_", r.ID, "do", "1"): {1, 2}, lease.ID("rct_", "mail", "s", "0", "0"): nil}
 		for place := range int64(16) { // a stream's epochs begin with its place
-			guessed[hold.ID("rct_", "mail", "s", "0", "0")] = append(guessed[hold.ID("rct_", "mail", "s", "0", "0")], place<<32+1)
+			guessed[lease.ID("rct_", "mail", "s", "0", "0")] = append(guessed[lease.ID("rct_", "mail", "s", "0", "0")], place<<32+1)
 		}
 		for id, epochs := range guessed {
 			for _, e := range epochs {

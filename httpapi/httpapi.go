@@ -28,20 +28,20 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
-	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
 	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/claimtoken"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/seal"
-	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -90,7 +90,7 @@ type API struct {
 	open     bool
 	declares bool
 	ring     *keys.Ring
-	signers  tokens.Keyring
+	signers  claimtoken.Keyring
 	limits   keys.Limits
 	room     *room.Room
 	origins  http.CrossOriginProtection
@@ -98,10 +98,10 @@ type API struct {
 	tracer   trace.Tracer
 	box      *seal.Box // nil without a key
 	policy   egress.Policy
-	hooks    *hooks.Service // nil without a key
+	hooks    *webhooksender.Service // nil without a key
 	sources  *remote.Sources
-	claiming hold.Slots // for claims under a key
-	reading  hold.Slots // for streams of events
+	claiming lease.Slots // for claims under a key
+	reading  lease.Slots // for streams of events
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -118,12 +118,12 @@ func New(hf *holdfast.Engine, o Options) *API {
 	}
 	e := engine.Of(hf)
 	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
-		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: hold.NewSlots(2), reading: hold.NewSlots(4)}
+		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
-		&batches.Remote{Engine: e},
-		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: o.Log})
+		&batchengine.Remote{Engine: e},
+		&runengine.Remote{Engine: e, Desk: runengine.LocalOf(e).Desk, Node: e.Node(), Log: o.Log})
 	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
 	run.Keep(hf)                                     // and so does who looks after runs
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
@@ -138,7 +138,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 	}
 	a.addRoutes()
 	a.openapi = sync.OnceValue(a.table.OpenAPI)
-	e.Sweep("tokens", func(ctx context.Context) (int, error) { return tokens.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
+	e.Sweep("tokens", func(ctx context.Context) (int, error) { return claimtoken.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
-	"github.com/holdfast-go/holdfast/internal/requests"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -132,7 +132,7 @@ func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
 	if err != nil {
 		return d, err
 	}
-	config, violations := lifecycles.Parse(l.Source())
+	config, violations := lifecycleconfig.Parse(l.Source())
 	if len(violations) > 0 {
 		return d, fault.New(fault.Conflict, "the config cannot be drawn: %s", violations[0].Message)
 	}
@@ -170,8 +170,8 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 	if b.ID == "" {
 		b.ID = store.NewID().String()
 	}
-	if err := strict.Object(orEmpty(b.Data)); err != nil {
-		return wire.Entity{}, strict.Within(err, "/data")
+	if err := strictjson.Object(orEmpty(b.Data)); err != nil {
+		return wire.Entity{}, strictjson.Within(err, "/data")
 	}
 	e, err := l.CreateAt(c.ctx(), c.doer(), b.ID, b.Status, orEmpty(b.Data), c.actor())
 	if err != nil {
@@ -406,7 +406,7 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (a
 func (c *call) holdKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
 	_, mine, err := c.flight.Take(c.ctx(), c.api.engine)
 	if err == nil && !mine {
-		err = requests.UnderWay(0)
+		err = idempotency.UnderWay(0)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -440,15 +440,15 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 			return c.flight.Begin(ctx, tx, c.flight.Key, was, operation, subjectOf(l.Name(), id))
 		}
 	}
-	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
+	q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	abandoned := q.State == requests.Held && q.RetryAfter <= 0 && q.Fingerprint == c.flight.Fingerprint
+	abandoned := q.State == idempotency.Held && q.RetryAfter <= 0 && q.Fingerprint == c.flight.Fingerprint
 	if q.State == "" || abandoned {
 		return begins(""), nil, nil
 	}
-	if q.Fingerprint != c.flight.Fingerprint || q.State != requests.Operation {
+	if q.Fingerprint != c.flight.Fingerprint || q.State != idempotency.Operation {
 		answer, err = c.replay(q)
 		return nil, answer, err
 	}
@@ -460,7 +460,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 		c.repoints = true
 		return begins(q.Operation), nil, nil
 	case f.Running && !c.manual():
-		return nil, nil, requests.UnderWay(0)
+		return nil, nil, idempotency.UnderWay(0)
 	}
 	answer, err = as(c, l, id, q.Operation, f)
 	return nil, answer, err

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/wire"
@@ -29,26 +29,26 @@ import (
 // became of the operation. A refusal is not stored, because it changed nothing.
 
 // keyLease is how long a key is held that nobody renews.
-const keyLease = hold.Lease
+const keyLease = lease.Lease
 
 // keyed returns a request that changes something under its key, or nil. Each route has keys of its own, so that a
 // claim of tasks cannot take the key of an order. An answer is for the API key that asked, and for those that
 // it is rotated to.
-func (c *call) keyed() (*requests.Flight, error) {
+func (c *call) keyed() (*idempotency.Flight, error) {
 	if c.route.Once == table.Never {
 		return nil, nil
 	}
-	key, err := requests.KeyOf(c.r.Header.Values(requests.KeyHeader))
+	key, err := idempotency.KeyOf(c.r.Header.Values(idempotency.KeyHeader))
 	if err != nil || key == "" {
 		return nil, err
 	}
 	query := c.r.URL.Query()
 	query.Del("waitMs") // how long to wait is not what is asked for
-	asked := requests.Asked{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
+	asked := idempotency.Asked{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
 	if c.route.Conditional {
 		asked.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}
-	return &requests.Flight{Hold: requests.Hold{Key: requests.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
+	return &idempotency.Flight{Hold: idempotency.Hold{Key: idempotency.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
 		Lease: keyLease, Timeout: answerWithin, Engine: c.api.engine, Log: c.api.log}, nil
 }
 
@@ -112,8 +112,8 @@ func (c *call) keptInTx() (answer any, err error) {
 
 // again answers a request that was made before, if it was.
 func (c *call) again() (answer any, done bool, err error) {
-	q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
-	if err != nil || q.State != requests.Done {
+	q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
+	if err != nil || q.State != idempotency.Done {
 		return nil, false, err
 	}
 	answer, err = c.replay(q)
@@ -155,7 +155,7 @@ func (c *call) keptUnderHold() (any, error) {
 // few do that at once, or they would wait for connections that they have themselves.
 func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due map[wake.Need]bool) (answer T, until time.Time, err error)) (answer T, found bool, err error) {
 	if c.flight != nil {
-		q, err := requests.Get(c.ctx(), c.api.engine, c.flight.Key)
+		q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
 		if err != nil {
 			return answer, false, err
 		}
@@ -177,7 +177,7 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 		return answer, false, err
 	}
 	defer c.api.claiming.Free(1)
-	var before *requests.Request
+	var before *idempotency.Request
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) (err error) {
 		before = nil
 		if answer, until, err = take(tx, due); err != nil || until.IsZero() {
@@ -191,7 +191,7 @@ func handOut[T any](c *call, needs []wake.Need, take func(d holdfast.Doer, due m
 			return err
 		}
 		now := q.Until.Add(-keyLease) // by the database's clock, as until is
-		held := requests.Hold{Key: q.Key, Epoch: q.Epoch, TTL: max(until.Sub(now), time.Millisecond)}
+		held := idempotency.Hold{Key: q.Key, Epoch: q.Epoch, TTL: max(until.Sub(now), time.Millisecond)}
 		return held.Finish(ctx, tx, c.status, c.stored(answer))
 	})
 	if before != nil {
@@ -213,7 +213,7 @@ func firstEnd(a time.Time, b *wire.Time) time.Time {
 var errTwin = errors.New("the same request has handed out leases meanwhile")
 
 // replayed is the answer of an earlier call.
-func replayed[T any](c *call, q requests.Request) (answer T, err error) {
+func replayed[T any](c *call, q idempotency.Request) (answer T, err error) {
 	told, err := c.replay(q)
 	if text, ok := told.(json.RawMessage); err == nil && ok {
 		err = json.Unmarshal(text, &answer)
@@ -242,7 +242,7 @@ func (c *call) stored(answer any) []byte {
 }
 
 // replay answers a request that was made before.
-func (c *call) replay(q requests.Request) (any, error) {
+func (c *call) replay(q idempotency.Request) (any, error) {
 	if err := c.flight.Replay(q); err != nil {
 		return nil, err
 	}
@@ -264,5 +264,5 @@ func (c *call) replay(q requests.Request) (any, error) {
 // replayed marks an answer as that of an earlier request.
 func (c *call) replayed(status int) {
 	c.status = status
-	c.w.Header().Set(requests.ReplayedHeader, "true")
+	c.w.Header().Set(idempotency.ReplayedHeader, "true")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
@@ -310,9 +310,9 @@ func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 // holdKey takes the key of a request without keys of the API for one that dies.
 func (d *door) holdKey(route, key, method, path, body string) {
 	d.t.Helper()
-	asked := requests.Asked{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
-	_, mine, err := requests.Take(context.Background(), engine.Of(d.engine),
-		requests.TakeArgs{Key: requests.Stored(route, "", key), Fingerprint: asked.Fingerprint(), Holder: "dead " + key, Lease: time.Minute})
+	asked := idempotency.Asked{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
+	_, mine, err := idempotency.Take(context.Background(), engine.Of(d.engine),
+		idempotency.TakeArgs{Key: idempotency.Stored(route, "", key), Fingerprint: asked.Fingerprint(), Holder: "dead " + key, Lease: time.Minute})
 	if err != nil || !mine {
 		d.t.Fatal(mine, err)
 	}

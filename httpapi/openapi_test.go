@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -251,8 +251,8 @@ type maker struct {
 // words are what a string may be: names that there are, and what makes trouble.
 var words = []string{"invoice", "i1", "i2", "s", "t", "r", "q", "admin", "system", "close", "void", "open", "closed", "closing", "n", "*", "me", "success",
 	"", " ", ".", "..", "a/b", "$entity/invoice/i1", "$feed", "ü", "😀", "a\nb", "\u200b", "'; DROP TABLE x; --", "%", "_", "\\", "\"", "null", "0", "-1", "(", "^s$",
-	"a\x00b", hold.ID("tsk_", "invoice", "\x00", "i1", "s"), hold.ID("rct_", "r", "\x00", "1", "1"), hold.ID("stp_", "\x00", "s", "1"),
-	hold.ID("apr_", "\x00", "s", "1"), hold.ID("opr_", "\x00", "s", "1"), hold.ID("bit_", "\x00", "k", "h", "1"), strings.Repeat("x", 300), strings.Repeat("x", 3000), "p1", "clm_AAAAAAAAAAAAAAAAAAAAAA", "00000000000000000000000000", "019a0000-0000-7000-8000-000000000000"}
+	"a\x00b", lease.ID("tsk_", "invoice", "\x00", "i1", "s"), lease.ID("rct_", "r", "\x00", "1", "1"), lease.ID("stp_", "\x00", "s", "1"),
+	lease.ID("apr_", "\x00", "s", "1"), lease.ID("opr_", "\x00", "s", "1"), lease.ID("bit_", "\x00", "k", "h", "1"), strings.Repeat("x", 300), strings.Repeat("x", 3000), "p1", "clm_AAAAAAAAAAAAAAAAAAAAAA", "00000000000000000000000000", "019a0000-0000-7000-8000-000000000000"}
 
 var numbers = []string{"0", "1", "2", "3", "-1", "10", "100", "1000", "1001", "2147483647", "2147483648", "-2147483649", "-9223372036854775808", "9223372036854775807", "60000"}
 

@@ -8,11 +8,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/effects"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -46,7 +46,7 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 		err = l.lost()
 	case in.State == contradicted || third && in.State == "":
 		err = l.contradicted(after, in.State == "")
-	case runs.IsOperation(p.after):
+	case runengine.IsOperation(p.after):
 		err = l.steps(in.State, p.after)
 	default:
 		err = l.entities(in.State, p.after)
@@ -101,9 +101,9 @@ func (l *operationList) steps(state, after string) error {
 	if state != "" && state != "uncertain" {
 		return nil
 	}
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runs.Live, error) {
-		return runs.Uncertain(ctx, l.api.engine, after, limit)
-	}, func(x runs.Live) string { return x.Operation() }, func(ctx context.Context, x runs.Live) (wire.Operation, error) {
+	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runengine.Live, error) {
+		return runengine.Uncertain(ctx, l.api.engine, after, limit)
+	}, func(x runengine.Live) string { return x.Operation() }, func(ctx context.Context, x runengine.Live) (wire.Operation, error) {
 		w, err := l.stepOperation(ctx, &x, "uncertain")
 		if err != nil {
 			return w, err
@@ -133,9 +133,9 @@ func (l *operationList) contradicted(after string, ended bool) error {
 // lost adds what was handed out to workers of whom nothing was heard. Items and deliveries, which are listed by
 // nothing else, are named as their tasks' idempotency keys name them.
 func (l *operationList) lost() error {
-	found, next, err := readPage(l.call, l.page, func(ctx context.Context, after string, limit int) ([]handlers.Lost, error) {
-		return handlers.LostHandOuts(ctx, l.api.engine, after, limit)
-	}, func(x handlers.Lost) string { return x.Place })
+	found, next, err := readPage(l.call, l.page, func(ctx context.Context, after string, limit int) ([]remotehandler.Lost, error) {
+		return remotehandler.LostHandOuts(ctx, l.api.engine, after, limit)
+	}, func(x remotehandler.Lost) string { return x.Place })
 	l.next = next
 	for _, x := range found {
 		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: wire.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
@@ -147,10 +147,10 @@ func (l *operationList) lost() error {
 			w.ID, w.Subject = x.Parts[2], x.Parts[0]+"/"+x.Parts[1]
 		case "runStep":
 			visit, _ := strconv.ParseInt(x.Parts[2], 10, 64) // it is one
-			step := runs.Live{Run: runs.Run{ID: x.Parts[0]}, Step: runs.Step{Name: x.Parts[1], Visit: visit}}
+			step := runengine.Live{Run: runengine.Run{ID: x.Parts[0]}, Step: runengine.Step{Name: x.Parts[1], Visit: visit}}
 			w.ID, w.Subject = step.OperationID(), step.Subject()
 		case "batchItem":
-			w.ID, w.Subject = batches.Operation(l.key.Workspace, x.Parts[0], x.Parts[1]), "batch "+x.Parts[0]+" item "+x.Parts[1]
+			w.ID, w.Subject = batchengine.Operation(l.key.Workspace, x.Parts[0], x.Parts[1]), "batch "+x.Parts[0]+" item "+x.Parts[1]
 		default:
 			w.ID, w.Subject = x.Parts[0]+"/"+x.Parts[1], "reaction "+x.Parts[0]+" stream "+x.Parts[1]
 		}
@@ -161,8 +161,8 @@ func (l *operationList) lost() error {
 
 // operation is the operation of a contradiction, as it is now.
 func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction) (w wire.Operation, err error) {
-	if runs.IsOperation(x.Operation) {
-		s, err := runs.ByOperation(ctx, l.api.engine, x.Operation)
+	if runengine.IsOperation(x.Operation) {
+		s, err := runengine.ByOperation(ctx, l.api.engine, x.Operation)
 		if err == nil {
 			return l.stepOperation(ctx, &s, phaseOf(s.Step))
 		}
@@ -179,7 +179,7 @@ func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction)
 		}
 	}
 	w = wire.Operation{ID: x.Operation, Kind: "action", Subject: x.Subject, State: "ended", Effects: []wire.Effect{}}
-	if runs.IsOperation(x.Operation) {
+	if runengine.IsOperation(x.Operation) {
 		w.Kind = "runStep"
 	}
 	at, err := l.api.engine.Place(ctx, store.Read)
@@ -194,13 +194,13 @@ func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction)
 	return w, err
 }
 
-func phaseOf(s runs.Step) string {
+func phaseOf(s runengine.Step) string {
 	switch {
 	case s.Uncertain:
 		return "uncertain"
 	case s.Holder != "":
 		return "held"
-	case s.Status == runs.Running || s.Status == runs.Waiting || s.Status == runs.Pending:
+	case s.Status == runengine.Running || s.Status == runengine.Waiting || s.Status == runengine.Pending:
 		return "due"
 	}
 	return "ended"
@@ -224,7 +224,7 @@ func (l *operationList) contradict(ctx context.Context, w wire.Operation) (wire.
 }
 
 func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradiction, error) {
-	if operation, ok := runs.OperationOf(id); ok {
+	if operation, ok := runengine.OperationOf(id); ok {
 		id = operation
 	}
 	found, err := c.api.hf.ContradictionsOf(ctx, id)
@@ -255,7 +255,7 @@ type acknowledgeIn struct {
 
 func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	id := in.ID
-	if operation, ok := runs.OperationOf(id); ok {
+	if operation, ok := runengine.OperationOf(id); ok {
 		id = operation
 	}
 	if err := c.api.hf.Acknowledge(c.ctx(), id, c.actor(), in.Body.Contradictions...); err != nil {
@@ -269,7 +269,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 }
 
 // stepOperation is the operation that a step is.
-func (c *call) stepOperation(ctx context.Context, l *runs.Live, state string) (wire.Operation, error) {
+func (c *call) stepOperation(ctx context.Context, l *runengine.Live, state string) (wire.Operation, error) {
 	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
 		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
 	journal, err := l.Journal(ctx, c.api.engine)
@@ -281,15 +281,15 @@ func (c *call) stepOperation(ctx context.Context, l *runs.Live, state string) (w
 
 // resolveStep ends the doubt about a step.
 func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, error) {
-	known := make([]runs.Known, len(b.Effects))
+	known := make([]runengine.Known, len(b.Effects))
 	for i, x := range b.Effects {
-		known[i] = runs.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		known[i] = runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
-	l, err := runs.LocalOf(c.api.engine).Desk.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
+	l, err := runengine.LocalOf(c.api.engine).Desk.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
 	if err != nil {
 		return wire.Resolved{}, err
 	}
-	if l.Operation() != operation || l.Step.Status != runs.Running { // it is at its end
+	if l.Operation() != operation || l.Step.Status != runengine.Running { // it is at its end
 		return wire.Resolved{}, nil
 	}
 	w, err := c.stepOperation(c.ctx(), &l, "due")

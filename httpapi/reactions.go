@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -112,7 +112,7 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 	if err != nil {
 		return wire.Reaction{}, err
 	}
-	c.api.engine.Hub().Wake([]string{handlers.Topic})
+	c.api.engine.Hub().Wake([]string{remotehandler.Topic})
 	if created {
 		c.status = http.StatusCreated
 	}
@@ -367,14 +367,14 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
 		}
 		if err := checkEpoch(a.Epoch); err != nil {
-			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i))
+			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i))
 		}
-		if err := strict.Text("stream", a.Stream, 3*events.MaxName); err != nil {
-			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i)+"/stream")
+		if err := strictjson.Text("stream", a.Stream, 3*events.MaxName); err != nil {
+			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/stream")
 		}
 		if a.Version < 0 {
 			err := fault.New(fault.Validation, "version is that of the last event that was handled")
-			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
+			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
 		switch err := c.leased(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
@@ -384,7 +384,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		case fault.LeaseLost:
 			out.Results[i].Status = string(fault.LeaseLost)
 		default:
-			return wire.Acked{}, strict.Within(err, "/acks/"+strconv.Itoa(i))
+			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i))
 		}
 	}
 	refused, err := reactions.AckAsked(c.ctx(), c.doer(), ends)

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -29,19 +29,19 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: at once, or when who works on a step of it has ended.",
 		Roles: operators, Also: http.StatusAccepted, Once: table.InTx,
 		More: "Until then its cancelRequested is set."}, cancelRun)
-	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Once: table.InTx}, commanded(runs.Pause))
-	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Once: table.InTx}, commanded(runs.Resume))
-	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Once: table.InTx}, commanded(runs.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Once: table.InTx}, commanded(runengine.Pause))
+	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Once: table.InTx}, commanded(runengine.Resume))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Once: table.InTx}, commanded(runengine.Retry))
 	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Tell a run something. It is kept until the run looks.",
 		Roles: operators, Status: http.StatusAccepted, Once: table.InTx,
 		More: "Under the same id it is told once."}, signalRun)
 }
 
-func runOf(r runs.Run) wire.Run {
+func runOf(r runengine.Run) wire.Run {
 	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
 		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
 		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
-	if r.Status == runs.Completed {
+	if r.Status == runengine.Completed {
 		w.CurrentStepName = nil
 	}
 	return w
@@ -67,28 +67,28 @@ type startRunIn struct{ Body wire.StartRun }
 
 func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	b := in.Body
-	s := runs.Start{Definition: b.DefinitionID, Input: b.Input}
+	s := runengine.Start{Definition: b.DefinitionID, Input: b.Input}
 	if b.DefinitionID == "" {
 		return wire.StartedRun{}, fault.New(fault.Validation, "definitionId says what to run").With("pointer", "/definitionId")
 	}
 	if len(b.Input) > 0 {
-		if err := strict.Object(b.Input); err != nil {
-			return wire.StartedRun{}, strict.Within(err, "/input")
+		if err := strictjson.Object(b.Input); err != nil {
+			return wire.StartedRun{}, strictjson.Within(err, "/input")
 		}
 	}
 	if b.IdempotencyKey != nil {
 		s.Key = *b.IdempotencyKey
-		if err := runs.CheckKey(s.Key); err != nil {
-			return wire.StartedRun{}, strict.Within(err, "/idempotencyKey")
+		if err := runengine.CheckKey(s.Key); err != nil {
+			return wire.StartedRun{}, strictjson.Within(err, "/idempotencyKey")
 		}
 	}
-	l, created, err := runs.LocalOf(c.api.engine).Start(c.ctx(), c.doer(), s)
+	l, created, err := runengine.LocalOf(c.api.engine).Start(c.ctx(), c.doer(), s)
 	if err != nil {
 		return wire.StartedRun{}, err
 	}
 	now := l.Run
 	if created { // its times are the database's
-		if now, err = runs.Get(c.ctx(), c.doer(), now.ID); err != nil {
+		if now, err = runengine.Get(c.ctx(), c.doer(), now.ID); err != nil {
 			return wire.StartedRun{}, err
 		}
 	} else {
@@ -105,9 +105,9 @@ type listRunsIn struct {
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Run, error) {
-		return runs.List(ctx, c.doer(), runs.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
-	}, runOf, func(r runs.Run) string { return r.ID })
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runengine.Run, error) {
+		return runengine.List(ctx, c.doer(), runengine.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
+	}, runOf, func(r runengine.Run) string { return r.ID })
 }
 
 type runIn struct {
@@ -115,7 +115,7 @@ type runIn struct {
 }
 
 func getRun(c *call, in *runIn) (wire.Run, error) {
-	r, err := runs.Get(c.ctx(), c.doer(), in.ID)
+	r, err := runengine.Get(c.ctx(), c.doer(), in.ID)
 	return runOf(r), err
 }
 
@@ -125,16 +125,16 @@ type listStepsIn struct {
 }
 
 func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runs.Step, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runengine.Step, error) {
 		n, err := numberOf(after)
 		if err != nil {
 			return nil, err
 		}
-		return runs.Steps(ctx, c.doer(), in.ID, n, limit)
-	}, stepOf, func(s runs.Step) string { return strconv.FormatInt(s.N, 10) })
+		return runengine.Steps(ctx, c.doer(), in.ID, n, limit)
+	}, stepOf, func(s runengine.Step) string { return strconv.FormatInt(s.N, 10) })
 }
 
-func stepOf(s runs.Step) wire.RunStep {
+func stepOf(s runengine.Step) wire.RunStep {
 	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths, LostHandOuts: s.Lost,
 		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
 		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
@@ -148,9 +148,9 @@ type commandIn struct {
 // commanded does one of the commands.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
-		r, err := runs.LocalOf(c.api.engine).Desk.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		r, err := runengine.LocalOf(c.api.engine).Desk.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
 		if err == nil { // its times are the database's
-			r, err = runs.Get(c.ctx(), c.doer(), in.ID)
+			r, err = runengine.Get(c.ctx(), c.doer(), in.ID)
 		}
 		return runOf(r), err
 	}
@@ -158,8 +158,8 @@ func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 
 // cancelRun cancels a run. While somebody works on a step of it, that is only noted.
 func cancelRun(c *call, in *commandIn) (wire.Run, error) {
-	r, err := commanded(runs.Cancel)(c, in)
-	if err == nil && !runs.Over(r.Status) {
+	r, err := commanded(runengine.Cancel)(c, in)
+	if err == nil && !runengine.Over(r.Status) {
 		c.status = http.StatusAccepted
 	}
 	return r, err
@@ -172,22 +172,22 @@ type signalIn struct {
 
 func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	b := in.Body
-	s := runs.Signal{Run: in.ID, ID: store.NewID().String(), Type: b.Type, Payload: b.Payload}
+	s := runengine.Signal{Run: in.ID, ID: store.NewID().String(), Type: b.Type, Payload: b.Payload}
 	if b.ID != nil {
 		s.ID = *b.ID
-		if err := strict.Text("id", s.ID, events.MaxName); err != nil {
-			return wire.Signalled{}, strict.Within(err, "/id")
+		if err := strictjson.Text("id", s.ID, events.MaxName); err != nil {
+			return wire.Signalled{}, strictjson.Within(err, "/id")
 		}
 	}
-	fresh, err := runs.Send(c.ctx(), c.doer(), s)
+	fresh, err := runengine.Send(c.ctx(), c.doer(), s)
 	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
 }
 
 // readRunEvents reads what happened to a run, page by page, or, as a stream of events, from
 // its first on, and to its end.
 func readRunEvents(c *call, in *storyIn) (wire.List[wire.Event], error) {
-	return c.story(in, runs.Stream(in.ID), runs.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
-		r, err := runs.Get(ctx, d, in.ID)
-		return runs.Over(r.Status), err
+	return c.story(in, runengine.Stream(in.ID), runengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+		r, err := runengine.Get(ctx, d, in.ID)
+		return runengine.Over(r.Status), err
 	})
 }

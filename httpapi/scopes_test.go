@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
@@ -35,7 +35,7 @@ func (d *door) change(method, path string, body any, version int64, changed bool
 	if state == "" {
 		state, tag = "null", ""
 	}
-	if got.Version != version || got.Changed != changed || !strict.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != tag {
+	if got.Version != version || got.Changed != changed || !strictjson.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != tag {
 		d.t.Fatalf("%s %s answered %s with ETag %s, want version %d, changed %v, %s", method, path, textOf(resp), resp.Header.Get("ETag"), version, changed, state)
 	}
 	return resp
@@ -47,7 +47,7 @@ func (d *door) scopeIs(path string, version int64, state string, headers ...stri
 	var got wire.Scope
 	resp := d.ask("GET", path, nil, &got, headers...)
 	d.want(resp, 200, "")
-	if got.Version != version || !strict.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != fmt.Sprintf("%q", fmt.Sprint(version)) {
+	if got.Version != version || !strictjson.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != fmt.Sprintf("%q", fmt.Sprint(version)) {
 		d.t.Fatalf("%s is %s with ETag %s, want version %d and %s", path, textOf(resp), resp.Header.Get("ETag"), version, state)
 	}
 }
@@ -532,7 +532,7 @@ func (l *listener) told(kind, id string, version int64, state string) {
 	if err := json.Unmarshal([]byte(e.text), &s); err != nil {
 		l.t.Fatal(err)
 	}
-	if e.id != fmt.Sprint(version) || e.event != event || s.Kind != kind || s.ID != id || s.Version != version || !strict.Equal(s.State, []byte(want)) {
+	if e.id != fmt.Sprint(version) || e.event != event || s.Kind != kind || s.ID != id || s.Version != version || !strictjson.Equal(s.State, []byte(want)) {
 		l.t.Fatalf("told %s %s %s, want %s at %d: %s", e.id, e.event, e.text, event, version, want)
 	}
 }

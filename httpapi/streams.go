@@ -13,10 +13,10 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -184,8 +184,8 @@ func onlyFeed(err error) bool {
 	if !ok || f.Code != fault.Conflict {
 		return false
 	}
-	behind, _ := f.Fields["reactions"].([]books.Behind)
-	return len(behind) > 0 && !slices.ContainsFunc(behind, func(b books.Behind) bool { return b.Reaction != feed.Reaction })
+	behind, _ := f.Fields["reactions"].([]streamclose.Behind)
+	return len(behind) > 0 && !slices.ContainsFunc(behind, func(b streamclose.Behind) bool { return b.Reaction != feed.Reaction })
 }
 
 func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {

@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -86,7 +86,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 // claim checks what a worker asks for.
 func (c *call) claim(b wire.ClaimTasks) (limit int, claim remote.Claim, err error) {
 	limit = cmp.Or(b.Limit, 10)
-	claim = remote.Claim{Workspace: c.key.Workspace, Worker: b.Worker, Handlers: b.Handlers, Lease: hold.Lease}
+	claim = remote.Claim{Workspace: c.key.Workspace, Worker: b.Worker, Handlers: b.Handlers, Lease: lease.Lease}
 	if limit < 1 || limit > 1000 {
 		return limit, claim, fault.New(fault.Validation, "limit is 1 to 1000").With("pointer", "/limit")
 	}
@@ -95,13 +95,13 @@ func (c *call) claim(b wire.ClaimTasks) (limit int, claim remote.Claim, err erro
 	}
 	for i, name := range b.Handlers {
 		if err := c.serves(name); err != nil {
-			return limit, claim, strict.Within(err, "/handlers/"+strconv.Itoa(i))
+			return limit, claim, strictjson.Within(err, "/handlers/"+strconv.Itoa(i))
 		}
 	}
 	if b.LeaseMs != 0 {
 		claim.Lease = span(b.LeaseMs)
 	}
-	if err := strict.Text("worker", b.Worker, events.MaxName); err != nil {
+	if err := strictjson.Text("worker", b.Worker, events.MaxName); err != nil {
 		return limit, claim, err
 	}
 	return limit, claim, entities.CheckLease(claim.Lease)
@@ -231,7 +231,7 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 	if err != nil {
 		return wire.Renewed{}, err
 	}
-	lease := hold.Lease
+	lease := lease.Lease
 	if in.Body.LeaseMs != 0 {
 		lease = span(in.Body.LeaseMs)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
-	"github.com/holdfast-go/holdfast/httpapi/internal/hooks"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
@@ -37,7 +37,7 @@ func (a *API) serveWebhooks(o Options) {
 	if a.box, err = seal.New(o.SecretKeys...); err != nil {
 		panic(err) // a mistake in wiring
 	}
-	a.hooks = hooks.New(a.engine, a.box, a.policy, a.log)
+	a.hooks = webhooksender.New(a.engine, a.box, a.policy, a.log)
 	a.engine.Background(a.hooks.Run)
 }
 

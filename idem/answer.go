@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -21,7 +21,7 @@ import (
 // connection, or the secret of the client that got them first.
 var notKept = []string{
 	"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade", requests.ReplayedHeader, answerHeader,
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", idempotency.ReplayedHeader, answerHeader,
 }
 
 // ofBody are the headers that say something of a body, and go with it.
@@ -168,7 +168,7 @@ func keptOf(sent, before http.Header) http.Header {
 }
 
 // replay answers what was answered before, or says why not.
-func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *requests.Flight, q requests.Request) {
+func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *idempotency.Flight, q idempotency.Request) {
 	var a answer
 	err := f.Replay(q)
 	if err == nil && !q.Answerless() {
@@ -179,7 +179,7 @@ func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *requests.Fligh
 		return
 	}
 	h := w.Header()
-	h.Set(requests.ReplayedHeader, "true")
+	h.Set(idempotency.ReplayedHeader, "true")
 	maps.Copy(h, a.Headers)
 	why := "lost"
 	switch {

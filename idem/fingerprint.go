@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 )
 
 // fingerprint tells requests apart: by method, path and query as the client sent
@@ -22,7 +22,7 @@ func fingerprint(w http.ResponseWriter, r *http.Request, limit int64) (string, e
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	isJSON := err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
-	return requests.Asked{Method: r.Method, Target: target(r), Body: body, JSON: isJSON}.Fingerprint(), nil
+	return idempotency.Asked{Method: r.Method, Target: target(r), Body: body, JSON: isJSON}.Fingerprint(), nil
 }
 
 func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {

@@ -68,8 +68,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -109,7 +109,7 @@ type Options struct {
 }
 
 func (o Options) orDefaults() Options {
-	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, hold.Lease), cmp.Or(o.TTL, requests.TTL), cmp.Or(o.Header, requests.KeyHeader)
+	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, lease.Lease), cmp.Or(o.TTL, idempotency.TTL), cmp.Or(o.Header, idempotency.KeyHeader)
 	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.Lease is %s: it is a millisecond to a day", o.Lease))
 	}
@@ -180,12 +180,12 @@ func harmless(method string) bool {
 }
 
 // begin reads what a request asks for. One that passes untouched has no key.
-func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*requests.Flight, error) {
-	f := &requests.Flight{Lease: g.Lease, Engine: g.engine, Log: g.engine.Log()}
+func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flight, error) {
+	f := &idempotency.Flight{Lease: g.Lease, Engine: g.engine, Log: g.engine.Log()}
 	if harmless(r.Method) {
 		return f, nil
 	}
-	key, err := requests.KeyOf(r.Header.Values(g.Header))
+	key, err := idempotency.KeyOf(r.Header.Values(g.Header))
 	if err != nil || key == "" {
 		return f, err
 	}
@@ -195,14 +195,14 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*requests.Flight,
 			return nil, fault.New(fault.Auth, "nobody is known whose %s this is: sign in, or send the request without it", g.Header)
 		}
 	}
-	f.Name, f.Key, f.TTL = key, requests.Stored("idem", scope, key), g.TTL
+	f.Name, f.Key, f.TTL = key, idempotency.Stored("idem", scope, key), g.TTL
 	f.Fingerprint, err = fingerprint(w, r, g.MaxBody)
 	return f, err
 }
 
 // run has the handler carry out a request that is held. Its answer goes to the
 // client when it is recorded.
-func (g *guard) run(w http.ResponseWriter, r *http.Request, f *requests.Flight) {
+func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Flight) {
 	out := newBuffer(w, g.MaxAnswer)
 	if g.refused(out, r, f) && !f.Committed() {
 		out.send()
@@ -221,7 +221,7 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, f *requests.Flight) 
 }
 
 // refused runs the handler, and says whether it refused the request. A panic does, and goes on.
-func (g *guard) refused(out *buffer, r *http.Request, f *requests.Flight) (refused bool) {
+func (g *guard) refused(out *buffer, r *http.Request, f *idempotency.Flight) (refused bool) {
 	ctx, end := f.Keep(r.Context())
 	refused = true
 	defer func() { end(refused) }()
@@ -234,12 +234,12 @@ func (g *guard) refused(out *buffer, r *http.Request, f *requests.Flight) (refus
 type flightKey struct{}
 
 // within returns the context of a handler: for its operations, and for [Commit].
-func within(ctx context.Context, f *requests.Flight) context.Context {
+func within(ctx context.Context, f *idempotency.Flight) context.Context {
 	ctx = context.WithValue(ctx, flightKey{}, f)
 	if f.Key == "" {
 		f = nil
 	}
-	return requests.InFlight(ctx, f)
+	return idempotency.InFlight(ctx, f)
 }
 
 // Commit runs f in a transaction that also marks the request of the context as
@@ -253,7 +253,7 @@ func within(ctx context.Context, f *requests.Flight) context.Context {
 // again, as in [holdfast.Engine.Update]. In a request without a key Commit is
 // no more than that.
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
-	q, ok := ctx.Value(flightKey{}).(*requests.Flight)
+	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
 		return fault.New(fault.Internal, "idem.Commit is used outside of a handler of idem.Middleware")
 	}

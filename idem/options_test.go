@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 )
 
 func user(r *http.Request) string { return r.Header.Get("User") }
@@ -89,7 +89,7 @@ func TestTTL(t *testing.T) {
 				wantRuns(t, c, 1)
 				holdfasttest.Advance(t, hf, 20*time.Second)
 				engine.Of(hf).Round(context.Background())
-				if n, err := requests.PruneAll(context.Background(), engine.Of(hf)); err != nil || n != 0 {
+				if n, err := idempotency.PruneAll(context.Background(), engine.Of(hf)); err != nil || n != 0 {
 					t.Errorf("the janitor left %d requests whose time is over; %v", n, err)
 				}
 				wantStatus(t, call{key: key, body: "other"}.to(h), 200)

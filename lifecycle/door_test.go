@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -78,7 +78,7 @@ func declare(t *testing.T, ctx context.Context, e *holdfast.Engine, safety strin
 	t.Helper()
 	for _, name := range names {
 		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: name, Kind: "http", URL: "https://example.com/" + name, Safety: safety, OnUnknown: "hold"})
+			_, err := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: name, Kind: "http", URL: "https://example.com/" + name, Safety: safety, OnUnknown: "hold"})
 			return err
 		})
 		if err != nil {
@@ -342,7 +342,7 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 		}
 		for _, name := range []string{"Send", "MaySend"} {
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := handlers.Delete(ctx, store.TxOf(tx), name)
+				_, err := remotehandler.Delete(ctx, store.TxOf(tx), name)
 				return err
 			})
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/idem"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -147,7 +147,7 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 			everywhere(t, invoices, func(t *testing.T, w *world) {
 				w.create("i")
 				w.act("i", func(ctx context.Context, _ *lifecycle.Act[bill]) error {
-					if requests.FlightOf(ctx) != nil {
+					if idempotency.FlightOf(ctx) != nil {
 						t.Error("what an action does belongs to the key: it belongs to the operation")
 					}
 					return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -424,7 +424,7 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: "Send", Kind: "worker", Safety: "opaque", OnUnknown: "hold"})
+			_, err := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: "Send", Kind: "worker", Safety: "opaque", OnUnknown: "hold"})
 			return err
 		})
 		if err != nil {

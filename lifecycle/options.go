@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
 )
 
 // HandlerOption says something about a handler.
@@ -20,32 +20,32 @@ func declared(all []HandlerOption) (d lifecycleengine.Declared) {
 	return d
 }
 
-func safety(s lifecycles.Safety) HandlerOption {
+func safety(s lifecycleconfig.Safety) HandlerOption {
 	return HandlerOption{func(d *lifecycleengine.Declared) { d.Safety = s }}
 }
 
 // delivery is an option of an after-effect.
-func delivery(set func(*lifecycles.AfterEffect)) HandlerOption {
+func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
 	return HandlerOption{func(d *lifecycleengine.Declared) {
 		if d.After == nil {
-			d.After = new(lifecycles.AfterEffect)
+			d.After = new(lifecycleconfig.AfterEffect)
 		}
 		set(d.After)
 	}}
 }
 
 // Idempotent says that a handler may run again.
-func Idempotent() HandlerOption { return safety(lifecycles.Idempotent) }
+func Idempotent() HandlerOption { return safety(lifecycleconfig.Idempotent) }
 
 // Transactional says that a handler writes only through [Act.Commit].
-func Transactional() HandlerOption { return safety(lifecycles.Transactional) }
+func Transactional() HandlerOption { return safety(lifecycleconfig.Transactional) }
 
 // Journaled says that a handler's side effects go through [holdfast.Effect].
-func Journaled() HandlerOption { return safety(lifecycles.Journaled) }
+func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 
 // Opaque says that a handler acts, and journals nothing: once it has started, only
 // itself or a person can say what happened.
-func Opaque() HandlerOption { return safety(lifecycles.Opaque) }
+func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
 // Timeout is how long a handler may take. It ends before the claim does.
 func Timeout(d time.Duration) HandlerOption {
@@ -66,7 +66,7 @@ type RetryPolicy struct {
 // Retry sets how often an after-effect is delivered that fails. An error that is
 // [holdfast.NonRetryable] blocks it at once.
 func Retry(p RetryPolicy) HandlerOption {
-	return delivery(func(a *lifecycles.AfterEffect) {
+	return delivery(func(a *lifecycleconfig.AfterEffect) {
 		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
 	})
 }
@@ -74,7 +74,7 @@ func Retry(p RetryPolicy) HandlerOption {
 // SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
 // user's own is gone before it is delivered. That it was is recorded.
 func SkipMissing() HandlerOption {
-	return delivery(func(a *lifecycles.AfterEffect) { a.OnMissing = lifecycles.Skip })
+	return delivery(func(a *lifecycleconfig.AfterEffect) { a.OnMissing = lifecycleconfig.Skip })
 }
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -77,7 +77,7 @@ func (y *yard) declare(unknown, safety string, names ...string) {
 func declareWorkers(ctx context.Context, e *holdfast.Engine, unknown, safety string, names ...string) error {
 	return e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
 		for _, name := range names {
-			_, failed := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
+			_, failed := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: name, Kind: "worker", Safety: safety, OnUnknown: unknown})
 			err = errors.Join(err, failed)
 		}
 		return err
@@ -383,7 +383,7 @@ func TestADeclarationDoesNotChangeWhatBegan(t *testing.T) {
 		y.fire("do")
 		task := y.one("Do")
 		err := y.e.Update(y.ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "hold"})
+			_, err := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "hold"})
 			return err
 		})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -132,7 +132,7 @@ func oneOf(ctx context.Context, hf *holdfast.Engine, caller, i int) (err error) 
 			if _, err := stream.Append(ctx, tx, own, stream.None, event("a")); err != nil {
 				return err
 			}
-			_, err := scopes.Put(ctx, store.DoerOf(tx), scopes.PutArgs{Kind: "box", ID: own, State: []byte(`{}`)})
+			_, err := scopestore.Put(ctx, store.DoerOf(tx), scopestore.PutArgs{Kind: "box", ID: own, State: []byte(`{}`)})
 			return err
 		})
 	}

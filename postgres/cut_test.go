@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -105,7 +105,7 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 	if there != events {
 		t.Errorf("%d events for %d calls", there, events)
 	}
-	s, err := scopes.Get(t.Context(), engine.Of(hf), "k", "sum")
+	s, err := scopestore.Get(t.Context(), engine.Of(hf), "k", "sum")
 	if err != nil || s.Version != int64(added)-1 {
 		t.Errorf("the sum is at version %d after %d additions: %v", s.Version, added, err)
 	}

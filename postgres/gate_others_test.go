@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/claimtoken"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/keys"
-	"github.com/holdfast-go/holdfast/internal/requests"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
@@ -35,16 +35,16 @@ func scopeCalls() map[string]call {
 	zero, none := int64(0), events.None
 	put := func(want *int64, ttl time.Duration) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopes.Put(ctx, engine.Of(e), scopes.PutArgs{Kind: "k", ID: "s", Want: want, State: []byte(`{"n":1}`), TTL: ttl})
+			return scopestore.Put(ctx, engine.Of(e), scopestore.PutArgs{Kind: "k", ID: "s", Want: want, State: []byte(`{"n":1}`), TTL: ttl})
 		}
 	}
-	edit := func(want *int64, make func() (scopes.Op, error)) call {
+	edit := func(want *int64, make func() (scopestore.Op, error)) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			op, err := make()
 			if err != nil {
 				return nil, err
 			}
-			return scopes.Edit(ctx, engine.Of(e), scopes.EditArgs{Kind: "k", ID: "s", Op: op, Want: want})
+			return scopestore.Edit(ctx, engine.Of(e), scopestore.EditArgs{Kind: "k", ID: "s", Op: op, Want: want})
 		}
 	}
 	return map[string]call{
@@ -52,27 +52,29 @@ func scopeCalls() map[string]call {
 		"put new":     put(&none, 0),
 		"put first":   put(&zero, 0),
 		"put an hour": put(nil, time.Hour),
-		"inc":         edit(nil, func() (scopes.Op, error) { return scopes.Inc("n", 1) }),
-		"inc first":   edit(&zero, func() (scopes.Op, error) { return scopes.Inc("n", 1) }),
-		"push":        edit(nil, func() (scopes.Op, error) { return scopes.Push("l", []byte(`1`)) }),
-		"patch":       edit(nil, func() (scopes.Op, error) { return scopes.Patch([]byte(`{"p":1}`)) }),
-		"set":         edit(nil, func() (scopes.Op, error) { return scopes.Set("m", "a", []byte(`{"x":1}`)) }),
-		"unset":       edit(nil, func() (scopes.Op, error) { return scopes.Unset("m", "a") }),
+		"inc":         edit(nil, func() (scopestore.Op, error) { return scopestore.Inc("n", 1) }),
+		"inc first":   edit(&zero, func() (scopestore.Op, error) { return scopestore.Inc("n", 1) }),
+		"push":        edit(nil, func() (scopestore.Op, error) { return scopestore.Push("l", []byte(`1`)) }),
+		"patch":       edit(nil, func() (scopestore.Op, error) { return scopestore.Patch([]byte(`{"p":1}`)) }),
+		"set":         edit(nil, func() (scopestore.Op, error) { return scopestore.Set("m", "a", []byte(`{"x":1}`)) }),
+		"unset":       edit(nil, func() (scopestore.Op, error) { return scopestore.Unset("m", "a") }),
 		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopes.Delete(ctx, engine.Of(e), scopes.DeleteArgs{Kind: "k", ID: "s"})
+			return scopestore.Delete(ctx, engine.Of(e), scopestore.DeleteArgs{Kind: "k", ID: "s"})
 		},
 		"delete first": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopes.Delete(ctx, engine.Of(e), scopes.DeleteArgs{Kind: "k", ID: "s", Want: &zero})
+			return scopestore.Delete(ctx, engine.Of(e), scopestore.DeleteArgs{Kind: "k", ID: "s", Want: &zero})
 		},
-		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return scopes.SweepAll(ctx, engine.Of(e)) },
+		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return scopestore.SweepAll(ctx, engine.Of(e))
+		},
 	}
 }
 
 // batchStage is a batch that a wallet pays for.
 type batchStage struct {
 	stage
-	taken []batches.Taken
-	swept []batches.Swept
+	taken []batchengine.Taken
+	swept []batchengine.Swept
 }
 
 func batchScene(to func(*batchStage)) scene {
@@ -86,18 +88,18 @@ func batchScene(to func(*batchStage)) scene {
 	}
 }
 
-func (s *batchStage) ask() batches.Ask {
-	return batches.Ask{Handlers: []string{"h"}, Holder: "me", Lease: lease, Limit: 10}
+func (s *batchStage) ask() batchengine.Ask {
+	return batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Lease: leaseTime, Limit: 10}
 }
 
-func (s *batchStage) sweep() batches.Sweep {
-	return batches.Sweep{At: s.at, Lease: lease, Limit: 10, Undoes: []string{"h"}, Artifacts: true}
+func (s *batchStage) sweep() batchengine.Sweep {
+	return batchengine.Sweep{At: s.at, Lease: leaseTime, Limit: 10, Undoes: []string{"h"}, Artifacts: true}
 }
 
 func (s *batchStage) held() {
 	s.t.Helper()
 	var err error
-	if s.taken, err = batches.Take(s.ctx, engine.Of(s.e), s.ask()); err != nil || len(s.taken) == 0 {
+	if s.taken, err = batchengine.Take(s.ctx, engine.Of(s.e), s.ask()); err != nil || len(s.taken) == 0 {
 		s.t.Fatal(len(s.taken), err)
 	}
 }
@@ -107,7 +109,7 @@ func (s *batchStage) poor() {
 	s.t.Helper()
 	s.held()
 	for _, one := range s.taken {
-		if _, err := batches.Settle(s.ctx, engine.Of(s.e), one, []byte(`1`)); err != nil {
+		if _, err := batchengine.Settle(s.ctx, engine.Of(s.e), one, []byte(`1`)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -126,7 +128,7 @@ func (s *batchStage) cleaning() {
 	s.cancelled()
 	s.must(s.calls()["look"])
 	var err error
-	if s.swept, err = batches.Dirty(s.ctx, engine.Of(s.e), s.sweep()); err != nil || len(s.swept) == 0 {
+	if s.swept, err = batchengine.Dirty(s.ctx, engine.Of(s.e), s.sweep()); err != nil || len(s.swept) == 0 {
 		s.t.Fatal(len(s.swept), err)
 	}
 }
@@ -143,78 +145,78 @@ func (s *batchStage) calls() map[string]call {
 			return wallets.Post(ctx, engine.Of(e), wallets.PostArgs{Wallet: "w", Delta: 7, Reason: "credit", Reference: "two"})
 		},
 		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Create(ctx, engine.Of(e), batches.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 2, MaxDeaths: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
-				Items: []batches.Work{{Key: "1", Cost: 2}, {Key: "2", Cost: 2}, {Key: "3", Cost: 2}}})
+			return batchengine.Create(ctx, engine.Of(e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 2, MaxDeaths: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
+				Items: []batchengine.Work{{Key: "1", Cost: 2}, {Key: "2", Cost: 2}, {Key: "3", Cost: 2}}})
 		},
 		"add": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Add(ctx, engine.Of(e), "b", []batches.Work{{Key: "3", Cost: 2}, {Key: "4", Cost: 1}})
+			return batchengine.Add(ctx, engine.Of(e), "b", []batchengine.Work{{Key: "3", Cost: 2}, {Key: "4", Cost: 1}})
 		},
 		"seal": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Seal(ctx, engine.Of(e), "b")
+			return batchengine.Seal(ctx, engine.Of(e), "b")
 		},
 		"finalize": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Finalize(ctx, engine.Of(e), "b", nil)
+			return batchengine.Finalize(ctx, engine.Of(e), "b", nil)
 		},
 		"cancel": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			b, ok, err := batches.Cancel(ctx, engine.Of(e), "b")
+			b, ok, err := batchengine.Cancel(ctx, engine.Of(e), "b")
 			return []any{b, ok}, err
 		},
 		"close": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Close(ctx, engine.Of(e), "b")
+			return nil, batchengine.Close(ctx, engine.Of(e), "b")
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			all, err := batches.Take(ctx, engine.Of(e), s.ask())
+			all, err := batchengine.Take(ctx, engine.Of(e), s.ask())
 			return len(all), err
 		},
 		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Expire(ctx, engine.Of(e), s.at)
+			return batchengine.Expire(ctx, engine.Of(e), s.at)
 		},
 		"look": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Look(ctx, engine.Of(e), s.at)
+			return batchengine.Look(ctx, engine.Of(e), s.at)
 		},
 		"dirty": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			all, err := batches.Dirty(ctx, engine.Of(e), s.sweep())
+			all, err := batchengine.Dirty(ctx, engine.Of(e), s.sweep())
 			return len(all), err
 		},
 		"resume": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Resume(ctx, engine.Of(e), "w")
+			return nil, batchengine.Resume(ctx, engine.Of(e), "w")
 		},
 		"resume all": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.ResumeAll(ctx, engine.Of(e), s.at)
+			return batchengine.ResumeAll(ctx, engine.Of(e), s.at)
 		},
 	}
 	if len(s.taken) > 0 {
 		one := s.taken[0]
 		other := s.taken[len(s.taken)-1]
 		all["release the other"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Release(ctx, engine.Of(e), other, 0)
+			return nil, batchengine.Release(ctx, engine.Of(e), other, 0)
 		}
 		all["settle"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Settle(ctx, engine.Of(e), one, []byte(`1`))
+			return batchengine.Settle(ctx, engine.Of(e), one, []byte(`1`))
 		}
 		all["fail"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Fail(ctx, engine.Of(e), one, "no", time.Second, false)
+			return batchengine.Fail(ctx, engine.Of(e), one, "no", time.Second, false)
 		}
 		all["fail for good"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Fail(ctx, engine.Of(e), one, "no", 0, true)
+			return batchengine.Fail(ctx, engine.Of(e), one, "no", 0, true)
 		}
 		all["release"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Release(ctx, engine.Of(e), one, 0)
+			return nil, batchengine.Release(ctx, engine.Of(e), one, 0)
 		}
 		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batches.Renew(ctx, engine.Of(e), one, 3*lease)
+			return batchengine.Renew(ctx, engine.Of(e), one, 3*leaseTime)
 		}
 	}
 	if len(s.swept) > 0 {
 		one := s.swept[0]
 		all["keep"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Keep(ctx, engine.Of(e), one, 3*lease)
+			return nil, batchengine.Keep(ctx, engine.Of(e), one, 3*leaseTime)
 		}
 		all["cleaned"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Cleaned(ctx, engine.Of(e), s.swept...)
+			return nil, batchengine.Cleaned(ctx, engine.Of(e), s.swept...)
 		}
 		all["unclean"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batches.Unclean(ctx, engine.Of(e), one, errors.New("no"))
+			return nil, batchengine.Unclean(ctx, engine.Of(e), one, errors.New("no"))
 		}
 	}
 	return all
@@ -225,13 +227,13 @@ func requestScene(taken bool) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 		take := func(key, fingerprint string) call {
 			return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				q, mine, err := requests.Take(ctx, engine.Of(e), requests.TakeArgs{Key: key, Fingerprint: fingerprint, Holder: "me", Lease: lease})
+				q, mine, err := idempotency.Take(ctx, engine.Of(e), idempotency.TakeArgs{Key: key, Fingerprint: fingerprint, Holder: "me", Lease: leaseTime})
 				return []any{q, mine}, err
 			}
 		}
 		all := map[string]call{"take": take("k", "f"), "take otherwise": take("k", "g"),
 			"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				return requests.PruneAll(ctx, engine.Of(e))
+				return idempotency.PruneAll(ctx, engine.Of(e))
 			}}
 		s := newStage(t, ctx, e)
 		if !taken {
@@ -240,26 +242,26 @@ func requestScene(taken bool) scene {
 		s.must(all["take"])
 		const epoch = 1
 		all["finish"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Hold{Key: "k", Epoch: epoch}.Finish(ctx, engine.Of(e), 200, []byte(`1`))
+			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Finish(ctx, engine.Of(e), 200, []byte(`1`))
 		}
 		all["answer"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Hold{Key: "k", Epoch: epoch}.Answer(ctx, engine.Of(e), 200, []byte(`1`))
+			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Answer(ctx, engine.Of(e), 200, []byte(`1`))
 		}
 		all["point"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Hold{Key: "k", Epoch: epoch}.Point(ctx, engine.Of(e), "op", "sub")
+			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Point(ctx, engine.Of(e), "op", "sub")
 		}
 		all["repoint"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return requests.Repoint(ctx, engine.Of(e), requests.RepointArgs{Key: "k", Fingerprint: "f", From: "op", Operation: "op2", Subject: "sub"})
+			return idempotency.Repoint(ctx, engine.Of(e), idempotency.RepointArgs{Key: "k", Fingerprint: "f", From: "op", Operation: "op2", Subject: "sub"})
 		}
 		all["free"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, requests.Hold{Key: "k", Epoch: epoch}.Free(ctx, engine.Of(e))
+			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Free(ctx, engine.Of(e))
 		}
 		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return requests.Hold{Key: "k", Epoch: epoch}.Renew(ctx, engine.Of(e), 3*lease)
+			return idempotency.Hold{Key: "k", Epoch: epoch}.Renew(ctx, engine.Of(e), 3*leaseTime)
 		}
 		all["commit"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				return requests.Hold{Key: "k", Epoch: epoch}.Commit(ctx, store.TxOf(tx))
+				return idempotency.Hold{Key: "k", Epoch: epoch}.Commit(ctx, store.TxOf(tx))
 			})
 		}
 		return all
@@ -277,7 +279,7 @@ func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var fresh bool
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
-				fresh, err = handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: name, Kind: "worker", OnUnknown: "hold"})
+				fresh, err = remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: name, Kind: "worker", OnUnknown: "hold"})
 				return err
 			})
 			return fresh, err
@@ -300,15 +302,15 @@ func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string
 		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var gone bool
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
-				gone, err = handlers.Delete(ctx, store.TxOf(tx), "h")
+				gone, err = remotehandler.Delete(ctx, store.TxOf(tx), "h")
 				return err
 			})
 			return gone, err
 		},
 		"put a token": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, tokens.Put(ctx, engine.Of(e), "t", tokens.Claim{Lifecycle: "l", Entity: "e", Operation: "o", Epoch: 1, Requester: "r"})
+			return nil, claimtoken.Put(ctx, engine.Of(e), "t", claimtoken.Claim{Lifecycle: "l", Entity: "e", Operation: "o", Epoch: 1, Requester: "r"})
 		},
-		"prune tokens": func(ctx context.Context, e *holdfast.Engine) (any, error) { return tokens.Prune(ctx, engine.Of(e)) },
+		"prune tokens": func(ctx context.Context, e *holdfast.Engine) (any, error) { return claimtoken.Prune(ctx, engine.Of(e)) },
 	}
 	s.must(all["put"])
 	s.must(all["put a token"])

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -21,7 +21,7 @@ var scenes = map[string]scene{
 	"run begun":      runScene(func(r *runStage) { r.begin("charge") }),
 	"run done":       runScene(func(r *runStage) { r.begin("charge"); r.end("charge", effects.Done) }),
 	"run uncertain":  runScene(func(r *runStage) { r.begin("charge"); r.park() }),
-	"run cancelling": runScene(func(r *runStage) { r.command(runs.Cancel) }),
+	"run cancelling": runScene(func(r *runStage) { r.command(runengine.Cancel) }),
 	"run pending":    runScene(func(r *runStage) { r.complete() }),
 	"run second":     runScene(func(r *runStage) { r.complete(); r.take() }), // a signal is waited for next
 	"run waiting":    runScene(func(r *runStage) { r.complete(); r.take(); r.complete() }),
@@ -34,7 +34,7 @@ var scenes = map[string]scene{
 	}),
 	"run late":      late(runScene(func(*runStage) {})),
 	"run over":      late(runScene(func(r *runStage) { r.fail() })), // and its time too
-	"run paused":    runScene(func(r *runStage) { r.command(runs.Pause) }),
+	"run paused":    runScene(func(r *runStage) { r.command(runengine.Pause) }),
 	"run failed":    runScene(func(r *runStage) { r.fail() }),
 	"entity free":   entityScene(func(*entityStage) {}),
 	"entity held":   entityScene(func(s *entityStage) { s.claim() }),
@@ -115,20 +115,20 @@ func (s stage) must(f call) {
 	}
 }
 
-const lease = time.Hour
+const leaseTime = time.Hour
 
 // runStage is a run, with the step that was taken last.
 type runStage struct {
 	stage
 	def  *run.Definition
-	desk *runs.Desk
+	desk *runengine.Desk
 	id   string
-	l    runs.Live
+	l    runengine.Live
 }
 
 func runScene(to func(*runStage)) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
-		r := &runStage{stage: newStage(t, ctx, e), desk: &runs.Desk{Keep: time.Hour}, def: run.Define("one", "1",
+		r := &runStage{stage: newStage(t, ctx, e), desk: &runengine.Desk{Keep: time.Hour}, def: run.Define("one", "1",
 			run.Remote("first", "w", run.Journaled(), run.Tries(2, time.Second), run.Timeout(24*time.Hour)),
 			run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
 			run.Signal("told", "news", 24*time.Hour),
@@ -147,7 +147,7 @@ func runScene(to func(*runStage)) scene {
 
 func (r *runStage) calls() map[string]call {
 	l := r.l
-	by := func(f func(context.Context, *holdfast.Engine, *runs.Live) (runs.Live, error)) call {
+	by := func(f func(context.Context, *holdfast.Engine, *runengine.Live) (runengine.Live, error)) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			mine := l
 			now, err := f(ctx, e, &mine)
@@ -157,46 +157,46 @@ func (r *runStage) calls() map[string]call {
 			return []any{now.Run.Status, now.Run.Version, now.Run.Step, now.Step.Status}, nil
 		}
 	}
-	results := []runs.Result{{Name: "charge", Result: []byte(`7`)}}
+	results := []runengine.Result{{Name: "charge", Result: []byte(`7`)}}
 	all := map[string]call{
-		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Complete(ctx, engine.Of(e), l, runs.Ended{Output: []byte(`1`)})
+		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`)})
 		}),
-		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Complete(ctx, engine.Of(e), l, runs.Ended{Output: []byte(`1`), Whole: true})
+		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 		}),
-		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Complete(ctx, engine.Of(e), l, runs.Ended{Output: []byte(`1`), Whole: true, Results: results})
+		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true, Results: results})
 		}),
-		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Fail(ctx, engine.Of(e), l, runs.Failure{Message: "no"})
+		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+			return r.desk.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no"})
 		}),
-		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
-			return r.desk.Fail(ctx, engine.Of(e), l, runs.Failure{Message: "no", Final: true})
+		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+			return r.desk.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no", Final: true})
 		}),
-		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
 			return r.desk.Park(ctx, engine.Of(e), l, "open", nil)
 		}),
-		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
 			return r.desk.Pass(ctx, engine.Of(e), l, time.Second, nil)
 		}),
-		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runs.Live) (runs.Live, error) {
+		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
 			return r.desk.Release(ctx, engine.Of(e), l, false, nil)
 		}),
 		"resolve done":     r.resolve(true, ""),
 		"resolve not done": r.resolve(false, ""),
 		"resolve failure":  r.resolve(true, "failure"),
 		"renew": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runs.Renew(ctx, engine.Of(e), &l, 3*lease)
+			return runengine.Renew(ctx, engine.Of(e), &l, 3*leaseTime)
 		},
 		"point": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, runs.Point(ctx, engine.Of(e), &l, "op")
+			return nil, runengine.Point(ctx, engine.Of(e), &l, "op")
 		},
 		"signal": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runs.Send(ctx, engine.Of(e), runs.Signal{Run: r.id, ID: "s", Type: "news", Payload: []byte(`1`)})
+			return runengine.Send(ctx, engine.Of(e), runengine.Signal{Run: r.id, ID: "s", Type: "news", Payload: []byte(`1`)})
 		},
 		"decide": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runs.Decide(ctx, engine.Of(e), runs.ApprovalID(r.id, "ask", 1), runs.Decision{Decision: "approved", Actor: "ann"})
+			return runengine.Decide(ctx, engine.Of(e), runengine.ApprovalID(r.id, "ask", 1), runengine.Decision{Decision: "approved", Actor: "ann"})
 		},
 		"start": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			started, fresh, err := r.def.Start(ctx, e, 1, run.Key("k"))
@@ -217,20 +217,22 @@ func (r *runStage) calls() map[string]call {
 		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return r.desk.Expire(ctx, engine.Of(e), r.at)
 		},
-		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) { return runs.Prune(ctx, engine.Of(e), r.at) },
+		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return runengine.Prune(ctx, engine.Of(e), r.at)
+		},
 		"tick": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			due, err := runs.Ready(ctx, engine.Of(e), r.at, []string{""}, "", 10)
+			due, err := runengine.Ready(ctx, engine.Of(e), r.at, []string{""}, "", 10)
 			n := 0
 			for i := range due {
 				var moved bool
-				if _, moved, err = r.desk.Tick(ctx, engine.Of(e), &due[i], runs.Taker{Holder: "me", Lease: lease}, nil); moved {
+				if _, moved, err = r.desk.Tick(ctx, engine.Of(e), &due[i], runengine.Taker{Holder: "me", Lease: leaseTime}, nil); moved {
 					n++
 				}
 			}
 			return n, err
 		},
 	}
-	for _, name := range []string{runs.Cancel, runs.Pause, runs.Resume, runs.Retry} {
+	for _, name := range []string{runengine.Cancel, runengine.Pause, runengine.Resume, runengine.Retry} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return r.desk.Command(ctx, engine.Of(e), r.id, name, nil)
 		}
@@ -250,18 +252,18 @@ func (r *runStage) calls() map[string]call {
 	return all
 }
 
-func (r *runStage) ask() runs.Ask {
-	return runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: lease}
+func (r *runStage) ask() runengine.Ask {
+	return runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: leaseTime}
 }
 
 func (r *runStage) resolve(happened bool, outcome string) call {
 	l := r.l
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		known := runs.Known{Name: "charge", Happened: happened}
+		known := runengine.Known{Name: "charge", Happened: happened}
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
-		_, err := r.desk.Resolve(ctx, engine.Of(e), l.Operation(), []runs.Known{known}, outcome, "ann")
+		_, err := r.desk.Resolve(ctx, engine.Of(e), l.Operation(), []runengine.Known{known}, outcome, "ann")
 		return nil, err
 	}
 }
@@ -313,7 +315,7 @@ func (s *entityStage) create(id string) call {
 func (s *entityStage) take(operation string) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 		return entities.Take(ctx, engine.Of(e), entities.ClaimArgs{Lifecycle: "invoice", ID: "i", Choices: map[string]entities.Choice{"open": {Into: claimed, Revert: "open"}},
-			Operation: operation, Step: "close", Requester: "api", Holder: "me", Lease: lease})
+			Operation: operation, Step: "close", Requester: "api", Holder: "me", Lease: leaseTime})
 	}
 }
 
@@ -338,13 +340,13 @@ func (s *entityStage) calls() map[string]call {
 		"create another": s.create("j"),
 		"claim":          s.take("op2"),
 		"renew": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Renew(ctx, engine.Of(e), s.at, ticket, 3*lease)
+			return entities.Renew(ctx, engine.Of(e), s.at, ticket, 3*leaseTime)
 		},
 		"queue": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return entities.Queue(ctx, engine.Of(e), s.at, entities.QueueArgs{Ticket: ticket, Stage: "x", Claim: claimed})
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.TakeDue(ctx, engine.Of(e), s.at.Shard, entities.ResumeArgs{Turns: []hold.Turn{{Name: entities.Own("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.Own("invoice"): lease}, Holder: "you", Limit: 10})
+			return entities.TakeDue(ctx, engine.Of(e), s.at.Shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.Own("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.Own("invoice"): leaseTime}, Holder: "you", Limit: 10})
 		},
 		"recover": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			all, err := entities.Expired(ctx, engine.Of(e), s.at.Shard, []string{"invoice"})
@@ -362,7 +364,7 @@ func (s *entityStage) calls() map[string]call {
 			return []any{got, done}, err
 		},
 		"adopt": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.Adopt(ctx, engine.Of(e), s.at, "invoice", "i", entities.Choice{Into: "open", Revert: "draft"}, "me", lease)
+			return entities.Adopt(ctx, engine.Of(e), s.at, "invoice", "i", entities.Choice{Into: "open", Revert: "draft"}, "me", leaseTime)
 		},
 		"sync": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return entities.Sync(ctx, engine.Of(e), "invoice", "i", "paid")

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
-	"github.com/holdfast-go/holdfast/internal/history"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/subjects"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
+	"github.com/holdfast-go/holdfast/internal/subjectkey"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -94,7 +94,7 @@ func (s *streamStage) live() {
 }
 
 func (s *streamStage) take(ctx context.Context, e *holdfast.Engine) ([]*reactions.Lease, error) {
-	return reactions.Take(ctx, engine.Of(e), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: lease}}, Holder: "me", Limit: 10, Suspects: 10})
+	return reactions.Take(ctx, engine.Of(e), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: leaseTime}}, Holder: "me", Limit: 10, Suspects: 10})
 }
 
 // held has the reaction take what there is.
@@ -132,32 +132,34 @@ func (s *streamStage) calls() map[string]call {
 			})
 		},
 		"close with an export": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return books.Close(ctx, engine.Of(e), books.Args{Stream: "a", Mode: books.Tombstone, Lease: lease, Export: func(context.Context, int64, int64) error { return nil }})
+			return streamclose.Close(ctx, engine.Of(e), streamclose.Args{Stream: "a", Mode: streamclose.Tombstone, Lease: leaseTime, Export: func(context.Context, int64, int64) error { return nil }})
 		},
 		"close with a failing export": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return books.Close(ctx, engine.Of(e), books.Args{Stream: "a", Mode: books.Tombstone, Lease: lease, Export: func(context.Context, int64, int64) error { return errors.New("no") }})
+			return streamclose.Close(ctx, engine.Of(e), streamclose.Args{Stream: "a", Mode: streamclose.Tombstone, Lease: leaseTime, Export: func(context.Context, int64, int64) error { return errors.New("no") }})
 		},
 		"truncate": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, books.Truncate(ctx, engine.Of(e), "a", 1)
+			return nil, streamclose.Truncate(ctx, engine.Of(e), "a", 1)
 		},
-		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) { return books.SweepAll(ctx, engine.Of(e)) },
+		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return streamclose.SweepAll(ctx, engine.Of(e))
+		},
 		"end": func(ctx context.Context, e *holdfast.Engine) (any, error) { // for good
-			if _, err := books.Close(ctx, engine.Of(e), books.Args{Stream: "a", Mode: books.Tombstone}); err != nil {
+			if _, err := streamclose.Close(ctx, engine.Of(e), streamclose.Args{Stream: "a", Mode: streamclose.Tombstone}); err != nil {
 				return nil, err
 			}
-			return books.SweepAll(ctx, engine.Of(e))
+			return streamclose.SweepAll(ctx, engine.Of(e))
 		},
 		"snapshot": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return snapshots.Put(ctx, engine.Of(e), snapshots.Snapshot{Stream: "a", Kind: "k", Version: 1, Data: []byte(`1`)})
 		},
 		"make a subject": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return subjects.Make(ctx, engine.Of(e), "s", subjects.Key("12345678"))
+			return subjectkey.Make(ctx, engine.Of(e), "s", subjectkey.Key("12345678"))
 		},
 		"forget a subject": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return subjects.Forget(ctx, engine.Of(e), "s")
+			return subjectkey.Forget(ctx, engine.Of(e), "s")
 		},
 		"prune histories": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			p := history.Pruner{Keep: time.Hour}
+			p := retention.Pruner{Keep: time.Hour}
 			return p.Sweep(ctx, engine.Of(e))
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
@@ -202,13 +204,13 @@ func (s *streamStage) calls() map[string]call {
 			return feed.Step(ctx, engine.Of(e), s.at.Shard, feed.DefaultBatch)
 		},
 	}
-	for _, mode := range []books.Mode{books.Archive, books.Tombstone, books.Restart} {
+	for _, mode := range []streamclose.Mode{streamclose.Archive, streamclose.Tombstone, streamclose.Restart} {
 		all["close "+string(mode)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			a := books.Args{Stream: "a", Mode: mode}
-			if mode == books.Restart {
+			a := streamclose.Args{Stream: "a", Mode: mode}
+			if mode == streamclose.Restart {
 				a.Snapshot = []byte(`{}`)
 			}
-			return books.Close(ctx, engine.Of(e), a)
+			return streamclose.Close(ctx, engine.Of(e), a)
 		}
 	}
 	for _, how := range []string{"unblock", "skip", "reset"} {
@@ -231,7 +233,7 @@ func (s *streamStage) calls() map[string]call {
 	}
 	all["ack"] = record(func(l *reactions.Lease) reactions.End { return reactions.End{Lease: l, Done: l.Due} })
 	all["ack some"] = record(func(l *reactions.Lease) reactions.End {
-		return reactions.End{Lease: l, Done: 0, Keep: true, Extend: lease}
+		return reactions.End{Lease: l, Done: 0, Keep: true, Extend: leaseTime}
 	})
 	all["fail"] = record(func(l *reactions.Lease) reactions.End {
 		return reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Due}
@@ -243,7 +245,7 @@ func (s *streamStage) calls() map[string]call {
 		return reactions.RecordOne(ctx, engine.Of(e), reactions.End{Lease: s.leases[0], Done: s.leases[0].Due, Now: true})
 	}
 	all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return reactions.Renew(ctx, engine.Of(e), s.leases, func(*reactions.Lease) time.Duration { return 3 * lease })
+		return reactions.Renew(ctx, engine.Of(e), s.leases, func(*reactions.Lease) time.Duration { return 3 * leaseTime })
 	}
 	for name, block := range map[string]bool{"block": true, "pass over": false} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {

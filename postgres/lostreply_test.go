@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -170,7 +170,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			ended, _, err := entities.End(ctx, engine.Of(hf), at, entities.EndArgs{Ticket: taken.Ticket(), How: entities.Back, Event: "released", Outcome: "failed", Claim: "aging"})
 			wantEntity(t, hf, "given back", ended, err, 4)
 			armed()
-			put, err := scopes.Put(ctx, engine.Of(hf), scopes.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})
+			put, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "box", ID: "precious", State: []byte(`{"n":1}`)})
 			wantScope(t, hf, "put", put, err, 0)
 			armed()
 			sum, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
@@ -179,8 +179,8 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 				t.Errorf("the sum is %d", sum.Value)
 			}
 			armed()
-			gone, err := scopes.Delete(ctx, engine.Of(hf), scopes.DeleteArgs{Kind: "box", ID: "precious"})
-			if _, missing := scopes.Get(ctx, engine.Of(hf), "box", "precious"); err != nil || gone.Version != 2 || !errors.Is(missing, holdfast.ErrNotFound) {
+			gone, err := scopestore.Delete(ctx, engine.Of(hf), scopestore.DeleteArgs{Kind: "box", ID: "precious"})
+			if _, missing := scopestore.Get(ctx, engine.Of(hf), "box", "precious"); err != nil || gone.Version != 2 || !errors.Is(missing, holdfast.ErrNotFound) {
 				t.Errorf("a delete gives %+v, %v, and then %v", gone, err, missing)
 			}
 			if n := b.broken.Load(); n != 11 {
@@ -212,9 +212,9 @@ func compact(doc []byte) []byte {
 	return out.Bytes()
 }
 
-func wantScope(t *testing.T, hf *holdfast.Engine, what string, got scopes.Scope, err error, version int64) {
+func wantScope(t *testing.T, hf *holdfast.Engine, what string, got scopestore.Scope, err error, version int64) {
 	t.Helper()
-	stored, found := scopes.Get(t.Context(), engine.Of(hf), "box", "precious")
+	stored, found := scopestore.Get(t.Context(), engine.Of(hf), "box", "precious")
 	if err != nil || found != nil || got.Version != version || string(compact(got.State)) != string(compact(stored.State)) {
 		t.Errorf("%s: the answer is %d %s, %v; stored is %d %s, %v", what, got.Version, got.State, err, stored.Version, stored.State, found)
 	}

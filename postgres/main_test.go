@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -194,7 +194,7 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 
 func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 	for range 2 {
-		if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
+		if _, err := scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
 			return err
 		}
 	}
@@ -204,10 +204,10 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
 		return fmt.Errorf("inc of a new field gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 3 {
+	if s, err := scopestore.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 3 {
 		return fmt.Errorf("scope at %d: %w", s.Version, err)
 	}
-	_, err := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "box", ID: name})
+	_, err := scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "box", ID: name})
 	return err
 }
 

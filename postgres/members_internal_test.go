@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -193,9 +193,9 @@ func membersOfOthers(t *testing.T, grouped bool) {
 		}
 	}
 
-	put := func(id string, want int64) func(store.Doer) (scopes.Scope, error) {
-		return func(d store.Doer) (scopes.Scope, error) {
-			return scopes.Put(t.Context(), d, scopes.PutArgs{Kind: "box", ID: id, Want: &want, State: fmt.Appendf(nil, `{"id":%q}`, id)})
+	put := func(id string, want int64) func(store.Doer) (scopestore.Scope, error) {
+		return func(d store.Doer) (scopestore.Scope, error) {
+			return scopestore.Put(t.Context(), d, scopestore.PutArgs{Kind: "box", ID: id, Want: &want, State: fmt.Appendf(nil, `{"id":%q}`, id)})
 		}
 	}
 	if _, err := put("x", -1)(solo{s: s}); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -82,7 +82,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Run("scopes", func(t *testing.T) {
 		none := int64(-1)
 		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
-			_, err := scopes.Put(t.Context(), engine.Of(hf), scopes.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
+			_, err := scopestore.Put(t.Context(), engine.Of(hf), scopestore.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
 			if err != nil {
 				wantMoved(t, err, 0)
 			}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/history"
+	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -91,17 +91,17 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 	t.Helper()
 	mustAppend(t, hf, "cut", stream.Any)
 	mustAppend(t, hf, "cut", stream.Any)
-	if err := books.Truncate(t.Context(), engine.Of(hf), "cut", 1); err != nil {
+	if err := streamclose.Truncate(t.Context(), engine.Of(hf), "cut", 1); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, admin, `UPDATE holdfast.event SET at = at - interval '1 day'`, `UPDATE holdfast.history SET at = at - interval '1 day', id = ('00000000' || substr(id::text, 9))::uuid`)
-	if _, err := books.SweepAll(t.Context(), engine.Of(hf)); err != nil {
+	if _, err := streamclose.SweepAll(t.Context(), engine.Of(hf)); err != nil {
 		t.Error(err, errors.Unwrap(err))
 	}
 	if n := query[int](t, admin, `SELECT count(*) FROM holdfast.event WHERE stream = 'cut'`); n != 1 {
 		t.Errorf("the stream that was cut has %d events", n)
 	}
-	p := history.Pruner{Keep: time.Hour}
+	p := retention.Pruner{Keep: time.Hour}
 	if n, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
 		t.Errorf("%d events of the history went, %v", n, err)
 	}

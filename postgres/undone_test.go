@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -81,7 +81,7 @@ func TestATransactionTellsItsFirstError(t *testing.T) {
 		"nothing": func(context.Context, holdfast.Tx) error { return nil },
 	} {
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			_, _, _ = requests.Take(ctx, store.DoerOf(tx), requests.TakeArgs{Key: "k", Fingerprint: "f", Holder: "h"})
+			_, _, _ = idempotency.Take(ctx, store.DoerOf(tx), idempotency.TakeArgs{Key: "k", Fingerprint: "f", Holder: "h"})
 			return then(ctx, tx)
 		})
 		if fault.CodeOf(err) != fault.DatabaseDamaged {

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Caller calls URLs. Package run/calls makes one of an HTTP client.
+// Caller calls URLs. Package run/httpcall makes one of an HTTP client.
 type Caller interface {
 	// Call makes a call, under a key that is the same for every attempt. An error says that
 	// no answer was heard; one that is [holdfast.NonRetryable], that nothing was sent.
@@ -47,7 +47,7 @@ func calling(c Caller, where string, known func(k *keeper, name string, h *handl
 		if c == nil {
 			return fault.New(fault.Validation, "%s needs somebody who calls", where)
 		}
-		known(keeperOf(engine.Of(e)), runs.CallHandler, &handler{body: callBody{c}.call})
+		known(keeperOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
 		Keep(e)
 		return nil
 	})
@@ -55,17 +55,17 @@ func calling(c Caller, where string, known func(k *keeper, name string, h *handl
 
 type callBody struct{ caller Caller }
 
-func (p callBody) call(ctx context.Context, l *runs.Live) (runs.Done, error) {
-	var c runs.Call
+func (p callBody) call(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
+	var c runengine.Call
 	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
-		return runs.Done{}, holdfast.NonRetryable(err)
+		return runengine.Done{}, holdfast.NonRetryable(err)
 	}
 	a, err := p.caller.Call(ctx, Outgoing{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: c.Headers, Body: c.Body, Key: l.Operation()})
 	switch {
 	case err != nil && fault.IsFinal(err):
-		return runs.Done{}, err
+		return runengine.Done{}, err
 	case err != nil:
-		return runs.Done{}, runs.Unheard(err)
+		return runengine.Done{}, runengine.Unheard(err)
 	}
 	return heard(c, a)
 }
@@ -75,21 +75,21 @@ var later = []int{408, 425, 429, 503}
 
 // heard judges an answer. What the other side refuses, it has not done; what it failed at,
 // it may have.
-func heard(c runs.Call, a Answer) (runs.Done, error) {
+func heard(c runengine.Call, a Answer) (runengine.Done, error) {
 	said := fmt.Errorf("%s %s answered %d: %s", c.Method, c.URL, a.Status, short(a.Body))
 	switch {
 	case a.Status < 300:
-		if len(a.Body) > 0 && strict.Check(a.Body) != nil {
-			return runs.Done{}, runs.Unheard(fmt.Errorf("%s %s answered what cannot be kept", c.Method, c.URL))
+		if len(a.Body) > 0 && strictjson.Check(a.Body) != nil {
+			return runengine.Done{}, runengine.Unheard(fmt.Errorf("%s %s answered what cannot be kept", c.Method, c.URL))
 		}
 		out, err := json.Marshal(a)
-		return runs.Done{Output: out}, err
+		return runengine.Done{Output: out}, err
 	case slices.Contains(later, a.Status):
-		return runs.Done{}, said
+		return runengine.Done{}, said
 	case a.Status >= 500:
-		return runs.Done{}, runs.Unheard(said)
+		return runengine.Done{}, runengine.Unheard(said)
 	}
-	return runs.Done{}, holdfast.NonRetryable(said)
+	return runengine.Done{}, holdfast.NonRetryable(said)
 }
 
 func short(body []byte) string {

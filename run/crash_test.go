@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
@@ -113,8 +113,8 @@ func (h hand) drive(id string) error {
 		if err != nil {
 			return err
 		}
-		l, err := runs.Load(h.ctx, engine.Of(h.e), id)
-		if err != nil || runs.Over(l.Run.Status) {
+		l, err := runengine.Load(h.ctx, engine.Of(h.e), id)
+		if err != nil || runengine.Over(l.Run.Status) {
 			return err
 		}
 		if found {
@@ -128,14 +128,14 @@ func (h hand) drive(id string) error {
 }
 
 // nudge does what others do: people, and time.
-func (h hand) nudge(l *runs.Live) error {
+func (h hand) nudge(l *runengine.Live) error {
 	switch {
 	case l.Step.Uncertain:
 		return h.resolve(l)
-	case l.Step.Status == runs.Waiting && l.Step.Name == "paid":
+	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
 		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
-	case l.Step.Status == runs.Waiting && l.Step.Name == "ask":
-		_, err := run.Decide(h.ctx, h.e, runs.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Verdict{Decision: "approved", By: "ann", As: "manager"})
+	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
+		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Verdict{Decision: "approved", By: "ann", As: "manager"})
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
 			err = nil
 		}
@@ -154,8 +154,8 @@ func (h hand) wait() error {
 }
 
 // resolve is a person who knows what has happened.
-func (h hand) resolve(l *runs.Live) error {
-	var known []runs.Known
+func (h hand) resolve(l *runengine.Live) error {
+	var known []runengine.Known
 	journal, err := l.Journal(h.ctx, engine.Of(h.e))
 	if err != nil {
 		return err
@@ -163,14 +163,14 @@ func (h hand) resolve(l *runs.Live) error {
 	for _, x := range journal {
 		if x.State == effects.Begun {
 			what := map[string]string{"charge": "charge", effects.Body: "mail"}[x.Name]
-			k := runs.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
+			k := runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
 			if k.Happened {
 				k.Result = []byte(`"known"`)
 			}
 			known = append(known, k)
 		}
 	}
-	_, err = runs.LocalOf(engine.Of(h.e)).Desk.Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
+	_, err = runengine.LocalOf(engine.Of(h.e)).Desk.Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
 	if fault.CodeOf(err) == fault.Conflict { // the answer was lost, and it is resolved
 		err = nil
 	}
@@ -261,13 +261,13 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			return "sent", nil
 		}, run.Opaque())), does: []string{"mail"}},
 		"cancel": {def: run.Define("cancel", "1", note("x"), run.Wait("nap", time.Minute), note("y")), ends: []string{"CANCELLED"},
-			after: func(h hand, id string) error { return h.command(id, runs.Cancel, "CANCELLED") }},
+			after: func(h hand, id string) error { return h.command(id, runengine.Cancel, "CANCELLED") }},
 		"pause": {def: run.Define("pause", "1", note("x"), note("y")), did: []string{"did/x/1", "did/y/1"},
 			after: func(h hand, id string) error {
-				if err := h.command(id, runs.Pause, "PAUSED", "RUNNING", "COMPLETED", "PENDING", "WAITING"); err != nil {
+				if err := h.command(id, runengine.Pause, "PAUSED", "RUNNING", "COMPLETED", "PENDING", "WAITING"); err != nil {
 					return err
 				}
-				return h.command(id, runs.Resume, "RUNNING", "COMPLETED", "PENDING", "WAITING")
+				return h.command(id, runengine.Resume, "RUNNING", "COMPLETED", "PENDING", "WAITING")
 			}},
 		"retry": {def: run.Define("retry", "1", run.Task("try", func(ctx context.Context, _ any) (int, error) {
 			if w.called(ctx, "mended") == 0 {
@@ -280,7 +280,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 					return err
 				}
 				h.w.call(h.ctx, "mended")
-				return h.command(id, runs.Retry, "RUNNING", "COMPLETED", "WAITING")
+				return h.command(id, runengine.Retry, "RUNNING", "COMPLETED", "WAITING")
 			}},
 	}
 	for name, p := range parts {
@@ -333,9 +333,9 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
 func (h hand) command(id, name string, past ...string) error {
-	r, err := runs.LocalOf(engine.Of(h.e)).Desk.Command(h.ctx, engine.Of(h.e), id, name, nil)
+	r, err := runengine.LocalOf(engine.Of(h.e)).Desk.Command(h.ctx, engine.Of(h.e), id, name, nil)
 	if fault.CodeOf(err) == fault.InvalidTransition {
-		if r, err = runs.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
+		if r, err = runengine.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
 			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)
 		}
 	}

@@ -10,27 +10,27 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/definitions"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
 // Definition is a workflow. Of a name and version there is one, and it is not changed: a
 // run keeps the definition that it was started with. It is safe for concurrent use.
 type Definition struct {
-	def      *definitions.Definition
+	def      *workflow.Definition
 	bad      error
 	handlers map[string]*handler
 }
 
 // handler is code that does a step.
 type handler struct {
-	runs.Handled
-	body runs.Body
+	runengine.Handled
+	body runengine.Body
 }
 
 // Step is a step of a definition; [Task] and the others make them.
 type Step struct {
-	spec definitions.Step
+	spec workflow.Step
 	own  *handler
 	bad  error
 }
@@ -41,7 +41,7 @@ type StepOption func(*Step)
 // Define makes a definition of steps, which are taken in this order unless they say
 // otherwise. What is wrong with it is told by [Serve] and [Definition.Start].
 func Define(name, version string, steps ...Step) *Definition {
-	d := &Definition{def: &definitions.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
+	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
 	for _, s := range steps {
 		if s.bad != nil && d.bad == nil {
 			d.bad = fmt.Errorf("the step %q: %w", s.spec.Name, s.bad)
@@ -70,7 +70,7 @@ func (d *Definition) Keep(how time.Duration) *Definition {
 // Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that are
 // given by [Handle], or what is declared through the API.
 func Parse(data []byte) (*Definition, error) {
-	def, violations := definitions.Parse(data)
+	def, violations := workflow.Parse(data)
 	if len(violations) > 0 {
 		return nil, refused(violations)
 	}
@@ -90,9 +90,9 @@ func MustParse(data []byte) *Definition {
 func (d *Definition) checked() *Definition {
 	if d.bad == nil {
 		// Read back, so that what is written in Go is judged as what is written in JSON.
-		def, violations := definitions.Parse(d.def.JSON())
+		def, violations := workflow.Parse(d.def.JSON())
 		if len(violations) == 0 {
-			violations, _ = def.Lint(definitions.Known{})
+			violations, _ = def.Lint(workflow.Known{})
 		}
 		if d.bad = refused(violations); d.bad == nil {
 			d.def = def
@@ -102,7 +102,7 @@ func (d *Definition) checked() *Definition {
 }
 
 // refused is the error of a definition that breaks rules.
-func refused(violations []definitions.Violation) error {
+func refused(violations []workflow.Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
@@ -142,52 +142,52 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 // otherwise, and what it returns is the step's output. It may run again when its worker
 // dies: say by [Idempotent], [Transactional], [Journaled] or [Opaque] what that does.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Task}, own: &handler{body: bodyOf(f)}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
 }
 
 // Remote is a step that a handler does which is declared through the API.
 func Remote(name, handler string, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Task, Handler: handler}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task, Handler: handler}}, o)
 }
 
 // Wait waits for so long.
 func Wait(name string, d time.Duration, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Wait, Duration: d}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Duration: d}}, o)
 }
 
 // Until waits until a time: RFC 3339, or an expression behind =, such as "=state.due".
 func Until(name, when string, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Wait, Until: text(when)}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Until: text(when)}}, o)
 }
 
 // Signal waits for a signal, which [Send] sends, for so long; 0 is for ever. One that came
 // before counts. Its payload is the step's output.
 func Signal(name, signal string, timeout time.Duration, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Event, Signal: signal, Timeout: timeout}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Event, Signal: signal, Timeout: timeout}}, o)
 }
 
 // Approval waits for somebody to [Decide], for so long; 0 is for ever. The step's output is
 // the decision. A rejection goes where [OnReject] says; without it, a condition that follows
 // and looks at the decision says what to do, and if there is none, the step has failed.
 func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
 }
 
 // If goes on with one step or the other; "" is the one that follows, "end" the end.
 func If(name, expr, then, otherwise string, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Condition, If: expr, Then: then, Else: otherwise}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
 
 // Call calls a URL, with the step's operation as Idempotency-Key. An engine does that which
 // is given [Calls].
 func Call(name, method, url string, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.HTTP, Method: method, URL: text(url)}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.HTTP, Method: method, URL: text(url)}}, o)
 }
 
 // Fire does a step of a lifecycle's entity, on behalf of a requester: once for a visit of
 // this step.
 func Fire(name, lifecycle, entity, step, as string, o ...StepOption) Step {
-	return made(Step{spec: definitions.Step{Name: name, Type: definitions.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: as}}, o)
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: as}}, o)
 }
 
 func made(s Step, o []StepOption) Step {
@@ -200,7 +200,7 @@ func made(s Step, o []StepOption) Step {
 	return s
 }
 
-func text(s string) definitions.Value {
+func text(s string) workflow.Value {
 	v, _ := json.Marshal(s) // of a string, it does not fail
 	return v
 }
@@ -223,7 +223,7 @@ func For(requesters ...string) StepOption { return func(s *Step) { s.spec.Reques
 // Tries says how often a step is tried, the first included, and how long it waits in between.
 func Tries(attempts int, backoff time.Duration, o ...RetryOption) StepOption {
 	return func(s *Step) {
-		s.spec.Retry = definitions.Retry{MaxAttempts: attempts, Backoff: backoff}
+		s.spec.Retry = workflow.Retry{MaxAttempts: attempts, Backoff: backoff}
 		for _, option := range o {
 			option.set(&s.spec.Retry)
 		}
@@ -231,12 +231,12 @@ func Tries(attempts int, backoff time.Duration, o ...RetryOption) StepOption {
 }
 
 // RetryOption is an option of [Tries].
-type RetryOption struct{ set func(*definitions.Retry) }
+type RetryOption struct{ set func(*workflow.Retry) }
 
 // Growing says by which factor the pause grows, up to which length. The default is 2, up to
 // five minutes.
 func Growing(factor float64, longest time.Duration) RetryOption {
-	return RetryOption{func(r *definitions.Retry) { r.Multiplier, r.MaxBackoff = factor, longest }}
+	return RetryOption{func(r *workflow.Retry) { r.Multiplier, r.MaxBackoff = factor, longest }}
 }
 
 // Timeout is how long one attempt may take; the default is 15 minutes.
@@ -254,7 +254,7 @@ func Body(v any) StepOption {
 }
 
 // kept is a value as JSON.
-func (s *Step) kept(what string, v any) definitions.Value {
+func (s *Step) kept(what string, v any) workflow.Value {
 	data, err := json.Marshal(v)
 	if err != nil {
 		s.bad = fault.New(fault.Validation, "its %s cannot be kept as JSON: %v", what, err)
@@ -267,7 +267,7 @@ func Header(name, value string) StepOption {
 	return func(s *Step) {
 		all := maps.Clone(s.spec.Headers)
 		if all == nil {
-			all = make(map[string]definitions.Value)
+			all = make(map[string]workflow.Value)
 		}
 		all[name] = text(value)
 		s.spec.Headers = all

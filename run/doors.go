@@ -3,14 +3,14 @@ package run
 import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 )
 
 // Keep is for the packages of this module, and of no use outside it: it has an engine do
 // what runs need of it, while it runs. What a program has brought before is left as it is.
 func Keep(e *holdfast.Engine) {
 	k := keeperOf(engine.Of(e))
-	k.bring(runs.TransitionHandler, &handler{Handled: runs.Handled{Safety: "idempotent"}, body: k.transition})
+	k.bring(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 	k.start()
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -79,11 +79,11 @@ func (b *bench) uncertain(status string) {
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
 	l := b.live()
-	known := runs.Known{Name: name, Happened: happened}
+	known := runengine.Known{Name: name, Happened: happened}
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runs.Known{known}, "", "ann")
+	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runengine.Known{known}, "", "ann")
 	b.ok(err)
 }
 
@@ -192,7 +192,7 @@ func TestACancelWithAnUnknownBody(t *testing.T) {
 			b.once()
 			b.is("WAITING", "a", "WAITING")
 			for range 2 { // a second cancel changes nothing
-				b.ok(b.do(runs.Cancel))
+				b.ok(b.do(runengine.Cancel))
 				b.uncertain("RUNNING")
 			}
 			holdfasttest.Advance(t, e, time.Hour)
@@ -217,7 +217,7 @@ func TestACancelWithAnUnknownEffect(t *testing.T) {
 			holdfasttest.Advance(t, e, 2*time.Minute)
 			b.expire()
 			b.is("RUNNING", "a", "RUNNING")
-			b.ok(b.do(runs.Cancel))
+			b.ok(b.do(runengine.Cancel))
 			b.uncertain("RUNNING")
 			if !b.live().Run.CancelRequested {
 				t.Error("the cancel is not noted")
@@ -368,7 +368,7 @@ func TestARejectionAheadOfAnotherCondition(t *testing.T) {
 	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		_, err := run.Decide(b.ctx, e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "rejected", By: "ann"})
+		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "rejected", By: "ann"})
 		b.ok(err)
 		b.tick()
 		b.is("FAILED", "ask", "FAILED")
@@ -406,9 +406,9 @@ func firing() *run.Definition {
 }
 
 // takeFire takes the transition that is due.
-func (b *bench) takeFire() *runs.Live {
+func (b *bench) takeFire() *runengine.Live {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runs.Ask{Handlers: map[string]runs.Handled{runs.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{runengine.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	if b.ok(err); len(all) != 1 {
 		b.t.Fatalf("%d transitions are due: %+v", len(all), b.live())
 	}
@@ -416,10 +416,10 @@ func (b *bench) takeFire() *runs.Live {
 }
 
 // fire takes the transition, and fires.
-func (b *bench) fire() *runs.Live {
+func (b *bench) fire() *runengine.Live {
 	b.t.Helper()
 	l := b.takeFire()
-	b.ok(runs.Point(b.ctx, engine.Of(b.e), l, "op1"))
+	b.ok(runengine.Point(b.ctx, engine.Of(b.e), l, "op1"))
 	return l
 }
 
@@ -429,12 +429,12 @@ func TestAPausedTransitionIsCancelled(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, firing())
 		l := b.fire()
-		b.ok(b.do(runs.Pause))
+		b.ok(b.do(runengine.Pause))
 		_, err := b.desk().Pass(b.ctx, engine.Of(e), l, time.Second, nil)
 		b.ok(err)
-		b.ok(b.do(runs.Cancel))
+		b.ok(b.do(runengine.Cancel))
 		holdfasttest.Advance(t, e, time.Hour)
-		b.ok(b.do(runs.Cancel))
+		b.ok(b.do(runengine.Cancel))
 		if now := b.live(); now.Run.Status == "CANCELLED" || !now.Run.CancelRequested {
 			t.Fatalf("it is %s, to be cancelled: %v", now.Run.Status, now.Run.CancelRequested)
 		}
@@ -449,7 +449,7 @@ func TestACancelledTransitionWhoseHolderDies(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, firing())
 		b.fire()
-		b.ok(b.do(runs.Cancel))
+		b.ok(b.do(runengine.Cancel))
 		holdfasttest.Advance(t, e, time.Hour)
 		b.expire()
 		b.is("RUNNING", "f", "RUNNING")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
@@ -22,14 +22,14 @@ func TestARunThatWentOnIsDroppedWhole(t *testing.T) {
 	url := holdfasttest.PostgreSQL(t)
 	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()))
 	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Keeping(time.Hour), run.Serve(def)), def)
-	b.ok(b.do(runs.Cancel))
+	b.ok(b.do(runengine.Cancel))
 	holdfasttest.Advance(t, b.e, 2*time.Hour)
 	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
 	goesOn := `WITH x AS (INSERT INTO holdfast.step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, epoch, deaths, timeout, begun, uncertain, safety, unknown, created_at)
 			SELECT shard, workspace, run, name, visit + 1, n + 1, type, handler, 'CANCELLED', input, 0, 0, 0, 0, timeout, 0, false, safety, unknown, created_at FROM holdfast.step WHERE run = $1)
 		UPDATE holdfast.run SET version = version + 2, visit = visit + 1 WHERE id = $1`
-	prune := func() error { _, err := runs.Prune(b.ctx, engine.Of(b.e), at); return err }
+	prune := func() error { _, err := runengine.Prune(b.ctx, engine.Of(b.e), at); return err }
 	b.ok(errors.Join(storetest.Queue(t, url, goesOn, []any{b.id}, nil, prune)...))
 	b.ok(prune())
 	conn, err := pgx.Connect(b.ctx, url)

@@ -3,8 +3,8 @@ package run
 import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 )
 
 // WorkerOf is the worker of an engine, for tests that step it by hand.
-func WorkerOf(e *holdfast.Engine) *runs.Worker { return keeperOf(engine.Of(e)).Worker }
+func WorkerOf(e *holdfast.Engine) *runengine.Worker { return keeperOf(engine.Of(e)).Worker }

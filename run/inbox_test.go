@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -104,7 +104,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for range 10 {
 			b := newBench(t, e, asking("1"))
-			id := runs.ApprovalID(b.id, "ask", 1)
+			id := runengine.ApprovalID(b.id, "ask", 1)
 			if _, err := run.Decide(b.ctx, e, id, run.Verdict{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 				t.Errorf("a clerk decided: %v", err)
 			}
@@ -142,7 +142,7 @@ func TestAnApprovalExpires(t *testing.T) {
 			if looked {
 				b.tick()
 			}
-			if _, err := run.Decide(b.ctx, e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("decided too late (looked: %v): %v", looked, err)
 			}
 			asked, err := run.Requests(b.ctx, e, b.id)
@@ -163,7 +163,7 @@ func TestARejection(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
-			_, err := run.Decide(b.ctx, e, runs.ApprovalID(b.id, "ask", visit), run.Verdict{Decision: "rejected", By: "ann", As: "manager", Content: map[string]int{"why": 1}})
+			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Verdict{Decision: "rejected", By: "ann", As: "manager", Content: map[string]int{"why": 1}})
 			b.ok(err)
 			b.tick()
 		}
@@ -176,7 +176,7 @@ func TestARejection(t *testing.T) {
 		b = newBench(t, e, asking("1"))
 		reject(b, 1)
 		b.is("FAILED", "ask", "FAILED")
-		b.ok(b.do(runs.Retry))
+		b.ok(b.do(runengine.Retry))
 		b.is("WAITING", "ask", "WAITING")
 		if l := b.live(); l.Step.Visit != 2 {
 			t.Errorf("it is visit %d", l.Step.Visit)
@@ -195,7 +195,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		b := newBench(t, e, def)
 		fail := func(final bool) {
 			t.Helper()
-			_, err := b.desk().Fail(b.ctx, engine.Of(e), b.take(), runs.Failure{Message: "no", Final: final})
+			_, err := b.desk().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no", Final: final})
 			b.ok(err)
 		}
 		for i, longest := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second} {
@@ -214,7 +214,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		holdfasttest.Advance(t, e, time.Hour)
 		fail(false)
 		b.is("FAILED", "work", "FAILED")
-		b.ok(b.do(runs.Retry))
+		b.ok(b.do(runengine.Retry))
 		fail(false)
 		b.is("WAITING", "work", "WAITING")
 		holdfasttest.Advance(t, e, time.Hour)
@@ -226,7 +226,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 // pause is how long the step waits, by what its history tells.
 func (b *bench) pause() time.Duration {
 	b.t.Helper()
-	all, err := stream.ReadBack(b.ctx, b.e, runs.Stream(b.id), stream.Version(b.live().Run.Version), 1)
+	all, err := stream.ReadBack(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version), 1)
 	b.ok(err)
 	var data struct{ RetryInMs int64 }
 	b.ok(json.Unmarshal(all[0].Data, &data))
@@ -236,7 +236,7 @@ func (b *bench) pause() time.Duration {
 // die has somebody take the step and not come back.
 func (b *bench) die() {
 	b.t.Helper()
-	_, err := runs.Renew(b.ctx, engine.Of(b.e), b.take(), time.Minute) // it was heard of
+	_, err := runengine.Renew(b.ctx, engine.Of(b.e), b.take(), time.Minute) // it was heard of
 	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
 	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
@@ -268,17 +268,17 @@ func TestAPoisonStepEnds(t *testing.T) {
 }
 
 // takeOnly takes the step of this run, and of no other.
-func (b *bench) takeOnly() *runs.Live {
+func (b *bench) takeOnly() *runengine.Live {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
 	b.ok(err)
-	all, err := runs.Ready(b.ctx, engine.Of(b.e), at, []string{"w"}, "", 100)
+	all, err := runengine.Ready(b.ctx, engine.Of(b.e), at, []string{"w"}, "", 100)
 	b.ok(err)
-	i := slices.IndexFunc(all, func(l runs.Live) bool { return l.Run.ID == b.id })
+	i := slices.IndexFunc(all, func(l runengine.Live) bool { return l.Run.ID == b.id })
 	if i < 0 {
 		b.t.Fatalf("nothing is due of the run: %+v", b.live())
 	}
-	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runs.Handled{}, runs.Taker{Holder: "me", Lease: time.Minute})
+	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runengine.Handled{}, runengine.Taker{Holder: "me", Lease: time.Minute})
 	if b.ok(err); !ok {
 		b.t.Fatal("it was not taken")
 	}
@@ -302,16 +302,16 @@ func TestAPauseLosesNoResult(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, simple())
 		l := b.take()
-		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
+		b.ok(b.do(runengine.Pause))
+		_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
 		b.ok(err)
 		b.is("PAUSED", "first", "COMPLETED")
-		_, err = b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
+		_, err = b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
 		b.ok(err)
-		if _, err := b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("another end: %v", err)
 		}
-		b.ok(b.do(runs.Resume))
+		b.ok(b.do(runengine.Resume))
 		b.is("RUNNING", "second", "PENDING")
 		var state map[string]bool
 		if b.ok(json.Unmarshal(b.live().Run.State, &state)); !state["seen"] {
@@ -375,7 +375,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 			other.ok(err)
 			return r.String()
 		}
-		at := runs.Inbox{}
+		at := runengine.Inbox{}
 		for page := range 2 {
 			for _, b := range deaf {
 				b.tick()
@@ -384,8 +384,8 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 					t.Errorf("page %d: want %s among\n%s", page, want, found())
 				}
 			}
-			woken, next, err := runs.LocalOf(engine.Of(e)).Desk.Rouse(t.Context(), engine.Of(e), 0, at)
-			if at = next; err != nil || woken != 2*page || (at == runs.Inbox{}) != (page == 1) {
+			woken, next, err := runengine.LocalOf(engine.Of(e)).Desk.Rouse(t.Context(), engine.Of(e), 0, at)
+			if at = next; err != nil || woken != 2*page || (at == runengine.Inbox{}) != (page == 1) {
 				t.Errorf("page %d: woke %d, %v", page, woken, err)
 			}
 		}

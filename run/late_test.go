@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -41,7 +41,7 @@ func TestALateStepIsReported(t *testing.T) {
 			b.is("FAILED", "a", "FAILED")
 			all, err := e.Contradictions(b.ctx, "", 10)
 			b.ok(err)
-			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runs.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
+			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
 				t.Fatalf("%s: contradictions are %+v", name, all)
 			}
 			b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
@@ -71,6 +71,6 @@ func (b *bench) gone(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), runs.Operation(b.id, "a", 1), []runs.Known{{Name: effect}}, "failure", "ann")
+	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []runengine.Known{{Name: effect}}, "failure", "ann")
 	b.ok(err)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/run"
 )
 
 // Verifies that an end which has a step wait for a person gives the same answer when it is told again, as
 // any other end does, and another end does not.
 func TestAnEndThatParksIsToldAgain(t *testing.T) {
-	ends := map[string]func(b *bench, l *runs.Live, message string) (runs.Live, error){
-		"fail": func(b *bench, l *runs.Live, message string) (runs.Live, error) {
-			return b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: message, Final: true})
+	ends := map[string]func(b *bench, l *runengine.Live, message string) (runengine.Live, error){
+		"fail": func(b *bench, l *runengine.Live, message string) (runengine.Live, error) {
+			return b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: message, Final: true})
 		},
-		"park": func(b *bench, l *runs.Live, message string) (runs.Live, error) {
+		"park": func(b *bench, l *runengine.Live, message string) (runengine.Live, error) {
 			return b.desk().Park(b.ctx, engine.Of(b.e), l, message, nil)
 		},
 	}
@@ -52,9 +52,9 @@ func TestATransitionFiredAfterThePlanIsSeen(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w", run.Idempotent())))
 		b.take()
-		b.ok(b.do(runs.Cancel))
+		b.ok(b.do(runengine.Cancel))
 		l := b.live()
-		d := &between{engine.Of(e), func() { b.ok(runs.Point(b.ctx, engine.Of(e), &l, "op")) }}
+		d := &between{engine.Of(e), func() { b.ok(runengine.Point(b.ctx, engine.Of(e), &l, "op")) }}
 		_, err := b.desk().Pass(b.ctx, d, &l, time.Second, nil)
 		b.ok(err)
 		if now := b.live(); now.Step.Fired != "op" || now.Step.Status != "WAITING" {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -141,14 +141,14 @@ func aimed() *run.Definition {
 // moves has so many runs go on to the step that waits, a few at once. Each tells its id while
 // it is moving, and is committed when somebody waits for it.
 func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string)) error {
-	mine := func(handler string) (runs.Handled, bool) { return runs.Handled{}, handler == "w" }
+	mine := func(handler string) (runengine.Handled, bool) { return runengine.Handled{}, handler == "w" }
 	const atOnce = 4
 	errs := make([]error, atOnce)
 	var all sync.WaitGroup
 	for i := range atOnce {
 		all.Go(func() {
 			for range (n + i) / atOnce {
-				l, _, err := runs.LocalOf(engine.Of(e)).Desk.Start(ctx, engine.Of(e), runs.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
+				l, _, err := runengine.LocalOf(engine.Of(e)).Desk.Start(ctx, engine.Of(e), runengine.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
 				if err == nil {
 					err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return moveSlowly(ctx, e, tx, &l, moving) })
 				}
@@ -163,8 +163,8 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 	return errors.Join(errs...)
 }
 
-func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runs.Live, moving func(id string)) error {
-	if _, err := runs.LocalOf(engine.Of(e)).Desk.Complete(ctx, store.DoerOf(tx), l, runs.Ended{Output: []byte(`1`)}); err != nil {
+func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runengine.Live, moving func(id string)) error {
+	if _, err := runengine.LocalOf(engine.Of(e)).Desk.Complete(ctx, store.DoerOf(tx), l, runengine.Ended{Output: []byte(`1`)}); err != nil {
 		return err
 	}
 	moving(l.Run.ID)
@@ -236,7 +236,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	}
 	asleep := 0
 	for id := range ids {
-		if l, err := runs.Load(t.Context(), engine.Of(e), id); err != nil {
+		if l, err := runengine.Load(t.Context(), engine.Of(e), id); err != nil {
 			t.Fatal(err)
 		} else if l.Run.Status != "COMPLETED" {
 			asleep++
@@ -283,10 +283,10 @@ func TestManyProcessesStartOnce(t *testing.T) {
 }
 
 // stepOf waits until a run's step is held, or not, and returns it.
-func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runs.Step) bool) runs.Live {
+func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runengine.Step) bool) runengine.Live {
 	t.Helper()
 	for {
-		l, err := runs.Load(t.Context(), engine.Of(e), id)
+		l, err := runengine.Load(t.Context(), engine.Of(e), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,15 +317,17 @@ func TestAKilledWorkersSteps(t *testing.T) {
 		first.Expect("body quiet "+ids["quiet@1"]+" 1", "body opaque "+ids["opaque@1"]+" 1")
 		first.Kill()
 		expire(t, e)
-		if l := stepOf(t, e, ids["opaque@1"], func(runs.Step) bool { return true }); !l.Step.Uncertain || l.Step.Holder != "" {
+		if l := stepOf(t, e, ids["opaque@1"], func(runengine.Step) bool { return true }); !l.Step.Uncertain || l.Step.Holder != "" {
 			t.Errorf("the opaque step is %+v", l.Step)
 		}
 		second := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		second.Tell("work")
 		second.Expect("body quiet " + ids["quiet@1"] + " 2")
 		second.Tell("go")
-		stepOf(t, e, ids["quiet@1"], func(s runs.Step) bool { return s.Status == runs.Completed && s.Deaths == 1 && s.Attempts == 2 })
-		if l := stepOf(t, e, ids["opaque@1"], func(runs.Step) bool { return true }); l.Step.Attempts != 1 {
+		stepOf(t, e, ids["quiet@1"], func(s runengine.Step) bool {
+			return s.Status == runengine.Completed && s.Deaths == 1 && s.Attempts == 2
+		})
+		if l := stepOf(t, e, ids["opaque@1"], func(runengine.Step) bool { return true }); l.Step.Attempts != 1 {
 			t.Errorf("the opaque step was begun %d times", l.Step.Attempts)
 		}
 	})
@@ -335,7 +337,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 func expire(t *testing.T, e *holdfast.Engine) {
 	t.Helper()
 	holdfasttest.Advance(t, e, 2*time.Minute)
-	if _, err := runs.LocalOf(engine.Of(e)).Desk.Expire(t.Context(), engine.Of(e), store.Place{}); err != nil {
+	if _, err := runengine.LocalOf(engine.Of(e)).Desk.Expire(t.Context(), engine.Of(e), store.Place{}); err != nil {
 		t.Fatal(err)
 	}
 	holdfasttest.Advance(t, e, time.Minute)
@@ -358,16 +360,16 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		other.Tell("work")
 		other.Expect("body quiet " + r.ID + " 2")
 		other.Tell("go")
-		done := stepOf(t, e, r.ID, func(s runs.Step) bool { return s.Status == runs.Completed })
+		done := stepOf(t, e, r.ID, func(s runengine.Step) bool { return s.Status == runengine.Completed })
 		stopped.Tell("go")
 		stopped.Signal(syscall.SIGCONT)
 		// What the stopped one would write is refused: as its holder, here, too.
 		late := done
-		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runs.Running
-		if _, err := runs.LocalOf(engine.Of(e)).Desk.Complete(t.Context(), engine.Of(e), &late, runs.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
+		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runengine.Running
+		if _, err := runengine.LocalOf(engine.Of(e)).Desk.Complete(t.Context(), engine.Of(e), &late, runengine.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("the late one was told %v", err)
 		}
-		if now := stepOf(t, e, r.ID, func(runs.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {
+		if now := stepOf(t, e, r.ID, func(runengine.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {
 			t.Errorf("it is %+v", now.Step)
 		}
 	})
@@ -386,7 +388,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	for i := range 16 {
 		b := &bench{t: t, ctx: holdfast.InWorkspace(ctx, fmt.Sprint("w", i)), e: many, def: def}
 		all = append(all, b.start())
-		taken, err := b.desk().TakeDue(b.ctx, engine.Of(many), runs.Ask{Handlers: map[string]runs.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
+		taken, err := b.desk().TakeDue(b.ctx, engine.Of(many), runengine.Ask{Handlers: map[string]runengine.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
 		if err != nil || len(taken) != 1 {
 			t.Fatal(taken, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -29,19 +29,19 @@ type Run struct {
 }
 
 // Over says whether the run is at an end. One that has failed may be retried.
-func (r Run) Over() bool { return runs.Over(r.Status) }
+func (r Run) Over() bool { return runengine.Over(r.Status) }
 
-func public(r runs.Run) Run {
+func public(r runengine.Run) Run {
 	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: r.Status, Version: r.Version, Input: r.Input, State: r.State, Output: r.Output, Error: r.Error,
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
 // StartOption is an option of [Definition.Start].
-type StartOption struct{ set func(*runs.Start) }
+type StartOption struct{ set func(*runengine.Start) }
 
 // Key starts one run: whoever else starts one under it, now or later, is given the same.
 func Key(key string) StartOption {
-	return StartOption{func(s *runs.Start) {
+	return StartOption{func(s *runengine.Start) {
 		if s.Key = key; key == "" {
 			s.Key = "\x00" // which is refused: an empty key is a mistake
 		}
@@ -55,7 +55,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 	if d.bad != nil {
 		return Run{}, false, d.bad
 	}
-	s := runs.Start{Definition: d.ID()}
+	s := runengine.Start{Definition: d.ID()}
 	if s.Input, err = json.Marshal(input); err != nil {
 		return Run{}, false, fault.New(fault.Validation, "the input cannot be kept as JSON: %v", err)
 	}
@@ -63,7 +63,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 		option.set(&s)
 	}
 	if s.Key == "\x00" {
-		return Run{}, false, runs.CheckKey("")
+		return Run{}, false, runengine.CheckKey("")
 	}
 	at := store.DoerOf(do)
 	here := localOf(at)
@@ -75,16 +75,16 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 }
 
 // localOf is what an engine has for runs; inside of a transaction, there is no more than a desk.
-func localOf(d store.Doer) *runs.Local {
+func localOf(d store.Doer) *runengine.Local {
 	if e, ok := d.(*engine.Engine); ok {
 		return keeperOf(e).Local
 	}
-	return &runs.Local{Desk: new(runs.Desk)}
+	return &runengine.Local{Desk: new(runengine.Desk)}
 }
 
 // Get returns a run, or [holdfast.ErrNotFound].
 func Get(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	r, err := runs.Get(ctx, store.DoerOf(d), id)
+	r, err := runengine.Get(ctx, store.DoerOf(d), id)
 	return public(r), err
 }
 
@@ -105,7 +105,7 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) ([]Visit, error) {
 	var out []Visit
 	for behind := int64(0); ; {
 		const page = 1000
-		all, err := runs.Steps(ctx, store.DoerOf(d), id, behind, page)
+		all, err := runengine.Steps(ctx, store.DoerOf(d), id, behind, page)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) ([]Visit, error) {
 
 // Await waits until a run is over, and returns it.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
-	woken, end := engine.Of(e).Hub().Wait(runs.Progress(id))
+	woken, end := engine.Of(e).Hub().Wait(runengine.Progress(id))
 	defer end()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		r, err := Get(ctx, e, id)
@@ -148,7 +148,7 @@ func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload 
 	if err != nil {
 		return fault.New(fault.Validation, "the payload cannot be kept as JSON: %v", err)
 	}
-	_, err = runs.Send(ctx, store.DoerOf(d), runs.Signal{Run: run, ID: id, Type: signal, Payload: data})
+	_, err = runengine.Send(ctx, store.DoerOf(d), runengine.Signal{Run: run, ID: id, Type: signal, Payload: data})
 	return err
 }
 
@@ -163,7 +163,7 @@ type Request struct {
 	CreatedAt, DecidedAt time.Time
 }
 
-func request(a runs.Approval) Request {
+func request(a runengine.Approval) Request {
 	return Request{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, a.Status, a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
 }
 
@@ -174,7 +174,7 @@ func Requests(ctx context.Context, d holdfast.Doer, run string) ([]Request, erro
 	if run == "" {
 		status = "pending"
 	}
-	all, err := runs.Approvals(ctx, store.DoerOf(d), status, run, "", 1000)
+	all, err := runengine.Approvals(ctx, store.DoerOf(d), status, run, "", 1000)
 	out := make([]Request, len(all))
 	for i, a := range all {
 		out[i] = request(a)
@@ -194,7 +194,7 @@ type Verdict struct {
 // [holdfast.ErrConflict], and so is one that comes too late. Who may not is told
 // [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Verdict) (Request, error) {
-	x := runs.Decision{Decision: v.Decision, Actor: v.By, May: func(requesters []string) error {
+	x := runengine.Decision{Decision: v.Decision, Actor: v.By, May: func(requesters []string) error {
 		for _, r := range requesters {
 			if r == v.As {
 				return nil
@@ -211,29 +211,29 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Verdict) (R
 			return Request{}, fault.New(fault.Validation, "the content cannot be kept as JSON: %v", err)
 		}
 	}
-	a, err := runs.Decide(ctx, store.DoerOf(d), approval, x)
+	a, err := runengine.Decide(ctx, store.DoerOf(d), approval, x)
 	return request(a), err
 }
 
 // Cancel cancels a run. While somebody works on a step of it, the cancel is only noted, and
 // the run is cancelled when that ends; what was done is kept.
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runs.Cancel)
+	return command(ctx, d, id, runengine.Cancel)
 }
 
 // Pause has a run that is RUNNING begin no further step. One that is under way is finished.
 func Pause(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runs.Pause)
+	return command(ctx, d, id, runengine.Pause)
 }
 
 // Resume has a run go on that was paused.
 func Resume(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runs.Resume)
+	return command(ctx, d, id, runengine.Resume)
 }
 
 // Retry has a run go on that has failed, at the step at which it did.
 func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runs.Retry)
+	return command(ctx, d, id, runengine.Retry)
 }
 
 func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
@@ -256,9 +256,9 @@ type workKey struct{}
 
 // work is one attempt of a task.
 type work struct {
-	live    *runs.Live
+	live    *runengine.Live
 	patch   []byte
-	commits []runs.Commit
+	commits []runengine.Commit
 }
 
 func workOf(ctx context.Context) *work {
@@ -329,28 +329,28 @@ func outside(what string) error {
 }
 
 // bodyOf makes a step's body of a function.
-func bodyOf[I, O any](f func(context.Context, I) (O, error)) runs.Body {
-	return func(ctx context.Context, l *runs.Live) (runs.Done, error) {
+func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
+	return func(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
 		var input I
 		if err := json.Unmarshal(l.Step.Input, &input); err != nil {
-			return runs.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of the step %q is not what its task takes: %v", l.Step.Name, err))
+			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of the step %q is not what its task takes: %v", l.Step.Name, err))
 		}
 		w := &work{live: l}
 		output, err := f(context.WithValue(ctx, workKey{}, w), input)
 		if err != nil {
-			return runs.Done{}, err
+			return runengine.Done{}, err
 		}
 		data, err := json.Marshal(output)
 		if err != nil {
-			return runs.Done{}, runs.Unheard(holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err)))
+			return runengine.Done{}, runengine.Unheard(holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err)))
 		}
-		return runs.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
+		return runengine.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
 	}
 }
 
 // List returns runs, the newest first, of a status and of a definition; "" is any.
 func List(ctx context.Context, d holdfast.Doer, status, definition string, limit int) ([]Run, error) {
-	all, err := runs.List(ctx, store.DoerOf(d), runs.Filter{Status: status, Definition: definition}, "", limit)
+	all, err := runengine.List(ctx, store.DoerOf(d), runengine.Filter{Status: status, Definition: definition}, "", limit)
 	out := make([]Run, len(all))
 	for i, r := range all {
 		out[i] = public(r)

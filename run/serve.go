@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -26,23 +26,23 @@ const parallel = 96
 // and deletes those whose time is over.
 type keeper struct {
 	engine *engine.Engine
-	*runs.Local
+	*runengine.Local
 	once sync.Once
 
 	mu       sync.Mutex
 	handlers map[string]*handler
-	known    map[string]runs.Handled // of the handlers; replaced, never changed
+	known    map[string]runengine.Handled // of the handlers; replaced, never changed
 }
 
 type keeperKey struct{}
 
 func keeperOf(e *engine.Engine) *keeper {
-	local := runs.LocalOf(e)
+	local := runengine.LocalOf(e)
 	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runs.Handled)}
+		k := &keeper{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
 		k.Desk.Later, k.Handled = k.later, k.all
-		k.Worker = &runs.Worker{Engine: e, Desk: k.Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
-			Topics: []string{runs.Topic(""), runs.Made}, Body: k.body, Parallel: parallel}
+		k.Worker = &runengine.Worker{Engine: e, Desk: k.Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
+			Topics: []string{runengine.Topic(""), runengine.Made}, Body: k.body, Parallel: parallel}
 		return k
 	}).(*keeper)
 }
@@ -73,7 +73,7 @@ const farOff = time.Minute
 
 func (k *keeper) later(d time.Duration) {
 	if d < farOff {
-		time.AfterFunc(d+time.Millisecond, func() { k.engine.Hub().Wake([]string{runs.Topic(""), runs.Made}) })
+		time.AfterFunc(d+time.Millisecond, func() { k.engine.Hub().Wake([]string{runengine.Topic(""), runengine.Made}) })
 	}
 }
 
@@ -112,10 +112,10 @@ func (k *keeper) rouse(ctx context.Context) {
 }
 
 func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
-	for at := (runs.Inbox{}); ; {
+	for at := (runengine.Inbox{}); ; {
 		n, next, failed := k.Desk.Rouse(ctx, k.engine, shard, at)
 		woken, err = woken+n, errors.Join(err, failed)
-		if next == (runs.Inbox{}) || clock.Wait(ctx, rousePause) != nil {
+		if next == (runengine.Inbox{}) || clock.Wait(ctx, rousePause) != nil {
 			return woken, err
 		}
 		at = next
@@ -127,19 +127,19 @@ func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
 	shards, err := store.Shards(ctx, k.engine)
 	return store.OnShards(shards, err, func(at store.Place) (int, error) {
 		n, err := k.Desk.Expire(ctx, k.engine, at)
-		gone, failed := runs.Prune(ctx, k.engine, at)
+		gone, failed := runengine.Prune(ctx, k.engine, at)
 		return n + gone, errors.Join(err, failed)
 	})
 }
 
 // all are the handlers that this node has, with transitions if it has lifecycles.
-func (k *keeper) all() map[string]runs.Handled {
+func (k *keeper) all() map[string]runengine.Handled {
 	fires := transition.On(k.engine) != nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, there := k.known[runs.TransitionHandler]; there && !fires {
+	if _, there := k.known[runengine.TransitionHandler]; there && !fires {
 		known := maps.Clone(k.known)
-		delete(known, runs.TransitionHandler)
+		delete(known, runengine.TransitionHandler)
 		return known
 	}
 	return k.known
@@ -159,12 +159,12 @@ func (k *keeper) add(name string, h *handler) error {
 	return nil
 }
 
-func (k *keeper) body(ctx context.Context, l *runs.Live) (runs.Done, error) {
+func (k *keeper) body(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
 	k.mu.Lock()
 	h := k.handlers[l.Step.Handler]
 	k.mu.Unlock()
 	if h == nil {
-		return runs.Done{}, fault.New(fault.Unavailable, "the handler %q is not this node's", l.Step.Handler)
+		return runengine.Done{}, fault.New(fault.Unavailable, "the handler %q is not this node's", l.Step.Handler)
 	}
 	return h.body(ctx, l)
 }
@@ -190,12 +190,12 @@ func Serve(defs ...*Definition) holdfast.Part {
 }
 
 // transition fires a step of a lifecycle.
-func (k *keeper) transition(ctx context.Context, l *runs.Live) (runs.Done, error) {
+func (k *keeper) transition(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
 	var f transition.Request
 	if err := json.Unmarshal(l.Step.Input, &f); err != nil {
-		return runs.Done{}, holdfast.NonRetryable(err)
+		return runengine.Done{}, holdfast.NonRetryable(err)
 	}
-	return runs.Transit(ctx, transition.On(k.engine), l, f)
+	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
 // Keeping says how long runs are kept beyond their end whose definitions do not say; without

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -57,11 +57,11 @@ func (b *bench) ok(err error) {
 	}
 }
 
-func (b *bench) desk() *runs.Desk { return runs.LocalOf(engine.Of(b.e)).Desk }
+func (b *bench) desk() *runengine.Desk { return runengine.LocalOf(engine.Of(b.e)).Desk }
 
-func (b *bench) live() runs.Live {
+func (b *bench) live() runengine.Live {
 	b.t.Helper()
-	l, err := runs.Load(b.ctx, engine.Of(b.e), b.id)
+	l, err := runengine.Load(b.ctx, engine.Of(b.e), b.id)
 	b.ok(err)
 	return l
 }
@@ -76,9 +76,9 @@ func (b *bench) is(status, step, stepStatus string) {
 }
 
 // take takes the step that is due.
-func (b *bench) take() *runs.Live {
+func (b *bench) take() *runengine.Live {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	b.ok(err)
 	for i := range all {
 		if all[i].Run.ID == b.id {
@@ -89,9 +89,9 @@ func (b *bench) take() *runs.Live {
 	return nil
 }
 
-func (b *bench) complete(l *runs.Live) {
+func (b *bench) complete(l *runengine.Live) {
 	b.t.Helper()
-	_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`)})
+	_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 	b.ok(err)
 }
 
@@ -120,37 +120,37 @@ var to = map[string]func(b *bench){
 	"RUNNING/RUNNING": func(b *bench) { b.take() },
 	"RUNNING/PENDING": func(b *bench) { b.complete(b.take()) },
 	"WAITING/WAITING": func(b *bench) { b.complete(b.take()); b.complete(b.take()) },
-	"PAUSED/RUNNING":  func(b *bench) { b.take(); b.ok(b.do(runs.Pause)) },
-	"PAUSED/PENDING":  func(b *bench) { b.complete(b.take()); b.ok(b.do(runs.Pause)) },
+	"PAUSED/RUNNING":  func(b *bench) { b.take(); b.ok(b.do(runengine.Pause)) },
+	"PAUSED/PENDING":  func(b *bench) { b.complete(b.take()); b.ok(b.do(runengine.Pause)) },
 	"PAUSED/COMPLETED": func(b *bench) {
 		l := b.take()
-		b.ok(b.do(runs.Pause))
+		b.ok(b.do(runengine.Pause))
 		b.complete(l)
 	},
 	"PAUSED/FAILED": func(b *bench) {
 		b.complete(b.take())
 		l := b.take()
-		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no"})
+		b.ok(b.do(runengine.Pause))
+		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"PAUSED/WAITING": func(b *bench) {
 		l := b.take()
-		b.ok(b.do(runs.Pause))
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no"})
+		b.ok(b.do(runengine.Pause))
+		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"FAILED/FAILED": func(b *bench) {
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), b.take(), runs.Failure{Message: "no", Final: true})
+		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), b.take(), runengine.Failure{Message: "no", Final: true})
 		b.ok(err)
 	},
-	"CANCELLED/CANCELLED": func(b *bench) { b.ok(b.do(runs.Cancel)) },
+	"CANCELLED/CANCELLED": func(b *bench) { b.ok(b.do(runengine.Cancel)) },
 	"COMPLETED/COMPLETED": func(b *bench) {
 		b.complete(b.take())
 		b.complete(b.take())
 		b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
 		b.tick()
-		_, err := run.Decide(b.ctx, b.e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
+		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
 		b.ok(err)
 		b.tick()
 		b.complete(b.take())
@@ -161,8 +161,8 @@ var to = map[string]func(b *bench){
 // is done once, what is not is INVALID_TRANSITION and writes nothing. A second try of what
 // was done is refused, or does nothing.
 func TestEveryCommandAtEveryStatus(t *testing.T) {
-	legal := map[string][]string{runs.Pause: {"RUNNING"}, runs.Resume: {"PAUSED"}, runs.Retry: {"FAILED"}, runs.Cancel: {"PENDING", "RUNNING", "WAITING", "PAUSED"}}
-	then := map[string][]string{runs.Pause: {"PAUSED"}, runs.Resume: {"RUNNING", "WAITING", "FAILED"}, runs.Retry: {"RUNNING"}, runs.Cancel: {"CANCELLED", "RUNNING", "PAUSED"}}
+	legal := map[string][]string{runengine.Pause: {"RUNNING"}, runengine.Resume: {"PAUSED"}, runengine.Retry: {"FAILED"}, runengine.Cancel: {"PENDING", "RUNNING", "WAITING", "PAUSED"}}
+	then := map[string][]string{runengine.Pause: {"PAUSED"}, runengine.Resume: {"RUNNING", "WAITING", "FAILED"}, runengine.Retry: {"RUNNING"}, runengine.Cancel: {"CANCELLED", "RUNNING", "PAUSED"}}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for start, bring := range to {
 			for command, from := range legal {
@@ -190,11 +190,11 @@ func TestEveryCommandAtEveryStatus(t *testing.T) {
 }
 
 // twice does a command again: it is refused, or changes nothing.
-func (b *bench) twice(command string, was runs.Live) {
+func (b *bench) twice(command string, was runengine.Live) {
 	b.t.Helper()
 	err := b.do(command)
 	now := b.live()
-	noted := command == runs.Cancel && was.Run.CancelRequested
+	noted := command == runengine.Cancel && was.Run.CancelRequested
 	if noted != (err == nil) || !noted && fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version {
 		b.t.Errorf("%s again, at %s: %v, and the version went from %d to %d", command, was.Run.Status, err, was.Run.Version, now.Run.Version)
 	}
@@ -212,15 +212,15 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 			version := first.Run.Version
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, engine.Of(e), &first, runs.Ended{Output: []byte(`2`)})
+					_, err := b.desk().Complete(b.ctx, engine.Of(e), &first, runengine.Ended{Output: []byte(`2`)})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, engine.Of(e), &first, runs.Failure{Message: "x"})
+					_, err := b.desk().Fail(b.ctx, engine.Of(e), &first, runengine.Failure{Message: "x"})
 					return err
 				},
 				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), &first, false, nil); return err },
-				"renew":   func() error { _, err := runs.Renew(b.ctx, engine.Of(e), &first, time.Minute); return err },
+				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), &first, time.Minute); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
 					t.Errorf("%s at %s under another epoch: %v", name, start, err)
@@ -243,18 +243,18 @@ func TestAnEndAfterItsHold(t *testing.T) {
 		b.ok(err)
 		holdfasttest.Advance(t, e, 2*time.Minute)
 		version := b.live().Run.Version
-		for _, results := range [][]runs.Result{nil, {{Name: "charge", State: string(effects.Done), Result: []byte(`1`)}}} {
+		for _, results := range [][]runengine.Result{nil, {{Name: "charge", State: string(effects.Done), Result: []byte(`1`)}}} {
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runs.Ended{Output: []byte(`2`), Results: results})
+					_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`), Results: results})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, engine.Of(e), l, runs.Failure{Message: "x", Results: results})
+					_, err := b.desk().Fail(b.ctx, engine.Of(e), l, runengine.Failure{Message: "x", Results: results})
 					return err
 				},
 				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), l, false, results); return err },
-				"renew":   func() error { _, err := runs.Renew(b.ctx, engine.Of(e), l, time.Minute); return err },
+				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), l, time.Minute); return err },
 				"effect":  func() error { _, err := l.Book(engine.Of(e)).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
@@ -273,45 +273,45 @@ func TestAnEndAfterItsHold(t *testing.T) {
 func TestCancelRacesEverything(t *testing.T) {
 	races := map[string]struct {
 		bring string
-		do    func(b *bench, l *runs.Live) error
+		do    func(b *bench, l *runengine.Live) error
 		step  []string // what the step may be then
 	}{
-		"complete": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`)})
+		"complete": {"RUNNING/RUNNING", func(b *bench, l *runengine.Live) error {
+			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"COMPLETED", "CANCELLED"}},
-		"fail": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no", Final: true})
+		"fail": {"RUNNING/RUNNING", func(b *bench, l *runengine.Live) error {
+			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		}, []string{"FAILED"}},
-		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no"})
+		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runengine.Live) error {
+			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 			return err
 		}, []string{"FAILED", "CANCELLED"}},
-		"signal": {"WAITING/WAITING", func(b *bench, _ *runs.Live) error {
+		"signal": {"WAITING/WAITING", func(b *bench, _ *runengine.Live) error {
 			err := run.Send(b.ctx, b.e, b.id, "news", "n", 1)
 			if err == nil {
 				b.tick()
 			}
 			return err
 		}, []string{"CANCELLED", "COMPLETED", "WAITING"}},
-		"wait": {"RUNNING/PENDING", func(b *bench, _ *runs.Live) error { // what follows waits
-			all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runs.Ask{Handlers: map[string]runs.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+		"wait": {"RUNNING/PENDING", func(b *bench, _ *runengine.Live) error { // what follows waits
+			all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 			if err != nil || len(all) == 0 {
 				return err
 			}
-			_, err = b.desk().Complete(b.ctx, engine.Of(b.e), &all[0], runs.Ended{Output: []byte(`1`)})
+			_, err = b.desk().Complete(b.ctx, engine.Of(b.e), &all[0], runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
-		"approve": {"WAITING/approval", func(b *bench, _ *runs.Live) error {
-			_, err := run.Decide(b.ctx, b.e, runs.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
+		"approve": {"WAITING/approval", func(b *bench, _ *runengine.Live) error {
+			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
 			if errors.Is(err, holdfast.ErrConflict) { // the run is cancelled
 				return nil
 			}
 			b.tick()
 			return err
 		}, []string{"CANCELLED"}},
-		"retry": {"FAILED/FAILED", func(b *bench, _ *runs.Live) error { return b.do(runs.Retry) }, []string{"FAILED", "CANCELLED"}},
+		"retry": {"FAILED/FAILED", func(b *bench, _ *runengine.Live) error { return b.do(runengine.Retry) }, []string{"FAILED", "CANCELLED"}},
 	}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, race := range races {
@@ -326,7 +326,7 @@ func TestCancelRacesEverything(t *testing.T) {
 					to[race.bring](b)
 				}
 				l := b.live()
-				acts := []func() error{func() error { return b.do(runs.Cancel) }, func() error { return race.do(b, &l) }}
+				acts := []func() error{func() error { return b.do(runengine.Cancel) }, func() error { return race.do(b, &l) }}
 				errs := make([]error, 2)
 				switch order % 3 {
 				case 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
@@ -27,7 +27,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 	l := b.take()
 	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, nil,
 		func() error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`)})
+			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		},
 		func() error { return run.Send(b.ctx, b.e, b.id, "news", "1", "n") })...))
@@ -43,7 +43,7 @@ func TestAnEffectBegunBesideTheJanitorIsSeen(t *testing.T) {
 	def := run.Define("one", "1", run.Remote("first", "w"))
 	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
 	l := b.take()
-	b.ok(b.do(runs.Cancel))
+	b.ok(b.do(runengine.Cancel))
 	holdfasttest.Advance(t, b.e, 2*time.Minute)
 	begin := `WITH x AS (INSERT INTO holdfast.effect (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
 			SELECT shard, workspace, $2, 'charge', 0, epoch, 'begun', 'hold', clock_timestamp() FROM holdfast.step WHERE run = $1)
@@ -59,17 +59,17 @@ func TestAnEffectBegunBesideTheJanitorIsSeen(t *testing.T) {
 // does not end with an effect of which nothing is known.
 func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(b *bench, l *runs.Live) error{
-		"complete": func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runs.Ended{Output: []byte(`1`), Whole: true})
+	for name, end := range map[string]func(b *bench, l *runengine.Live) error{
+		"complete": func(b *bench, l *runengine.Live) error {
+			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
 				return fmt.Errorf("completed: %w", err)
 			}
 			_, err = b.desk().Park(b.ctx, engine.Of(b.e), l, "open", nil)
 			return err
 		},
-		"fail": func(b *bench, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runs.Failure{Message: "no", Final: true})
+		"fail": func(b *bench, l *runengine.Live) error {
+			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		},
 	} {
@@ -108,17 +108,17 @@ func (b *between) Do(ctx context.Context, c store.Command) error {
 // Verifies on both databases that a plan is not put into force over an effect that was begun
 // after the plan was made: to plan and to move are two transactions.
 func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
-	ends := map[string]func(b *bench, d store.Doer, l *runs.Live) error{
-		"complete": func(b *bench, d store.Doer, l *runs.Live) error {
-			_, err := b.desk().Complete(b.ctx, d, l, runs.Ended{Output: []byte(`1`), Whole: true})
+	ends := map[string]func(b *bench, d store.Doer, l *runengine.Live) error{
+		"complete": func(b *bench, d store.Doer, l *runengine.Live) error {
+			_, err := b.desk().Complete(b.ctx, d, l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
 				return fmt.Errorf("the step was completed: %v", err)
 			}
 			_, err = b.desk().Park(b.ctx, d, l, "open", nil)
 			return err
 		},
-		"fail": func(b *bench, d store.Doer, l *runs.Live) error {
-			_, err := b.desk().Fail(b.ctx, d, l, runs.Failure{Message: "no", Final: true})
+		"fail": func(b *bench, d store.Doer, l *runengine.Live) error {
+			_, err := b.desk().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
 			return err
 		},
 	}
@@ -145,9 +145,9 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, firing())
 		l := b.takeFire()
-		b.ok(b.do(runs.Cancel))
+		b.ok(b.do(runengine.Cancel))
 		l = new(b.live())
-		d := &between{engine.Of(e), func() { b.ok(runs.Point(b.ctx, engine.Of(e), l, "op1")) }}
+		d := &between{engine.Of(e), func() { b.ok(runengine.Point(b.ctx, engine.Of(e), l, "op1")) }}
 		_, err := b.desk().Release(b.ctx, d, l, false, nil)
 		b.ok(err)
 		b.is("RUNNING", "f", "RUNNING")
@@ -160,11 +160,11 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 // Verifies that a step whose last attempt fails while its effect is reported done is not parked:
 // all is known.
 func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
-	fails := func(b *bench, l *runs.Live, d store.Doer) error {
-		_, err := b.desk().Fail(b.ctx, d, l, runs.Failure{Message: "no", Final: true})
+	fails := func(b *bench, l *runengine.Live, d store.Doer) error {
+		_, err := b.desk().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
 		return err
 	}
-	begun := func(b *bench) (l *runs.Live, end func()) {
+	begun := func(b *bench) (l *runengine.Live, end func()) {
 		l = b.take()
 		book := l.Book(engine.Of(b.e))
 		_, err := book.Begin(b.ctx, "charge", 0, effects.Hold, nil)

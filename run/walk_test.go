@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/run"
@@ -24,7 +24,7 @@ type walk struct {
 	*bench
 	at   store.Place
 	rnd  *rand.Rand
-	held *runs.Live // what was taken last, perhaps long ago
+	held *runengine.Live // what was taken last, perhaps long ago
 	log  []string
 	did  map[string]int // how often each move was made, and not refused
 }
@@ -38,13 +38,13 @@ type move struct {
 // byHolder are the moves of who holds the step, or has.
 var byHolder = []move{
 	{"complete", func(w *walk) error {
-		_, err := w.desk().Complete(w.ctx, engine.Of(w.e), w.held, runs.Ended{Output: []byte("1")})
+		_, err := w.desk().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
 		return err
 	}},
-	{"fail", func(w *walk) error { return w.fail(runs.Failure{Message: "x", Told: true}) }},
-	{"fail untold", func(w *walk) error { return w.fail(runs.Failure{Message: "x"}) }},
+	{"fail", func(w *walk) error { return w.fail(runengine.Failure{Message: "x", Told: true}) }},
+	{"fail untold", func(w *walk) error { return w.fail(runengine.Failure{Message: "x"}) }},
 	{"fail for good", func(w *walk) error {
-		return w.fail(runs.Failure{Message: "x", Final: true, Told: true, Unfired: true})
+		return w.fail(runengine.Failure{Message: "x", Final: true, Told: true, Unfired: true})
 	}},
 	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
 	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, engine.Of(w.e), w.held, false, nil); return err }},
@@ -64,26 +64,28 @@ var byFirer = []move{
 		_, err := w.desk().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
 		return err
 	}},
-	{"point", func(w *walk) error { return runs.Point(w.ctx, engine.Of(w.e), w.held, fmt.Sprint("op", w.rnd.Int())) }},
+	{"point", func(w *walk) error {
+		return runengine.Point(w.ctx, engine.Of(w.e), w.held, fmt.Sprint("op", w.rnd.Int()))
+	}},
 }
 
 // byOthers are the moves of everybody else, and of time.
 var byOthers = []move{
 	{"take", (*walk).takeDue},
 	{"take", (*walk).takeDue},
-	{"pause", func(w *walk) error { return w.do(runs.Pause) }},
-	{"resume", func(w *walk) error { return w.do(runs.Resume) }},
-	{"retry", func(w *walk) error { return w.do(runs.Retry) }},
+	{"pause", func(w *walk) error { return w.do(runengine.Pause) }},
+	{"resume", func(w *walk) error { return w.do(runengine.Resume) }},
+	{"retry", func(w *walk) error { return w.do(runengine.Retry) }},
 	{"cancel", func(w *walk) error {
 		if w.rnd.IntN(20) > 0 { // or few would come to another end
 			return nil
 		}
-		return w.do(runs.Cancel)
+		return w.do(runengine.Cancel)
 	}},
 	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", "", 1) }},
 	{"decide", func(w *walk) error {
 		v := run.Verdict{Decision: []string{"approved", "rejected"}[w.rnd.IntN(2)], By: "x"}
-		_, err := run.Decide(w.ctx, w.e, runs.ApprovalID(w.id, "k", w.live().Step.Visit), v)
+		_, err := run.Decide(w.ctx, w.e, runengine.ApprovalID(w.id, "k", w.live().Step.Visit), v)
 		return err
 	}},
 	{"tick", (*walk).ticks},
@@ -93,23 +95,23 @@ var byOthers = []move{
 	}},
 	{"expire", func(w *walk) error { _, err := w.desk().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
 	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
-	{"resolve not done", func(w *walk) error { return w.settle([]runs.Known{{Name: effects.Body}}, "") }},
+	{"resolve not done", func(w *walk) error { return w.settle([]runengine.Known{{Name: effects.Body}}, "") }},
 }
 
-func (w *walk) fail(f runs.Failure) error {
+func (w *walk) fail(f runengine.Failure) error {
 	_, err := w.desk().Fail(w.ctx, engine.Of(w.e), w.held, f)
 	return err
 }
 
-func (w *walk) settle(known []runs.Known, outcome string) error {
+func (w *walk) settle(known []runengine.Known, outcome string) error {
 	l := w.live()
 	_, err := w.desk().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
 	return err
 }
 
 func (w *walk) takeDue() error {
-	handlers := map[string]runs.Handled{"w": {}, runs.TransitionHandler: {}}
-	all, err := w.desk().TakeDue(w.ctx, engine.Of(w.e), runs.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
+	handlers := map[string]runengine.Handled{"w": {}, runengine.TransitionHandler: {}}
+	all, err := w.desk().TakeDue(w.ctx, engine.Of(w.e), runengine.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
 	if len(all) > 0 {
 		w.held = &all[0]
 	}
@@ -118,9 +120,9 @@ func (w *walk) takeDue() error {
 
 // ticks does what is due at the engine's own steps, and takes nothing.
 func (w *walk) ticks() error {
-	all, err := runs.Ready(w.ctx, engine.Of(w.e), w.at, []string{""}, "", 10)
+	all, err := runengine.Ready(w.ctx, engine.Of(w.e), w.at, []string{""}, "", 10)
 	for i := range all {
-		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], runs.Taker{Holder: "me", Lease: time.Minute}, nil)
+		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], runengine.Taker{Holder: "me", Lease: time.Minute}, nil)
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -137,7 +139,7 @@ func (w *walk) moves() []move {
 	switch {
 	case lost && w.rnd.IntN(4) > 0:
 		return byOthers
-	case w.held.Step.Handler == runs.TransitionHandler && w.rnd.IntN(2) == 0:
+	case w.held.Step.Handler == runengine.TransitionHandler && w.rnd.IntN(2) == 0:
 		return byFirer
 	}
 	return byHolder
@@ -159,18 +161,18 @@ func (w *walk) step() {
 }
 
 // broken says what is wrong with how the run stands, if anything.
-func (w *walk) broken(l *runs.Live) string {
+func (w *walk) broken(l *runengine.Live) string {
 	w.t.Helper()
 	s := l.Step
 	due := s.Due.Year() > 2000
 	switch {
-	case runs.Over(l.Run.Status) && (s.Holder != "" || due || s.Uncertain):
+	case runengine.Over(l.Run.Status) && (s.Holder != "" || due || s.Uncertain):
 		return "it is over, and something is left of it"
 	case s.Status == "CANCELLED" && s.Fired != "":
 		return "it was cancelled over what it fired"
 	case s.Status == "CANCELLED" && w.open(l):
 		return "it was cancelled over an effect of which nothing is known"
-	case runs.Over(l.Run.Status):
+	case runengine.Over(l.Run.Status):
 		return ""
 	case l.Run.Status == "PAUSED" && l.Run.CancelRequested && s.Holder == "" && !s.Uncertain && !due:
 		return "it is paused and to be cancelled, and nobody will"
@@ -187,7 +189,7 @@ func (w *walk) broken(l *runs.Live) string {
 }
 
 // open says whether nothing is known of an effect.
-func (w *walk) open(l *runs.Live) bool {
+func (w *walk) open(l *runengine.Live) bool {
 	w.t.Helper()
 	journal, err := l.Journal(w.ctx, engine.Of(w.e))
 	w.ok(err)

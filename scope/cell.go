@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 )
 
 // cell is a scope in a store of our own.
@@ -31,8 +31,8 @@ func (c cell) seen(now time.Time) int64 {
 	return events.None
 }
 
-func (c cell) scope(kind, id string, now time.Time) scopes.Scope {
-	s := scopes.Scope{Kind: kind, ID: id, Version: c.seen(now)}
+func (c cell) scope(kind, id string, now time.Time) scopestore.Scope {
+	s := scopestore.Scope{Kind: kind, ID: id, Version: c.seen(now)}
 	if c.alive(now) {
 		s.State = c.state
 	}
@@ -53,7 +53,7 @@ type change func(c cell, now time.Time) (cell, answer)
 
 // answer is what the caller of a verb is told.
 type answer struct {
-	scope   scopes.Scope
+	scope   scopestore.Scope
 	changed bool
 	err     error
 }
@@ -62,11 +62,11 @@ func notThere(kind, id string) error {
 	return fault.New(fault.NotFound, "there is no %s scope %q", kind, id)
 }
 
-func edits(a scopes.EditArgs) change {
+func edits(a scopestore.EditArgs) change {
 	return func(c cell, now time.Time) (cell, answer) {
 		found := c.scope(a.Kind, a.ID, now)
-		if !scopes.Met(a.Want, found.Version) {
-			return c, answer{scope: found, err: scopes.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		if !scopestore.Met(a.Want, found.Version) {
+			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.Want, found.Version)}
 		}
 		state, changed, err := a.Op.Apply(found.State)
 		if err != nil || !changed {
@@ -77,29 +77,29 @@ func edits(a scopes.EditArgs) change {
 	}
 }
 
-func puts(a scopes.PutArgs) change {
-	state, err := scopes.State(a.State)
+func puts(a scopestore.PutArgs) change {
+	state, err := scopestore.State(a.State)
 	return func(c cell, now time.Time) (cell, answer) {
 		found := c.scope(a.Kind, a.ID, now)
 		if err != nil {
 			return c, answer{scope: found, err: err}
 		}
-		if !scopes.Met(a.Want, found.Version) {
-			return c, answer{scope: found, err: scopes.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		if !scopestore.Met(a.Want, found.Version) {
+			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.Want, found.Version)}
 		}
 		c = c.next(state, a.TTL, now)
 		return c, answer{scope: c.scope(a.Kind, a.ID, now), changed: true}
 	}
 }
 
-func removes(a scopes.DeleteArgs) change {
+func removes(a scopestore.DeleteArgs) change {
 	return func(c cell, now time.Time) (cell, answer) {
 		found := c.scope(a.Kind, a.ID, now)
 		switch {
 		case found.Version == events.None:
 			return c, answer{scope: found, err: notThere(a.Kind, a.ID)}
-		case !scopes.Met(a.Want, found.Version):
-			return c, answer{scope: found, err: scopes.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		case !scopestore.Met(a.Want, found.Version):
+			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.Want, found.Version)}
 		}
 		c = c.next(nil, 0, now)
 		gone := found
@@ -116,17 +116,17 @@ type cells interface {
 // ownVerbs are those of a store of our own.
 type ownVerbs struct{ cells }
 
-func (v ownVerbs) edit(ctx context.Context, a scopes.EditArgs) (scopes.Edited, error) {
+func (v ownVerbs) edit(ctx context.Context, a scopestore.EditArgs) (scopestore.Edited, error) {
 	got, err := v.change(ctx, a.Kind, a.ID, edits(a))
-	return scopes.Edited{Scope: got.scope, Changed: got.changed}, err
+	return scopestore.Edited{Scope: got.scope, Changed: got.changed}, err
 }
 
-func (v ownVerbs) put(ctx context.Context, a scopes.PutArgs) (scopes.Scope, error) {
+func (v ownVerbs) put(ctx context.Context, a scopestore.PutArgs) (scopestore.Scope, error) {
 	got, err := v.change(ctx, a.Kind, a.ID, puts(a))
 	return got.scope, err
 }
 
-func (v ownVerbs) remove(ctx context.Context, a scopes.DeleteArgs) (scopes.Scope, error) {
+func (v ownVerbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.Scope, error) {
 	got, err := v.change(ctx, a.Kind, a.ID, removes(a))
 	return got.scope, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
@@ -101,7 +101,7 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			all, err := stream.Read(ctx, hf, scopes.Stream("order", "o-1"), 0, 0)
+			all, err := stream.Read(ctx, hf, scopestore.Stream("order", "o-1"), 0, 0)
 			got := fmt.Sprintf("%+v at %d", s.State, s.Version)
 			for _, ev := range all {
 				got += " " + ev.Name
@@ -118,7 +118,7 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 // anew has one event of each, and no version twice, wherever a fault strikes.
 func TestCrashOfWhatEnds(t *testing.T) {
 	history := func(ctx context.Context, hf *holdfast.Engine) (names []string, versions []int64, err error) {
-		all, err := stream.Read(ctx, hf, scopes.Stream("request", "r-1"), 0, 0)
+		all, err := stream.Read(ctx, hf, scopestore.Stream("request", "r-1"), 0, 0)
 		for _, ev := range all {
 			names, versions = append(names, ev.Name), append(versions, int64(ev.Version))
 		}
@@ -140,7 +140,7 @@ func TestCrashOfWhatEnds(t *testing.T) {
 				if err := store.Shift(ctx, engine.Of(hf), by); err != nil {
 					return err
 				}
-				if _, err := scopes.SweepAll(ctx, engine.Of(hf)); err != nil {
+				if _, err := scopestore.SweepAll(ctx, engine.Of(hf)); err != nil {
 					return err
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -25,20 +25,20 @@ type verbs struct {
 
 func (v verbs) house() *house { return v.common }
 
-func (v verbs) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
-	return scopes.Get(ctx, v.doer, kind, id)
+func (v verbs) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
+	return scopestore.Get(ctx, v.doer, kind, id)
 }
 
-func (v verbs) edit(ctx context.Context, a scopes.EditArgs) (scopes.Edited, error) {
-	return scopes.Edit(ctx, v.doer, a)
+func (v verbs) edit(ctx context.Context, a scopestore.EditArgs) (scopestore.Edited, error) {
+	return scopestore.Edit(ctx, v.doer, a)
 }
 
-func (v verbs) put(ctx context.Context, a scopes.PutArgs) (scopes.Scope, error) {
-	return scopes.Put(ctx, v.doer, a)
+func (v verbs) put(ctx context.Context, a scopestore.PutArgs) (scopestore.Scope, error) {
+	return scopestore.Put(ctx, v.doer, a)
 }
 
-func (v verbs) remove(ctx context.Context, a scopes.DeleteArgs) (scopes.Scope, error) {
-	return scopes.Delete(ctx, v.doer, a)
+func (v verbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.Scope, error) {
+	return scopestore.Delete(ctx, v.doer, a)
 }
 
 // engineHome keeps scopes in the database of an engine.
@@ -58,7 +58,7 @@ const watchEvery = 2 * time.Second
 // one statement.
 func (e *engineHome) watch(kind, id string) watching {
 	hub := e.engine.Hub()
-	woken, end := hub.Wait(scopes.Topic(kind, id))
+	woken, end := hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchEvery, rest: func(ctx context.Context, seen int64) (<-chan struct{}, func(), bool) {
 		at, ok := e.engine.Port().Places.Known(store.WorkspaceOf(ctx))
 		if !ok { // another node may give the workspace a place that this one would not

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
@@ -249,14 +249,14 @@ func TestNodesThatSweepTogether(t *testing.T) {
 		e.equal("errors", lost, "[]")
 		nodes := []*env{e, e.other(), e.other()}
 		for _, node := range nodes { // connected, so that they begin together
-			_, err := scopes.SweepAll(e.ctx, engine.Of(node.hf))
+			_, err := scopestore.SweepAll(e.ctx, engine.Of(node.hf))
 			e.ok(err)
 		}
 		e.pass(2 * time.Minute)
 		for round, want := range []int{32 * n, 0} {
 			var swept atomic.Int64
 			_, lost := holdfasttest.Race(e.T, len(nodes), func(i int) error {
-				n, err := scopes.SweepFor(e.ctx, engine.Of(nodes[i].hf), time.Hour)
+				n, err := scopestore.SweepFor(e.ctx, engine.Of(nodes[i].hf), time.Hour)
 				swept.Add(int64(n))
 				return err
 			})

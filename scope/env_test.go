@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
@@ -199,7 +199,7 @@ func (e *env) is(id, doc string, version int64) {
 // like wants a snapshot to be of a scope that is there.
 func (e *env) like(s scope.Snapshot[json.RawMessage], doc string, version int64, changed bool) {
 	e.Helper()
-	if !s.Exists || s.Version != version || s.Changed != changed || !strict.Equal(s.State, []byte(doc)) || s.Kind != "thing" {
+	if !s.Exists || s.Version != version || s.Changed != changed || !strictjson.Equal(s.State, []byte(doc)) || s.Kind != "thing" {
 		e.Errorf("got %s at %d, changed %t, exists %t, want %s at %d, changed %t", shortened(s.State), s.Version, s.Changed, s.Exists, shortened([]byte(doc)), version, changed)
 	}
 }
@@ -249,7 +249,7 @@ func (e *env) events(kind, id string) []stream.Event {
 	case e.hf == nil:
 		return nil
 	}
-	all, err := stream.Read(e.ctx, d, scopes.Stream(kind, id), 0, 0)
+	all, err := stream.Read(e.ctx, d, scopestore.Stream(kind, id), 0, 0)
 	e.ok(err)
 	return all
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/files"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -87,13 +87,13 @@ func (f *fileHome) house() *house               { return &f.common }
 func (f *fileHome) traits() traits              { return traits{queued: true} }
 func (f *fileHome) ready(context.Context) error { return nil }
 
-func (f *fileHome) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
+func (f *fileHome) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
 	if err := ctx.Err(); err != nil {
-		return scopes.Scope{}, err
+		return scopestore.Scope{}, err
 	}
 	at, err := f.at(ctx, kind, id)
 	if err != nil {
-		return scopes.Scope{}, err
+		return scopestore.Scope{}, err
 	}
 	c, _, err := f.read(at)
 	now := clock.Now()
@@ -107,7 +107,7 @@ func (f *fileHome) get(ctx context.Context, kind, id string) (scopes.Scope, erro
 const watchFiles = 250 * time.Millisecond
 
 func (f *fileHome) watch(kind, id string) watching {
-	woken, end := f.hub.Wait(scopes.Topic(kind, id))
+	woken, end := f.hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchFiles}
 }
 
@@ -235,7 +235,7 @@ func (f *fileHome) write(at container, calls []*fileCall) {
 		return
 	}
 	if changed {
-		f.hub.WakeHere(scopes.Topic(at.kind, at.id))
+		f.hub.WakeHere(scopestore.Topic(at.kind, at.id))
 	}
 }
 
@@ -244,7 +244,7 @@ func (f *fileHome) save(at container, c cell) error {
 	if c.state == nil {
 		return f.drop(at, c)
 	}
-	doc, err := scopes.Write(fileDoc{Workspace: at.workspace, Kind: at.kind, ID: at.id, Version: c.version, EndsAt: c.ends, State: c.state})
+	doc, err := scopestore.Write(fileDoc{Workspace: at.workspace, Kind: at.kind, ID: at.id, Version: c.version, EndsAt: c.ends, State: c.state})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -20,10 +20,10 @@ type home interface {
 	// ready refuses a context that may not be used here.
 	ready(context.Context) error
 
-	get(ctx context.Context, kind, id string) (scopes.Scope, error)
-	edit(context.Context, scopes.EditArgs) (scopes.Edited, error)
-	put(context.Context, scopes.PutArgs) (scopes.Scope, error)
-	remove(context.Context, scopes.DeleteArgs) (scopes.Scope, error)
+	get(ctx context.Context, kind, id string) (scopestore.Scope, error)
+	edit(context.Context, scopestore.EditArgs) (scopestore.Edited, error)
+	put(context.Context, scopestore.PutArgs) (scopestore.Scope, error)
+	remove(context.Context, scopestore.DeleteArgs) (scopestore.Scope, error)
 	// watch returns a channel that gets a value when a scope may have changed, and how
 	// often to look without that.
 	watch(kind, id string) watching
@@ -137,7 +137,7 @@ func (h *handle) look(ctx context.Context) (found, error) {
 }
 
 func (h *handle) none() found {
-	return found{Scope: scopes.Scope{Kind: h.kind, ID: h.id, Version: events.None}}
+	return found{Scope: scopestore.Scope{Kind: h.kind, ID: h.id, Version: events.None}}
 }
 
 // change makes a change when it is its turn, within its budget.
@@ -160,12 +160,12 @@ func (h *handle) change(ctx context.Context, alone bool, make func(context.Conte
 }
 
 // edit makes a change that needs not know the state before.
-func (h *handle) edit(ctx context.Context, op scopes.Op, invalid error) (found, error) {
+func (h *handle) edit(ctx context.Context, op scopestore.Op, invalid error) (found, error) {
 	if invalid != nil {
 		return found{}, invalid
 	}
 	return h.change(ctx, false, func(ctx context.Context, s settings) (found, error) {
-		e, err := h.home.edit(ctx, scopes.EditArgs{Kind: h.kind, ID: h.id, Op: op, Want: s.want, TTL: s.TTL, Meta: s.meta})
+		e, err := h.home.edit(ctx, scopestore.EditArgs{Kind: h.kind, ID: h.id, Op: op, Want: s.want, TTL: s.TTL, Meta: s.meta})
 		if err == nil && e.State == nil && e.Changed { // the answer was lost, and the event told only that it was made
 			return h.since(ctx, op, e), nil
 		}
@@ -176,7 +176,7 @@ func (h *handle) edit(ctx context.Context, op scopes.Op, invalid error) (found, 
 // since reads a scope that was changed to a version. Where it is newer by now, the version is
 // that of the change, and so is the sum of an inc; the rest of the state is newer. Where it
 // cannot be read, that it was changed stands all the same.
-func (h *handle) since(ctx context.Context, op scopes.Op, e scopes.Edited) found {
+func (h *handle) since(ctx context.Context, op scopestore.Op, e scopestore.Edited) found {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
 	f, err := h.look(ctx)
@@ -193,7 +193,7 @@ func (h *handle) since(ctx context.Context, op scopes.Op, e scopes.Edited) found
 
 func (h *handle) remove(ctx context.Context) (found, error) {
 	return h.change(ctx, false, func(ctx context.Context, s settings) (found, error) {
-		gone, err := h.home.remove(ctx, scopes.DeleteArgs{Kind: h.kind, ID: h.id, Want: s.want, Meta: s.meta})
+		gone, err := h.home.remove(ctx, scopestore.DeleteArgs{Kind: h.kind, ID: h.id, Want: s.want, Meta: s.meta})
 		f := h.none()
 		switch {
 		case err == nil:
@@ -201,7 +201,7 @@ func (h *handle) remove(ctx context.Context) (found, error) {
 		case fault.CodeOf(err) != fault.NotFound:
 			return f, err
 		case s.want != nil && *s.want != events.None:
-			return f, scopes.Moved(h.kind, h.id, *s.want, events.None)
+			return f, scopestore.Moved(h.kind, h.id, *s.want, events.None)
 		}
 		return f, nil
 	})
@@ -233,8 +233,8 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 	if err != nil {
 		return got, false, err
 	}
-	if !scopes.Met(s.want, seen.Version) {
-		return got, false, scopes.Moved(h.kind, h.id, *s.want, seen.Version)
+	if !scopestore.Met(s.want, seen.Version) {
+		return got, false, scopestore.Moved(h.kind, h.id, *s.want, seen.Version)
 	}
 	var state []byte
 	if seen.exists {
@@ -254,8 +254,8 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 		now, err := h.look(ctx)
 		return now, err == nil && now.Version != seen.Version, err
 	}
-	put, err := h.home.put(ctx, scopes.PutArgs{Kind: h.kind, ID: h.id, Want: &seen.Version, State: next, TTL: s.TTL, Meta: s.meta})
-	if fault.CodeOf(err) == fault.Concurrency && (s.want == nil || *s.want == scopes.Some) {
+	put, err := h.home.put(ctx, scopestore.PutArgs{Kind: h.kind, ID: h.id, Want: &seen.Version, State: next, TTL: s.TTL, Meta: s.meta})
+	if fault.CodeOf(err) == fault.Concurrency && (s.want == nil || *s.want == scopestore.Some) {
 		return got, true, nil
 	}
 	return found{Scope: put, exists: true, changed: true}, false, err

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -40,16 +40,16 @@ func (m *memoryHome) house() *house               { return &m.common }
 func (m *memoryHome) traits() traits              { return traits{queued: true, alone: true} }
 func (m *memoryHome) ready(context.Context) error { return m.bad }
 
-func (m *memoryHome) get(ctx context.Context, kind, id string) (scopes.Scope, error) {
+func (m *memoryHome) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
 	now, at := clock.Now(), container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}
 	if err := store.CheckWorkspace(at.workspace); err != nil {
-		return scopes.Scope{}, err
+		return scopestore.Scope{}, err
 	}
 	m.mu.Lock()
 	c := m.cells[at]
 	m.mu.Unlock()
 	if !c.alive(now) {
-		return scopes.Scope{}, notThere(kind, id)
+		return scopestore.Scope{}, notThere(kind, id)
 	}
 	return c.scope(kind, id, now), nil
 }
@@ -68,7 +68,7 @@ func (m *memoryHome) change(ctx context.Context, kind, id string, f change) (ans
 		return got, got.err
 	}
 	m.keep(at, next, now)
-	m.hub.WakeHere(scopes.Topic(kind, id))
+	m.hub.WakeHere(scopestore.Topic(kind, id))
 	return got, nil
 }
 
@@ -114,6 +114,6 @@ func (m *memoryHome) sweep(now time.Time) {
 }
 
 func (m *memoryHome) watch(kind, id string) watching {
-	woken, end := m.hub.Wait(scopes.Topic(kind, id))
+	woken, end := m.hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchEvery}
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // PanicError is what a panic in a function that changes a scope goes on with, in the
@@ -97,7 +97,7 @@ func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T)
 	if err != nil {
 		return nil, err
 	}
-	if err := strict.State(after); err != nil {
+	if err := strictjson.State(after); err != nil {
 		return nil, err
 	}
 	if state == nil {
@@ -110,11 +110,11 @@ func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T)
 // was read from. What they do not speak of stays as it is written: fields that a T does not
 // have, and numbers that are too large for it. It returns nil if nothing is changed.
 func graft(state, before, after []byte) ([]byte, error) {
-	if strict.Equal(before, after) {
+	if strictjson.Equal(before, after) {
 		return nil, nil
 	}
 	next, err := grafted(state, before, after)
-	if err != nil || strict.Equal(state, next) {
+	if err != nil || strictjson.Equal(state, next) {
 		return nil, err
 	}
 	return next, nil
@@ -139,7 +139,7 @@ func grafted(state, before, after []byte) ([]byte, error) {
 	}
 	for name, value := range a {
 		old, had := b[name]
-		if had && strict.Equal(old, value) {
+		if had && strictjson.Equal(old, value) {
 			continue // also if it was not there, and a T writes it all the same
 		}
 		for i, spelt := range spellings(s, b, a, name) {
@@ -158,7 +158,7 @@ func grafted(state, before, after []byte) ([]byte, error) {
 		}
 		s[name] = value
 	}
-	return scopes.Write(s)
+	return scopestore.Write(s)
 }
 
 // graftedList does it for lists. An item that is as it was stays as it is written, wherever it
@@ -181,12 +181,12 @@ func graftedList(state, before, after []byte) (next []byte, ok bool, err error) 
 			}
 		}
 	}
-	next, err = scopes.Write(a)
+	next, err = scopestore.Write(a)
 	return next, err == nil, err
 }
 
 func graftedItem(state, before, after []byte) ([]byte, error) {
-	if strict.Equal(before, after) {
+	if strictjson.Equal(before, after) {
 		return state, nil
 	}
 	return grafted(state, before, after)
@@ -198,11 +198,11 @@ func graftedItem(state, before, after []byte) ([]byte, error) {
 func paired(b, a []json.RawMessage) (from, changed, gone []int) {
 	from = slices.Repeat([]int{-1}, len(a))
 	first := 0
-	for ; first < min(len(a), len(b)) && strict.Equal(b[first], a[first]); first++ {
+	for ; first < min(len(a), len(b)) && strictjson.Equal(b[first], a[first]); first++ {
 		from[first] = first
 	}
 	i, j := len(a)-1, len(b)-1
-	for ; i >= first && j >= first && strict.Equal(b[j], a[i]); i, j = i-1, j-1 {
+	for ; i >= first && j >= first && strictjson.Equal(b[j], a[i]); i, j = i-1, j-1 {
 		from[i] = j
 	}
 	left := make(map[string][]int) // both were written by the same type, so the same items are the same text

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // What holds where nobody says otherwise.
@@ -66,7 +66,7 @@ func At(version int64) Option { return func(s *settings) { s.want = &version } }
 func Absent() Option { return At(events.None) }
 
 // Present makes changes only while there is one, at whatever version.
-func Present() Option { return At(scopes.Some) }
+func Present() Option { return At(scopestore.Some) }
 
 // By says who makes the changes, for the history.
 func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor } }
@@ -100,7 +100,7 @@ func (h *house) declare(kinds []Kind) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range kinds {
-		if err := scopes.CheckNames(k.Name, "-"); err != nil {
+		if err := scopestore.CheckNames(k.Name, "-"); err != nil {
 			return err
 		}
 		if _, twice := h.kinds[k.Name]; twice {
@@ -134,7 +134,7 @@ func (h *house) settle(kind string, s settings) settings {
 
 // checkWant refuses a version that there cannot be.
 func checkWant(want *int64) error {
-	if want != nil && *want < scopes.Some {
+	if want != nil && *want < scopestore.Some {
 		return fault.New(fault.Validation, "the version is %d: it is 0 or more", *want)
 	}
 	return nil
@@ -150,8 +150,8 @@ func checkTTL(ttl time.Duration) error {
 }
 
 func checkNames(kind, id string) error {
-	if err := strict.Text("kind", kind, events.MaxName); err != nil {
+	if err := strictjson.Text("kind", kind, events.MaxName); err != nil {
 		return err
 	}
-	return scopes.CheckNames(kind, id)
+	return scopestore.CheckNames(kind, id)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -85,31 +85,31 @@ func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, err
 // members replace those of the state, object in object; null takes a member out. All of it
 // is seen, or nothing.
 func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
-	return s.editWith(ctx, merge, scopes.Patch)
+	return s.editWith(ctx, merge, scopestore.Patch)
 }
 
 // Inc adds to the whole number in a field. A field that is missing is 0; one that is no
 // whole number of 64 bits, or would not be one afterwards, is [holdfast.ErrValidation].
 func (s Scope[T]) Inc(ctx context.Context, field string, by int64) (Snapshot[T], error) {
-	op, err := scopes.Inc(field, by)
+	op, err := scopestore.Inc(field, by)
 	return s.edit(ctx, op, err)
 }
 
 // Push adds an item to the list in a field. A field that is missing is an empty list.
 func (s Scope[T]) Push(ctx context.Context, field string, item any) (Snapshot[T], error) {
-	return s.editWith(ctx, item, func(doc []byte) (scopes.Op, error) { return scopes.Push(field, doc) })
+	return s.editWith(ctx, item, func(doc []byte) (scopestore.Op, error) { return scopestore.Push(field, doc) })
 }
 
 // SetRecord puts a record into the object in a field, under a key. A field that is missing
 // is an empty object.
 func (s Scope[T]) SetRecord(ctx context.Context, field, key string, record any) (Snapshot[T], error) {
-	return s.editWith(ctx, record, func(doc []byte) (scopes.Op, error) { return scopes.Set(field, key, doc) })
+	return s.editWith(ctx, record, func(doc []byte) (scopestore.Op, error) { return scopestore.Set(field, key, doc) })
 }
 
 // DeleteRecord takes a record out of the object in a field. One that is not there changes
 // nothing.
 func (s Scope[T]) DeleteRecord(ctx context.Context, field, key string) (Snapshot[T], error) {
-	op, err := scopes.Unset(field, key)
+	op, err := scopestore.Unset(field, key)
 	return s.edit(ctx, op, err)
 }
 
@@ -119,12 +119,12 @@ func (s Scope[T]) Delete(ctx context.Context) (Snapshot[T], error) {
 }
 
 // edit makes an edit, unless it is invalid.
-func (s Scope[T]) edit(ctx context.Context, op scopes.Op, invalid error) (Snapshot[T], error) {
+func (s Scope[T]) edit(ctx context.Context, op scopestore.Op, invalid error) (Snapshot[T], error) {
 	return typed[T](s.handle.edit(ctx, op, s.fits(op, invalid)))
 }
 
 // editWith makes an edit of a value as JSON.
-func (s Scope[T]) editWith(ctx context.Context, v any, of func(doc []byte) (scopes.Op, error)) (Snapshot[T], error) {
+func (s Scope[T]) editWith(ctx context.Context, v any, of func(doc []byte) (scopestore.Op, error)) (Snapshot[T], error) {
 	doc, err := marshal(v)
 	if err != nil {
 		return Snapshot[T]{}, err
@@ -135,7 +135,7 @@ func (s Scope[T]) editWith(ctx context.Context, v any, of func(doc []byte) (scop
 
 // fits says of an edit that was to be made that a T could not read what comes of it: it is
 // refused before, not after.
-func (s Scope[T]) fits(op scopes.Op, invalid error) error {
+func (s Scope[T]) fits(op scopestore.Op, invalid error) error {
 	if invalid != nil {
 		return invalid
 	}
@@ -161,7 +161,7 @@ func ruled(t reflect.Type) bool {
 
 // found is a snapshot before it has a type.
 type found struct {
-	scopes.Scope
+	scopestore.Scope
 	exists, changed bool
 }
 
@@ -191,7 +191,7 @@ func misfit[T any](s Snapshot[T], err error) error {
 }
 
 func marshal(v any) ([]byte, error) {
-	doc, err := scopes.Write(v)
+	doc, err := scopestore.Write(v)
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the value cannot be written as JSON: %v", err).Wrap(err)
 	}

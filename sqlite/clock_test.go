@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
@@ -54,19 +54,19 @@ func TestATimeThatGoesOnWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	c := &wrongClock{path: holdfasttest.SQLite(t)}
 	a, b := c.open(t), c.open(t)
-	if _, err := scopes.Put(t.Context(), engine.Of(a), scopes.PutArgs{Kind: "k", ID: "x", State: []byte(`{}`), TTL: time.Minute}); err != nil {
+	if _, err := scopestore.Put(t.Context(), engine.Of(a), scopestore.PutArgs{Kind: "k", ID: "x", State: []byte(`{}`), TTL: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	wantAhead(t, "at first", 0, a, b)
 	c.set(-time.Hour)
 	wantAhead(t, "set back", 0, a, b, a)
 	wantAhead(t, "set back and opened", 0, c.open(t))
-	if _, err := scopes.Get(t.Context(), engine.Of(b), "k", "x"); err != nil {
+	if _, err := scopestore.Get(t.Context(), engine.Of(b), "k", "x"); err != nil {
 		t.Errorf("what was not to end has: %v", err)
 	}
 	c.set(-40 * time.Minute) // twenty minutes pass, by the wall clock alone
 	wantAhead(t, "after twenty minutes", 10*time.Minute, a, b)
-	if _, err := scopes.Get(t.Context(), engine.Of(b), "k", "x"); !errors.Is(err, holdfast.ErrNotFound) {
+	if _, err := scopestore.Get(t.Context(), engine.Of(b), "k", "x"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("what was to end has not: %v", err)
 	}
 	c.set(90 * time.Minute)
@@ -80,7 +80,7 @@ func TestATimeThatGoesOnWhenTheClockWasSetBackMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := &wrongClock{path: holdfasttest.SQLite(t)}
 	t.Run("before", func(t *testing.T) {
-		if _, err := scopes.Put(t.Context(), engine.Of(c.open(t)), scopes.PutArgs{Kind: "k", ID: "x", State: []byte(`{}`)}); err != nil {
+		if _, err := scopestore.Put(t.Context(), engine.Of(c.open(t)), scopestore.PutArgs{Kind: "k", ID: "x", State: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 	})

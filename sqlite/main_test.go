@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -205,16 +205,16 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 }
 
 func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
-	if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
+	if _, err := scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "box", ID: name, State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
 	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
 		return fmt.Errorf("inc gives %d: %w", s.Value, err)
 	}
-	if s, err := scopes.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 1 {
+	if s, err := scopestore.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 1 {
 		return fmt.Errorf("scope at %d: %w", s.Version, err)
 	}
-	_, err := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "box", ID: name})
+	_, err := scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "box", ID: name})
 	return err
 }
 

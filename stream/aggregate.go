@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Names of the events that closing a stream's books leaves. The data of restarted
@@ -51,7 +51,7 @@ func Fold[S any](prefix string, f func(S, Event) (S, error), o ...FoldOption) *A
 		option(&a.foldOptions)
 	}
 	if prefix != "" {
-		mustBe(strict.Text("prefix", prefix, events.MaxName))
+		mustBe(strictjson.Text("prefix", prefix, events.MaxName))
 	}
 	if f == nil {
 		panic("stream: Fold needs a function")
@@ -189,7 +189,7 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 // load folds a stream, from its snapshot on if it has one that fits.
 func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (folded[S], error) {
 	none := folded[S]{stream: a.prefix + id, version: None}
-	if err := strict.Text("id", id, events.MaxName); err != nil {
+	if err := strictjson.Text("id", id, events.MaxName); err != nil {
 		return none, err
 	}
 	s, page, err := a.begin(ctx, d, none)

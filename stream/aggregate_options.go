@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // FoldOption changes how an aggregate works.
@@ -48,7 +48,7 @@ func SnapshotEvery(n int, codec string) FoldOption {
 		if strings.Contains(codec, "/") {
 			o.fail(fault.New(fault.Validation, "a codec has no slash: %q", codec))
 		}
-		o.fail(strict.Text("codec", codec, events.MaxName))
+		o.fail(strictjson.Text("codec", codec, events.MaxName))
 		o.every, o.codec = n, codec
 	}
 }

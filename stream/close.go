@@ -6,9 +6,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
 // Mode is what becomes of a stream whose books are closed.
@@ -17,13 +17,13 @@ type Mode string
 const (
 	// Archive ends a stream: it takes no more events, and those it has can
 	// still be read.
-	Archive Mode = Mode(books.Archive)
+	Archive Mode = Mode(streamclose.Archive)
 	// Tombstone ends a stream and removes its events, except a last one named
 	// "$tombstone".
-	Tombstone Mode = Mode(books.Tombstone)
+	Tombstone Mode = Mode(streamclose.Tombstone)
 	// Restart replaces the events of a stream by one named "$snapshot", behind
 	// which it goes on. Versions go on too.
-	Restart Mode = Mode(books.Restart)
+	Restart Mode = Mode(streamclose.Restart)
 )
 
 // CloseOptions says how the books of a stream are closed.
@@ -71,13 +71,13 @@ type Closed struct {
 // appended behind its snapshot. When the stream was closed again since, or
 // truncated beyond the snapshot, a repeated restart is refused.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
-	a := books.Args{Stream: stream, Mode: books.Mode(o.Mode), Want: (*int64)(o.Want), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
+	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), Want: (*int64)(o.Want), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
 	if o.Archive != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
 			return export(ctx, e, stream, Version(first), Version(last), o.Archive)
 		}
 	}
-	c, err := books.Close(ctx, engine.Of(e), a)
+	c, err := streamclose.Close(ctx, engine.Of(e), a)
 	return Closed{Stream: c.Stream, Mode: Mode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
 }
 
@@ -105,5 +105,5 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 // concerns it, the error is [holdfast.ErrConflict], whose field "reactions" says
 // which. A reaction that is reset afterwards starts at the first event kept.
 func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
-	return books.Truncate(ctx, engine.Of(e), stream, int64(before))
+	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before))
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -86,7 +86,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	closed, err := stream.Close(ctx, hf, "s", o)
 	if errors.Is(err, holdfast.ErrConflict) { // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second))
+		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second))
 	}
 	if err != nil {
 		return err
@@ -103,14 +103,14 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 // recover does what a janitor does, after a while: it looks for streams that were
 // left held. What was dropped is not deleted here, for it is of other cases too.
 func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
-	if err := store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second); err != nil {
 		return err
 	}
 	at, err := engine.Of(hf).Place(ctx, store.Write)
 	if err != nil {
 		return err
 	}
-	_, err = books.Sweep(ctx, engine.Of(hf), at.Shard)
+	_, err = streamclose.Sweep(ctx, engine.Of(hf), at.Shard)
 	return err
 }
 
@@ -163,7 +163,7 @@ func TestCrashOfARestart(t *testing.T) {
 		c := &restarting{exports: exports, cases: make(map[string]*restartingCase)}
 		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Check: c.check, Pairs: true,
 			Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-				return store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second)
+				return store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second)
 			}})
 	}
 }
@@ -208,7 +208,7 @@ func (k *restartingCase) append(ctx context.Context, hf *holdfast.Engine) error 
 	k.appends++
 	_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: name})
 	if fault.CodeOf(err) == fault.StreamClosed { // a closer that died has it still
-		err = errors.Join(err, store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second))
+		err = errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second))
 	}
 	if err == nil {
 		k.acked = append(k.acked, name)
@@ -242,7 +242,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 	closed, err := stream.Close(ctx, hf, "s", *k.begun)
 	switch {
 	case errors.Is(err, holdfast.ErrConflict): // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second))
+		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second))
 	case errors.Is(err, holdfast.ErrConcurrency) && k.closed == nil: // as it is told
 		k.begun = nil
 		if err := c.read(ctx, hf, k); err != nil {
@@ -265,7 +265,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 // eventNames are the names of events, with those in a snapshot.
 func eventNames(all []stream.Event) (names []string, err error) {
 	for _, e := range all {
-		if e.Name == books.SnapshotEvent {
+		if e.Name == streamclose.SnapshotEvent {
 			err = errors.Join(err, json.Unmarshal(e.Data, &names))
 			continue
 		}
@@ -281,7 +281,7 @@ func (c *restarting) check(ctx context.Context, hf *holdfast.Engine) error {
 		return err
 	}
 	names, err := eventNames(all)
-	if len(all) == 0 || all[0].Name != books.SnapshotEvent || all[0].Version != k.closed.First {
+	if len(all) == 0 || all[0].Name != streamclose.SnapshotEvent || all[0].Version != k.closed.First {
 		err = errors.Join(err, fmt.Errorf("it was told %+v, and has %+v", k.closed, all))
 	}
 	for _, name := range k.acked {
@@ -309,7 +309,7 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 		},
 		Accepts: []error{full, holdfast.ErrConflict},
 		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-			return store.Shift(ctx, engine.Of(hf), hold.Lease+time.Second)
+			return store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second)
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			last, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "b"})

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/subjects"
+	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
 // Vault appends and reads events whose data is about somebody, their Subject,
@@ -141,13 +141,13 @@ func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 // appended for it. Where an answer of the database is lost it asks again, and
 // may then say false although it was this call that dropped the key.
 func (v *Vault) Forget(ctx context.Context, d holdfast.Doer, subject string) (bool, error) {
-	return subjects.Forget(ctx, store.DoerOf(d), subject)
+	return subjectkey.Forget(ctx, store.DoerOf(d), subject)
 }
 
 // opening returns the keys of the subjects that are known: nil for those that
 // are forgotten.
 func (v *Vault) opening(ctx context.Context, d holdfast.Doer, names []string) (map[string]cipher.AEAD, error) {
-	found, err := subjects.Find(ctx, store.DoerOf(d), names)
+	found, err := subjectkey.Find(ctx, store.DoerOf(d), names)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (v *Vault) sealing(ctx context.Context, d holdfast.Doer, names []string) (m
 // first makes a key for a subject, and returns the one that is stored then.
 func (v *Vault) first(ctx context.Context, d holdfast.Doer, name string) (cipher.AEAD, error) {
 	workspace := store.WorkspaceOf(ctx)
-	stored, err := subjects.Make(ctx, store.DoerOf(d), name, v.wrap(workspace, name, newKey()))
+	stored, err := subjectkey.Make(ctx, store.DoerOf(d), name, v.wrap(workspace, name, newKey()))
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"encoding/binary"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/subjects"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
 // What is stored, all of it AES-256-GCM with a random nonce in front:
@@ -168,19 +168,19 @@ func checkPlain(e *Event) error {
 	if e.Subject == "" {
 		return nil
 	}
-	if err := subjects.Check(e.Subject); err != nil {
+	if err := subjectkey.Check(e.Subject); err != nil {
 		return err
 	}
 	if isSealed(e.Data) {
 		return fault.New(fault.Validation, "the data is encrypted already: give it as it was before")
 	}
-	if size := sealedSize(len(e.Data)); size > strict.MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, which are %d when encrypted, and %d are allowed", len(e.Data), size, strict.MaxBytes)
+	if size := sealedSize(len(e.Data)); size > strictjson.MaxBytes {
+		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, which are %d when encrypted, and %d are allowed", len(e.Data), size, strictjson.MaxBytes)
 	}
 	if e.Data == nil {
 		return nil
 	}
-	return strict.Check(e.Data)
+	return strictjson.Check(e.Data)
 }
 
 // checkSealed refuses an event that says it has a subject, and has its data in
@@ -193,7 +193,7 @@ func checkSealed(e Event) error {
 	case e.Subject == "" && sealed:
 		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is how encrypted data is kept: give it another form, or append it through a Vault with its subject`, e.Name)
 	case e.Subject != "":
-		return subjects.Check(e.Subject)
+		return subjectkey.Check(e.Subject)
 	}
 	return nil
 }

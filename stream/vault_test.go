@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -369,12 +369,12 @@ func TestWhatAVaultRefuses(t *testing.T) {
 			{about("ann", "a", `{"a":1,"a":2}`), fault.Validation},
 			{about("ann", "a", ``), fault.Validation},
 			{about("an\nn", "a", `1`), fault.Validation},
-			{about("ann", "a", `"`+strings.Repeat("x", strict.MaxBytes*3/4)+`"`), fault.PayloadTooLarge},
+			{about("ann", "a", `"`+strings.Repeat("x", strictjson.MaxBytes*3/4)+`"`), fault.PayloadTooLarge},
 		} {
 			_, err := v.Append(t.Context(), hf, "s", stream.Any, refused.e)
 			testkit.WantCode(t, err, refused.code, "event 0")
 		}
-		most := `"` + strings.Repeat("x", strict.MaxBytes*3/4-64) + `"`
+		most := `"` + strings.Repeat("x", strictjson.MaxBytes*3/4-64) + `"`
 		mustSeal(t, v, hf, "s", about("ann", "a", most))
 		if got := shown(t, v, hf, "s"); got != "a="+most {
 			t.Errorf("of %d characters %d came back", len(most), len(got))

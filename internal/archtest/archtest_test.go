@@ -136,13 +136,13 @@ func TestPlantedArrows(t *testing.T) {
 		"stream/a.go":              {"example.org/h/batch", "stream may not import batch"},
 		"scope/a.go":               {"example.org/h/sqlite", "scope may not import sqlite"},
 		"a.go":                     {"example.org/h/run", "holdfast (the root) may not import run"},
-		"internal/hold/a.go":       {"example.org/h", "internal/hold may not import holdfast (the root)"},
+		"internal/lease/a.go":      {"example.org/h", "internal/lease may not import holdfast (the root)"},
 		"internal/events/a.go":     {"example.org/h/stream", "internal/events may not import stream"},
 		"postgres/a.go":            {"example.org/h/internal/events", "postgres may not import internal/events"},
 		"sqlite/a.go":              {"example.org/h/postgres", "sqlite may not import postgres"},
 		"httpapi/sub/a.go":         {"example.org/h/internal/cli", "httpapi/sub may not import internal/cli"},
 		"client/a.go":              {"example.org/h", "client may not import holdfast (the root)"},
-		"internal/store/a.go":      {"example.org/h/internal/hold", "internal/store may not import internal/hold"},
+		"internal/store/a.go":      {"example.org/h/internal/lease", "internal/store may not import internal/lease"},
 		"fault/a.go":               {"github.com/google/uuid", "fault may not depend on github.com/google/uuid"},
 		"internal/clock/a.go":      {"example.org/h/fault", "internal/clock may not import fault"},
 		"lifecycle/a.go":           {"github.com/stretchr/testify/assert", "lifecycle may not depend on github.com/stretchr"},
@@ -157,17 +157,17 @@ func TestPlantedArrows(t *testing.T) {
 
 func TestPlantedConfinements(t *testing.T) {
 	for file, c := range map[string]struct{ imports, want string }{
-		"run/a.go":             {"testing", "run may not import testing"},
-		"internal/wake/a.go":   {"testing/fstest", "internal/wake may not import testing/fstest"},
-		"a.go":                 {"net/http", "holdfast (the root) may not import net/http"},
-		"postgres/a.go":        {"database/sql", "postgres may not import database/sql"},
-		"internal/events/a.go": {"github.com/jackc/pgx/v5/pgxpool", "internal/events may not import github.com/jackc/pgx/v5/pgxpool"},
-		"batch/a.go":           {"go.opentelemetry.io/otel/sdk/trace", "batch may not import go.opentelemetry.io/otel/sdk/trace"},
-		"internal/hold/a.go":   {"github.com/danielgtaylor/huma/v2", "internal/hold may not import"},
-		"httpapi/a.go":         {"github.com/alecthomas/kong", "httpapi may not import"},
-		"internal/runs/a.go":   {"github.com/expr-lang/expr/ast", "internal/runs may not import"},
+		"run/a.go":                {"testing", "run may not import testing"},
+		"internal/wake/a.go":      {"testing/fstest", "internal/wake may not import testing/fstest"},
+		"a.go":                    {"net/http", "holdfast (the root) may not import net/http"},
+		"postgres/a.go":           {"database/sql", "postgres may not import database/sql"},
+		"internal/events/a.go":    {"github.com/jackc/pgx/v5/pgxpool", "internal/events may not import github.com/jackc/pgx/v5/pgxpool"},
+		"batch/a.go":              {"go.opentelemetry.io/otel/sdk/trace", "batch may not import go.opentelemetry.io/otel/sdk/trace"},
+		"internal/lease/a.go":     {"github.com/danielgtaylor/huma/v2", "internal/lease may not import"},
+		"httpapi/a.go":            {"github.com/alecthomas/kong", "httpapi may not import"},
+		"internal/runengine/a.go": {"github.com/expr-lang/expr/ast", "internal/runengine may not import"},
 
-		"internal/definitions/a.go": {"github.com/expr-lang/expr/vm", "internal/definitions may not import"},
+		"internal/workflow/a.go": {"github.com/expr-lang/expr/vm", "internal/workflow may not import"},
 	} {
 		m := planted(t, map[string]string{file: importing(c.imports)})
 		wantOne(t, Confinements(m, Confined), file, c.want)
@@ -208,7 +208,7 @@ func TestGoodArrows(t *testing.T) {
 		"internal/cli/a.go":            importing("example.org/h", "example.org/h/postgres", "example.org/h/internal/cli/tables", "github.com/alecthomas/kong"),
 		"httpapi/a.go":                 importing("net/http", "example.org/h/run", "github.com/danielgtaylor/huma/v2"),
 		"stream/a.go":                  importing("example.org/h", "example.org/h/internal/events", "example.org/h/fault"),
-		"a.go":                         importing("example.org/h/internal/hold", "go.opentelemetry.io/otel/trace"),
+		"a.go":                         importing("example.org/h/internal/lease", "go.opentelemetry.io/otel/trace"),
 		"a_test.go":                    importing("testing", "example.org/h/sqlite", "example.org/h/stream"),
 		"postgres/a.go":                importing("github.com/jackc/pgx/v5", "example.org/h/internal/store"),
 		"sqlite/a.go":                  importing("database/sql", "modernc.org/sqlite"),

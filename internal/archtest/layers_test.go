@@ -32,7 +32,7 @@ var layers = map[string][]string{
 		// what an engine does by itself
 		"publish.go", "background.go", "start.go",
 	},
-	"internal/runs": {
+	"internal/runengine": {
 		// a run, its steps and their ids, and how they are read
 		"runs.go", "read.go",
 		// what a run does next, worked out as a plan; no database
@@ -51,7 +51,7 @@ const mostUpward = 0.2
 
 func TestFilesStandInLayers(t *testing.T) {
 	m := readHouse(t)
-	exports, err := exportsOf("../..", "./internal/lifecycleengine", "./internal/runs")
+	exports, err := exportsOf("../..", "./internal/lifecycleengine", "./internal/runengine")
 	if err != nil {
 		t.Fatal(err)
 	}

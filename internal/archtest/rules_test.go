@@ -15,14 +15,14 @@ var (
 	adapters = []string{"sqlite", "postgres"}
 
 	// ground is what everything stands on.
-	ground = []string{"fault", "internal/clock", "internal/strict", "internal/store"}
+	ground = []string{"fault", "internal/clock", "internal/strictjson", "internal/store"}
 
 	// inner is the machinery that the capabilities share. A new package of this
 	// kind is added here.
 	inner = []string{
-		"internal/hold", "internal/wake", "internal/events",
-		"internal/entities", "internal/scopes", "internal/reactions", "internal/history", "internal/feed", "internal/books", "internal/snapshots", "internal/subjects",
-		"internal/effects", "internal/attempts", "internal/lifecycles", "internal/tree", "internal/definitions", "internal/keys", "internal/requests", "internal/tokens", "internal/seal", "internal/webhooks", "internal/handlers", "internal/remote", "internal/wallets", "internal/batches", "internal/runs", "internal/transition",
+		"internal/lease", "internal/wake", "internal/events",
+		"internal/entities", "internal/scopestore", "internal/reactions", "internal/retention", "internal/feed", "internal/streamclose", "internal/snapshots", "internal/subjectkey",
+		"internal/effects", "internal/refusals", "internal/lifecycleconfig", "internal/configdoc", "internal/workflow", "internal/keys", "internal/idempotency", "internal/claimtoken", "internal/seal", "internal/webhooks", "internal/remotehandler", "internal/remote", "internal/wallets", "internal/batchengine", "internal/runengine", "internal/transition",
 		"internal/check", "internal/crash",
 	}
 
@@ -68,7 +68,7 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/calls", "internal/demo", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/httpcall", "internal/demo", "internal/telemetry"}),
 			Libs: anyLib,
 			Why:  "the command line puts the whole together",
 		},
@@ -85,15 +85,15 @@ var Rules = slices.Concat(
 			Why: "where artifacts are kept is the program's choice: an engine links no object store",
 		},
 		{
-			Pkg: "run/calls", May: []string{root, "run", "fault"},
+			Pkg: "run/httpcall", May: []string{root, "run", "fault"},
 			Why: "who calls URLs for runs is the program's choice: an engine links no HTTP client",
 		},
 		{
-			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "run/calls", "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
+			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "run/httpcall", "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
 			Why: "an example is a user's program: it sees what is public",
 		},
 		{
-			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/calls", "idem", "wire", "webhook"}), Libs: anyLib,
+			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/httpcall", "idem", "wire", "webhook"}), Libs: anyLib,
 			Why: "the door knows no adapter, so it serves them all, and no command line",
 		},
 		{
@@ -161,7 +161,7 @@ var Rules = slices.Concat(
 			Why: "whole files need a disk, and the way that each system locks",
 		},
 		{
-			Pkg: "internal/strict", May: []string{"fault"},
+			Pkg: "internal/strictjson", May: []string{"fault"},
 			Why: "strict input needs nothing but a way to refuse",
 		},
 		{Pkg: "internal/clock", Why: "the node's time stands on the standard library alone"},
@@ -220,7 +220,7 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "client", "webhook", "internal/cli/...", "run/calls",
+			"httpapi/...", "idem", "wire", "client", "webhook", "internal/cli/...", "run/httpcall",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
 		Why: "who embeds the engine chooses whether to serve it",
@@ -262,7 +262,7 @@ var Confined = []Confinement{
 		Why: "the core counts with what the standard library has; the door tells it",
 	},
 	{
-		Import: "github.com/expr-lang/expr", Only: []string{"internal/definitions"},
+		Import: "github.com/expr-lang/expr", Only: []string{"internal/workflow"},
 		Why: "one language of expressions, one package that knows its library",
 	},
 	{

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wallets"
@@ -127,10 +127,10 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 			return err
 		}
 	}
-	if _, err := scopes.Put(ctx, store.DoerOf(tx), scopes.PutArgs{Kind: "user", ID: "gone", State: []byte(`{}`)}); err != nil {
+	if _, err := scopestore.Put(ctx, store.DoerOf(tx), scopestore.PutArgs{Kind: "user", ID: "gone", State: []byte(`{}`)}); err != nil {
 		return err
 	}
-	if _, err := scopes.Delete(ctx, store.DoerOf(tx), scopes.DeleteArgs{Kind: "user", ID: "gone"}); err != nil {
+	if _, err := scopestore.Delete(ctx, store.DoerOf(tx), scopestore.DeleteArgs{Kind: "user", ID: "gone"}); err != nil {
 		return err
 	}
 	return paid(ctx, tx)

@@ -3,7 +3,7 @@ package cli
 import (
 	"io"
 
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
 type diagramCommand struct {
@@ -17,7 +17,7 @@ func (c *diagramCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	config, violations := lifecycles.Parse(data)
+	config, violations := lifecycleconfig.Parse(data)
 	if err := firstOf(c.File, violations); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
 type lifecyclesCommand struct {
@@ -42,7 +42,7 @@ func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	config, violations := lifecycles.Parse(data)
+	config, violations := lifecycleconfig.Parse(data)
 	if err := firstOf(c.File, violations); err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/holdfast-go/holdfast/internal/definitions"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
 type lintCommand struct {
@@ -20,9 +20,9 @@ type lintCommand struct {
 
 // linted is what is said of one config.
 type linted struct {
-	File       string                 `json:"file"`
-	Violations []lifecycles.Violation `json:"violations"`
-	Warnings   []lifecycles.Violation `json:"warnings"`
+	File       string                      `json:"file"`
+	Violations []lifecycleconfig.Violation `json:"violations"`
+	Warnings   []lifecycleconfig.Violation `json:"warnings"`
 }
 
 // Run judges the configs.
@@ -33,7 +33,7 @@ func (c *lintCommand) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		l := linted{File: file, Violations: []lifecycles.Violation{}, Warnings: []lifecycles.Violation{}}
+		l := linted{File: file, Violations: []lifecycleconfig.Violation{}, Warnings: []lifecycleconfig.Violation{}}
 		violations, warnings := judge(data)
 		l.Violations, l.Warnings = append(l.Violations, violations...), append(l.Warnings, warnings...)
 		all, count = append(all, l), count+len(violations)
@@ -48,12 +48,12 @@ func (c *lintCommand) Run(p *program) error {
 }
 
 // judge judges a config of a lifecycle, or the definition of a workflow.
-func judge(data []byte) (violations, warnings []lifecycles.Violation) {
+func judge(data []byte) (violations, warnings []lifecycleconfig.Violation) {
 	if isDefinition(data) {
-		_, violations, warnings = definitions.Check(data, definitions.Known{})
+		_, violations, warnings = workflow.Check(data, workflow.Known{})
 		return violations, warnings
 	}
-	_, violations, warnings = lifecycles.Check(data, nil)
+	_, violations, warnings = lifecycleconfig.Check(data, nil)
 	return violations, warnings
 }
 
@@ -87,7 +87,7 @@ func readConfig(path string) ([]byte, error) {
 		return nil, fmt.Errorf("the config cannot be opened: %w", err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, strict.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, strictjson.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("the config cannot be read: %w", err)
 	}
@@ -114,12 +114,12 @@ func (p *program) showLinted(all []linted, output string) error {
 }
 
 // lintLine is a line that editors know how to follow.
-func lintLine(file, mark string, v lifecycles.Violation) string {
+func lintLine(file, mark string, v lifecycleconfig.Violation) string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(mark+v.Rule+" "+v.Path), oneLine(v.Message))
 }
 
 // firstOf is the error of a config that has violations, or nil.
-func firstOf(file string, violations []lifecycles.Violation) error {
+func firstOf(file string, violations []lifecycleconfig.Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -62,7 +62,7 @@ func (c *runsDefine) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	def, violations, _ := definitions.Check(data, definitions.Known{})
+	def, violations, _ := workflow.Check(data, workflow.Known{})
 	if err := firstOf(c.File, violations); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 // The demo's config is one that lint finds nothing wrong with.
 func TestDemoConfig(t *testing.T) {
-	_, violations, warnings := lifecycles.Check(config, nil)
+	_, violations, warnings := lifecycleconfig.Check(config, nil)
 	if len(violations)+len(warnings) > 0 {
 		t.Errorf("%v, %v", violations, warnings)
 	}

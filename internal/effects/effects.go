@@ -21,9 +21,9 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // State is what is known of an effect.
@@ -187,7 +187,7 @@ func HolderSays(asked bool) By {
 // Resolve notes what a person knows of an effect whose operation is uncertain.
 func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
 	if result != nil {
-		if err := strict.Check(result); err != nil {
+		if err := strictjson.Check(result); err != nil {
 			return "", err
 		}
 	}
@@ -216,7 +216,7 @@ func List(ctx context.Context, d store.Doer, at store.Place, operation string) (
 	return listVerb.DoAt(ctx, d, at, operation)
 }
 
-func lost(t entities.Ticket) error { return hold.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
+func lost(t entities.Ticket) error { return lease.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
 
 // BegunBefore is the error of an effect that an earlier attempt began, and whose outcome is unknown.
 func BegunBefore(name string, ordinal int) *fault.Error {
@@ -228,7 +228,7 @@ func CheckName(name string) error {
 	if len(name) > 0 && name[0] == '$' {
 		return fault.New(fault.Validation, "an effect's name does not begin with $: %q", name)
 	}
-	return strict.Text("effect", name, events.MaxName)
+	return strictjson.Text("effect", name, events.MaxName)
 }
 
 // CheckCall refuses what cannot be the name and ordinal of a call.
@@ -243,7 +243,7 @@ func CheckCall(name string, ordinal int) error {
 func resultOf(v any) (json.RawMessage, error) {
 	data, err := json.Marshal(v)
 	if err == nil {
-		err = strict.Check(data)
+		err = strictjson.Check(data)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the result of an effect cannot be kept as JSON: %v", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Unknown is the state of a late call that returned without saying whether it happened.
@@ -107,7 +107,7 @@ func orNull(result []byte) []byte {
 // agrees says whether the journal has what a late call says: the same result, of the same holder or of an effect that
 // may be repeated under its key. Of a body, done is all that it says.
 func agrees(e Entry, epoch int64, c LateCall) bool {
-	return c.State == Done && e.State == Done && (e.Epoch == epoch || e.Policy == Retry) && (c.Name == Body || strict.Equal(orNull(e.Result), orNull(c.Result)))
+	return c.State == Done && e.State == Done && (e.Epoch == epoch || e.Policy == Retry) && (c.Name == Body || strictjson.Equal(orNull(e.Result), orNull(c.Result)))
 }
 
 // contradicting returns the calls that the journal does not have. One of unknown outcome that may be repeated under
@@ -195,7 +195,7 @@ func Acknowledge(ctx context.Context, d store.Doer, at store.Place, operation, b
 		return fault.New(fault.Validation, "name the contradictions that were seen, by their ids").With("pointer", "/contradictions")
 	}
 	for _, id := range ids {
-		if err := strict.Text("contradiction", id, 64); err != nil {
+		if err := strictjson.Text("contradiction", id, 64); err != nil {
 			return err
 		}
 	}

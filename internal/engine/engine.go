@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/history"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -34,7 +34,7 @@ type Engine struct {
 	log        *slog.Logger
 	port       *store.Port
 	hub        *wake.Hub
-	janitor    *hold.Janitor
+	janitor    *lease.Janitor
 	follow     *reactions.Worker
 	stuckAfter time.Duration
 	loops      []func(context.Context)
@@ -55,8 +55,8 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	if c.Shards < 0 || c.Shards > maxShards {
 		return nil, fault.New(fault.Validation, "Config.Shards is %d: it is 1 to %d", c.Shards, maxShards)
 	}
-	if c.KeepHistory != 0 && c.KeepHistory < history.Shortest {
-		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.KeepHistory, history.Shortest)
+	if c.KeepHistory != 0 && c.KeepHistory < retention.Shortest {
+		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.KeepHistory, retention.Shortest)
 	}
 	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/books"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/history"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/requests"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/retention"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -66,7 +66,7 @@ func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs 
 
 // Leases adds a sweep that ends expired leases, and is told whether somebody is about to take what it frees.
 func (e *Engine) Leases(name string, f func(ctx context.Context, asked bool) (int, error), needs ...wake.Need) {
-	e.janitor.Sweeps = append(e.janitor.Sweeps, hold.Sweep{Name: name, Run: f, Needs: needs})
+	e.janitor.Sweeps = append(e.janitor.Sweeps, lease.Sweep{Name: name, Run: f, Needs: needs})
 }
 
 // Due says for which needs there is something, and ends the expired leases among them first.
@@ -134,22 +134,22 @@ func nodeName(given string) string {
 func (e *Engine) Hub() *wake.Hub { return e.hub }
 
 // newJanitor returns the janitor of what every engine has.
-func (e *Engine) newJanitor(every, keep time.Duration) *hold.Janitor {
+func (e *Engine) newJanitor(every, keep time.Duration) *lease.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
-	j := &hold.Janitor{Every: every, Log: e.log, Glance: e.glance, Sweeps: []hold.Sweep{{
+	j := &lease.Janitor{Every: every, Log: e.log, Glance: e.glance, Sweeps: []lease.Sweep{{
 		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context, _ bool) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
 	}, {
-		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopes.SweepAll(ctx, e) },
+		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopestore.SweepAll(ctx, e) },
 	}, {
-		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return books.SweepAll(ctx, e) },
+		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return streamclose.SweepAll(ctx, e) },
 	}, {
-		Name: "requests", Needs: []wake.Need{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return requests.PruneAll(ctx, e) },
+		Name: "requests", Needs: []wake.Need{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
 	}}}
 	if keep > 0 {
-		pruner := &history.Pruner{Keep: keep}
-		j.Sweeps = append(j.Sweeps, hold.Sweep{Name: "history", Run: func(ctx context.Context, _ bool) (int, error) { return pruner.Sweep(ctx, e) }})
+		pruner := &retention.Pruner{Keep: keep}
+		j.Sweeps = append(j.Sweeps, lease.Sweep{Name: "history", Run: func(ctx context.Context, _ bool) (int, error) { return pruner.Sweep(ctx, e) }})
 	}
 	return j
 }

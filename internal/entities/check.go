@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // checkNames refuses names that cannot be told apart later: a stream's name is
@@ -15,11 +15,11 @@ func checkNames(lifecycle, id string, statuses ...string) error {
 	if strings.Contains(lifecycle, "/") {
 		return fault.New(fault.Validation, "a lifecycle's name has no slash: %q", lifecycle)
 	}
-	if err := cmp.Or(strict.Text("lifecycle", lifecycle, events.MaxName), strict.Text("id", id, events.MaxName)); err != nil {
+	if err := cmp.Or(strictjson.Text("lifecycle", lifecycle, events.MaxName), strictjson.Text("id", id, events.MaxName)); err != nil {
 		return err
 	}
 	for _, s := range statuses {
-		if err := strict.Text("status", s, events.MaxName); err != nil {
+		if err := strictjson.Text("status", s, events.MaxName); err != nil {
 			return err
 		}
 	}
@@ -35,13 +35,13 @@ func checkTransition(a TransitionArgs) error {
 	}
 	err := cmp.Or(
 		checkNames(a.Lifecycle, a.ID, append([]string{a.To}, a.From...)...),
-		strict.Text("event", a.Event, events.MaxName),
+		strictjson.Text("event", a.Event, events.MaxName),
 		events.CheckMeta(a.Meta))
 	if err == nil && a.Data != nil {
-		err = strict.Object(a.Data)
+		err = strictjson.Object(a.Data)
 	}
 	if err == nil && a.Note != nil {
-		err = strict.Check(a.Note)
+		err = strictjson.Check(a.Note)
 	}
 	return err
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Phase is how an entity stands with those who work on it.
@@ -44,7 +44,7 @@ type Claim struct {
 	Revert    string
 	Input     []byte
 	Holder    string
-	hold.Hold
+	lease.Hold
 	ClaimedAt time.Time
 	Begun     int // effects that may have happened
 	Failures  int
@@ -295,7 +295,7 @@ func retaken(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
 	defer cancel()
 	e, err := Get(ctx, d, a.Lifecycle, a.ID)
 	if err == nil && (e.Claim.Operation != a.Operation || e.Claim.Phase != Held) {
-		err = hold.Lost("the "+a.Lifecycle+" "+a.ID, e.Claim.Epoch)
+		err = lease.Lost("the "+a.Lifecycle+" "+a.ID, e.Claim.Epoch)
 	}
 	return e, err
 }
@@ -312,10 +312,10 @@ func checkClaim(a ClaimArgs) error {
 		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
 	}
 	err := cmp.Or(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
-		strict.Text("holder", a.Holder, events.MaxName), strict.Text("step", a.Step, events.MaxName),
-		strict.Text("requester", a.Requester, events.MaxName), events.CheckMeta(a.Meta))
+		strictjson.Text("holder", a.Holder, events.MaxName), strictjson.Text("step", a.Step, events.MaxName),
+		strictjson.Text("requester", a.Requester, events.MaxName), events.CheckMeta(a.Meta))
 	if err == nil && a.Input != nil {
-		err = strict.Check(a.Input)
+		err = strictjson.Check(a.Input)
 	}
 	return err
 }
@@ -386,7 +386,7 @@ func renew(ctx context.Context, d store.Doer, at store.Place, a renewArgs) (time
 	return until[0], nil
 }
 
-func lost(t Ticket) *fault.Error { return hold.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
+func lost(t Ticket) *fault.Error { return lease.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
 
 // End ends a hold and returns the entity as it is then: free, or still in its
 // claim where something was begun. Ending again under the epoch that ended it, the
@@ -394,12 +394,12 @@ func lost(t Ticket) *fault.Error { return hold.Lost("the "+t.Lifecycle+" "+t.ID,
 // error is [fault.LeaseLost], and nothing is written.
 func End(ctx context.Context, d store.Doer, at store.Place, a EndArgs) (e Entity, again bool, err error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
-	a.Message = hold.Plain(a.Message)
+	a.Message = lease.Plain(a.Message)
 	if err := events.CheckMeta(a.Meta); err != nil {
 		return Entity{}, false, err
 	}
 	if a.Data != nil {
-		if err := strict.Object(a.Data); err != nil {
+		if err := strictjson.Object(a.Data); err != nil {
 			return Entity{}, false, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Entity is a thing with a status. Its version is that of the last event on its
@@ -124,7 +124,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	if a.Data == nil {
 		a.Data = []byte("{}")
 	}
-	if err := cmp.Or(checkNames(a.Lifecycle, a.ID, a.Status), strict.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
+	if err := cmp.Or(checkNames(a.Lifecycle, a.ID, a.Status), strictjson.Object(a.Data), events.CheckMeta(a.Meta)); err != nil {
 		return Entity{}, err
 	}
 	r, err := createVerb.Do(ctx, d, a)

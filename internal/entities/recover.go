@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -70,7 +70,7 @@ var (
 	overdueVerb = store.NewVerb(store.Decl{Name: "entities.overdue", Lane: store.Read}, nil,
 		func(lifecycles []string, args *store.Args) {
 			bindLapsed(lifecycles, args)
-			args.Int("wait", hold.Timeout.Milliseconds())
+			args.Int("wait", lease.Timeout.Milliseconds())
 		},
 		scanLapsed)
 	withdrawVerb = store.VerbOf[WithdrawArgs](store.Decl{Name: "entities.withdraw", Group: true, Marks: store.HistoryMarks},
@@ -130,12 +130,12 @@ var (
 )
 
 // Turns asks for the queues and workspaces in which operations are due.
-var Turns = hold.NewTurns("entities.turns")
+var Turns = lease.NewTurns("entities.turns")
 
 // ResumeArgs takes operations that are to be resumed, of queues in workspaces, with the leases
 // that they are held for.
 type ResumeArgs struct {
-	Turns  []hold.Turn
+	Turns  []lease.Turn
 	Leases map[string]time.Duration // by queue
 	Holder string
 	Limit  int
@@ -209,7 +209,7 @@ type WithdrawArgs struct {
 // Withdraw ends an operation that is due, and that nobody holds, and says whether it did:
 // the entity goes back, or, if an effect of it may have happened, waits for a person.
 func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs) (Entity, bool, error) {
-	a.Message = hold.Plain(a.Message)
+	a.Message = lease.Plain(a.Message)
 	r, err := withdrawVerb.DoAt(ctx, d, at, a)
 	return named(r.entity, a.Lifecycle, a.ID), r.applied, err
 }
@@ -218,7 +218,7 @@ func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs)
 // have, or its holder may have renewed it. A status other than the claim's was set
 // by somebody else, and stays.
 func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxDeaths, note, claim, hold.LostPause(l.Lost, l.ID)})
+	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxDeaths, note, claim, lease.LostPause(l.Lost, l.ID)})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 

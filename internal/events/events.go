@@ -20,7 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Limits of what a caller may give.
@@ -143,7 +143,7 @@ func Moved(what string, expected, last int64) *fault.Error {
 }
 
 func checkAppend(a *AppendArgs) error {
-	if err := strict.Text("stream", a.Stream, MaxName); err != nil {
+	if err := strictjson.Text("stream", a.Stream, MaxName); err != nil {
 		return err
 	}
 	if strings.HasPrefix(a.Stream, "$") {
@@ -172,7 +172,7 @@ func checkEvent(e *Event) error {
 	if e.Data == nil {
 		e.Data = []byte("{}")
 	}
-	return cmp.Or(strict.Text("name", e.Name, MaxName), strict.Check(e.Data), CheckMeta(e.Meta))
+	return cmp.Or(strictjson.Text("name", e.Name, MaxName), strictjson.Check(e.Data), CheckMeta(e.Meta))
 }
 
 // CheckMeta refuses an origin that cannot be stored.
@@ -183,7 +183,7 @@ func CheckMeta(m Meta) error {
 		if f.value == "" {
 			continue
 		}
-		if err := strict.Text(f.name, f.value, MaxName); err != nil {
+		if err := strictjson.Text(f.name, f.value, MaxName); err != nil {
 			return err
 		}
 	}

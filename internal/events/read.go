@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // ReadArgs names a part of a stream: up to Limit events from version From on,
@@ -31,7 +31,7 @@ var scanEvent = store.Each(func(e *Event) []any {
 
 // Read returns a part of a stream, none for a stream that does not exist.
 func Read(ctx context.Context, d store.Doer, a ReadArgs) ([]Event, error) {
-	if err := strict.Text("stream", a.Stream, 2*MaxName+MaxName); err != nil {
+	if err := strictjson.Text("stream", a.Stream, 2*MaxName+MaxName); err != nil {
 		return nil, err
 	}
 	if a.Limit <= 0 || a.Limit > MaxRead {

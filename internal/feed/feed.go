@@ -40,7 +40,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -109,10 +109,10 @@ func Sequence(ctx context.Context, d store.Doer, at store.Place, b Batch) (bool,
 // Step numbers one batch of each workspace on a shard that has its turn, and says whether there was
 // something to number.
 func Step(ctx context.Context, d store.Doer, shard int16, b Batch) (found bool, err error) {
-	return step(ctx, d, shard, b, new(hold.Round))
+	return step(ctx, d, shard, b, new(lease.Round))
 }
 
-func step(ctx context.Context, d store.Doer, shard int16, b Batch, r *hold.Round) (found bool, err error) {
+func step(ctx context.Context, d store.Doer, shard int16, b Batch, r *lease.Round) (found bool, err error) {
 	turns, err := r.Next(ctx, d, reactions.Turns, shard, []string{Reaction}, nil)
 	if err != nil {
 		return false, err
@@ -137,13 +137,13 @@ type Sequencer struct {
 	Batch Batch // the zero value is [DefaultBatch]
 
 	shards  []int16
-	rounds  map[int16]*hold.Round
+	rounds  map[int16]*lease.Round
 	learned time.Time
 }
 
 // Run numbers until ctx ends.
 func (s *Sequencer) Run(ctx context.Context) {
-	s.rounds = make(map[int16]*hold.Round)
+	s.rounds = make(map[int16]*lease.Round)
 	if s.Batch == (Batch{}) {
 		s.Batch = DefaultBatch
 	}
@@ -158,7 +158,7 @@ func (s *Sequencer) look(ctx context.Context) (found bool, err error) {
 	}
 	for _, shard := range s.shards {
 		if s.rounds[shard] == nil {
-			s.rounds[shard] = new(hold.Round)
+			s.rounds[shard] = new(lease.Round)
 		}
 		some, failed := step(ctx, s.Doer, shard, s.Batch, s.rounds[shard])
 		found, err = found || some, errors.Join(err, failed)

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Item is an event with its position in the feed.
@@ -100,7 +100,7 @@ func PositionOf(ctx context.Context, d store.Doer, stream string, version int64)
 // PositionsOf returns the positions of some events of a stream, by version, as far as
 // they have one.
 func PositionsOf(ctx context.Context, d store.Doer, stream string, first, last int64) (map[int64]int64, error) {
-	if err := strict.Text("stream", stream, events.MaxName); err != nil {
+	if err := strictjson.Text("stream", stream, events.MaxName); err != nil {
 		return nil, err
 	}
 	return positionVerb.Do(ctx, d, span{stream, first, last})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Limits of what a caller may give.
@@ -19,7 +19,7 @@ const (
 )
 
 func (a CreateArgs) check() error {
-	if err := strict.Text("name", a.Name, events.MaxName); err != nil {
+	if err := strictjson.Text("name", a.Name, events.MaxName); err != nil {
 		return err
 	}
 	if !a.Role.Valid() {
@@ -52,7 +52,7 @@ func checkNames(what string, all []string, most int) error {
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {
-		if err := strict.Text(what+"s", name, events.MaxName); err != nil {
+		if err := strictjson.Text(what+"s", name, events.MaxName); err != nil {
 			return err
 		}
 		if seen[name] {
@@ -71,7 +71,7 @@ func checkTime(field string, d time.Duration) error {
 }
 
 // checkActor wants every change of a key to say whose it is.
-func checkActor(by string) error { return strict.Text("by", by, events.MaxName) }
+func checkActor(by string) error { return strictjson.Text("by", by, events.MaxName) }
 
 func wrong(field, format string, args ...any) error {
 	return fault.New(fault.Validation, format, args...).With("field", field)

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -32,8 +32,8 @@ func (s *site) addAfterEffects() error {
 		// A body that takes too long and comes back has failed, and is tried again as often as
 		// others that fail. Only one that does not come back is a death, of which few are
 		// allowed.
-		timeout := cmp.Or(h.Timeout, hold.Timeout)
-		r := &reactions.Handler{Timeout: timeout + hold.Lease, Every: true, Definition: afterEffect(s.config.Workflow, name, s.delivery(name)),
+		timeout := cmp.Or(h.Timeout, lease.Timeout)
+		r := &reactions.Handler{Timeout: timeout + lease.Lease, Every: true, Definition: afterEffect(s.config.Workflow, name, s.delivery(name)),
 			Body: func(ctx context.Context, d *reactions.Delivery) error {
 				ctx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
@@ -48,27 +48,27 @@ func (s *site) addAfterEffects() error {
 }
 
 // afterEffect is the reaction that an after-effect is.
-func afterEffect(workflow, name string, a lifecycles.AfterEffect) reactions.Definition {
+func afterEffect(workflow, name string, a lifecycleconfig.AfterEffect) reactions.Definition {
 	return reactions.Definition{Name: reactions.AfterPrefix + workflow + ":" + name, Events: []string{entities.After(name)},
 		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: optionsOf(a)}
 }
 
 // afterElsewhere is the reaction that an after-effect is whose handler is elsewhere.
-func afterElsewhere(c *lifecycles.Config, name string) reactions.Definition {
+func afterElsewhere(c *lifecycleconfig.Config, name string) reactions.Definition {
 	def := afterEffect(c.Workflow, name, c.AfterEffects[name].Filled())
 	def.Options.Handler = name
 	return def
 }
 
 // optionsOf is how a reaction is served that is delivered like this.
-func optionsOf(a lifecycles.AfterEffect) reactions.Options {
+func optionsOf(a lifecycleconfig.AfterEffect) reactions.Options {
 	o := reactions.DefaultOptions()
 	o.MaxRetries, o.Backoff = a.MaxAttempts-1, reactions.Backoff{Kind: "exponential", Base: a.Backoff, Max: a.MaxBackoff}
 	return o
 }
 
 // delivery is how an after-effect is delivered: as the config says, or the program.
-func (c *Lifecycle) delivery(name string) lifecycles.AfterEffect {
+func (c *Lifecycle) delivery(name string) lifecycleconfig.AfterEffect {
 	a := c.config.AfterEffects[name]
 	if h := c.handlers[name]; h != nil && h.after != nil {
 		a = *h.after
@@ -88,8 +88,8 @@ func (c *Lifecycle) checkDeliveries() error {
 			return fault.New(fault.Validation, "the handler %q is no after-effect: Retry and SkipMissing are for after-effects", name)
 		case twice:
 			return fault.New(fault.Validation, "how the after-effect %q is delivered is said by the program and by the config (after_effects): keep one of them", name)
-		case a.MaxAttempts < 1 || a.MaxAttempts > lifecycles.MaxAttempts:
-			return fault.New(fault.Validation, "MaxAttempts of the after-effect %q is %d: it is 1 to %d, or 0 for the default", name, a.MaxAttempts, lifecycles.MaxAttempts)
+		case a.MaxAttempts < 1 || a.MaxAttempts > lifecycleconfig.MaxAttempts:
+			return fault.New(fault.Validation, "MaxAttempts of the after-effect %q is %d: it is 1 to %d, or 0 for the default", name, a.MaxAttempts, lifecycleconfig.MaxAttempts)
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) err
 	d.Options = new(optionsOf(how))
 	w, ours, err := s.told(ctx, h.name, d.Event)
 	if ours && fault.CodeOf(err) == fault.NotFound {
-		d.Options.BlockOnError = how.OnMissing != lifecycles.Skip
+		d.Options.BlockOnError = how.OnMissing != lifecycleconfig.Skip
 		return fault.NonRetryable(fault.New(fault.NotFound, "the %s %q was deleted before this was delivered: skip it, or put the row back and unblock it",
 			s.config.Workflow, w.entity.ID))
 	}
@@ -141,8 +141,8 @@ func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) err
 
 // retriable is what a URL's error is to an after-effect. A 4xx is as often a proxy's word as
 // the handler's, so it is tried again like any failure, unless the config says otherwise.
-func retriable(err error, a lifecycles.AfterEffect) error {
-	block := a.Filled().OnRefusal == lifecycles.Block
+func retriable(err error, a lifecycleconfig.AfterEffect) error {
+	block := a.Filled().OnRefusal == lifecycleconfig.Block
 	switch code := fault.CodeOf(err); {
 	case block && code == fault.ActionInvalid:
 		return fault.NonRetryable(err)

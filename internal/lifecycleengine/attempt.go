@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -27,7 +27,7 @@ type attempt struct {
 	at      store.Place
 	entity  entities.Entity // as the body sees it
 	claim   string          // the claim status
-	step    *lifecycles.Step
+	step    *lifecycleconfig.Step
 	lease   time.Duration
 	since   time.Time // on this node's clock, before the lease was taken
 	meta    events.Meta
@@ -90,9 +90,9 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, cause error) (entities.Entity, error) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
-	if errors.Is(cause, hold.ErrLost) {
+	if errors.Is(cause, lease.ErrLost) {
 		t.lost = true
-		lost := hold.Lost("the "+t.entity.Lifecycle+" "+t.entity.ID, t.entity.Claim.Epoch)
+		lost := lease.Lost("the "+t.entity.Lifecycle+" "+t.entity.ID, t.entity.Claim.Epoch)
 		if err != nil {
 			lost = lost.Wrap(err)
 		}
@@ -141,7 +141,7 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 // if it did.
 func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, cause error) {
 	ticket := t.entity.Ticket()
-	k := &hold.Keeper{Lease: t.lease, Since: t.since, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
+	k := &lease.Keeper{Lease: t.lease, Since: t.since, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
 		_, err := entities.Renew(ctx, t.engine, t.at, ticket, t.lease)
 		return err
 	}}

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -28,7 +28,7 @@ const resumers = 8
 func (b *board) resume(ctx context.Context) {
 	defer b.log.Flush()
 	again := "operations/" + b.engine.Node()
-	r := &resuming{room: hold.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*hold.Round)}
+	r := &resuming{room: lease.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
 	defer r.running.Wait()
 	topics := []string{again}
 	for _, name := range b.names() {
@@ -42,8 +42,8 @@ func (b *board) resume(ctx context.Context) {
 
 // resuming is what looks for operations remember of each other.
 type resuming struct {
-	room    *hold.Room
-	rounds  map[int16]*hold.Round
+	room    *lease.Room
+	rounds  map[int16]*lease.Round
 	running sync.WaitGroup
 }
 
@@ -55,7 +55,7 @@ func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
 	leases := b.leases()
 	for _, shard := range shards {
 		if r.rounds[shard] == nil {
-			r.rounds[shard] = new(hold.Round)
+			r.rounds[shard] = new(lease.Round)
 		}
 		if err := r.room.Wait(ctx); err != nil {
 			return found, nil
@@ -65,14 +65,14 @@ func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
 			return found, err
 		}
 		found = found || !r.rounds[shard].Whole()
-		byWorkspace := make(map[string][]hold.Turn)
+		byWorkspace := make(map[string][]lease.Turn)
 		for _, t := range turns {
 			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
 		}
 		workspaces := slices.Sorted(maps.Keys(byWorkspace))
-		hold.InTurn(&r.room.Order, workspaces, func(w string) string { return w })
+		lease.InTurn(&r.room.Order, workspaces, func(w string) string { return w })
 		for i, w := range workspaces {
-			some, err := b.takeFrom(ctx, shard, r, hold.Share{Workspace: w}, (r.room.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
+			some, err := b.takeFrom(ctx, shard, r, lease.Share{Workspace: w}, (r.room.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
 			found = found || some
 			if err != nil {
 				return found, err
@@ -83,7 +83,7 @@ func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
 }
 
 // takeFrom takes up to n operations of a workspace, as far as there is room for it, and resumes them.
-func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s hold.Share, n int, a entities.ResumeArgs) (found bool, err error) {
+func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s lease.Share, n int, a entities.ResumeArgs) (found bool, err error) {
 	if a.Limit = r.room.Take(s, n); a.Limit == 0 {
 		return false, nil
 	}
@@ -106,7 +106,7 @@ func (b *board) leases() map[string]time.Duration {
 		leases[entities.Own(name)] = b.site(name).lease(0)
 	}
 	for name := range b.putThrough() {
-		leases[entities.Own(name)] = hold.Lease
+		leases[entities.Own(name)] = lease.Lease
 	}
 	return leases
 }
@@ -227,12 +227,12 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	safety, unknown := lifecycles.Undeclared, effects.Hold
+	safety, unknown := lifecycleconfig.Undeclared, effects.Hold
 	if step != nil {
 		safety, unknown = s.safety(step, l.Requester), s.unknown(step, l.Requester)
 	}
-	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycles.Undeclared && l.Step != ""})
-	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycles.Opaque || unknown != effects.Hold, note: note}
+	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycleconfig.Undeclared && l.Step != ""})
+	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycleconfig.Opaque || unknown != effects.Hold, note: note}
 	if j := s.coverer(l.Status); j != nil {
 		r.also = func(ctx context.Context, tx *store.Tx) error {
 			return caught(func() error {
@@ -347,7 +347,7 @@ func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err err
 
 // giveUp withdraws an operation that no worker came for.
 func (s *site) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
-	bound := hold.Timeout
+	bound := lease.Timeout
 	if l.Plan != nil {
 		bound = time.Duration(l.Plan.Timeout) * time.Millisecond
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -17,7 +17,7 @@ import (
 // one janitor frees what crashes left of all.
 type board struct {
 	engine  *engine.Engine
-	log     *attempts.Log
+	log     *refusals.Log
 	refusal atomic.Int64
 
 	mu     sync.Mutex
@@ -33,7 +33,7 @@ type boardKey struct{}
 
 func boardOf(e *engine.Engine) *board {
 	return e.Shared(boardKey{}, func() any {
-		return &board{engine: e, log: attempts.NewLog(e), sites: make(map[string]*site), behind: make(map[int16][3]string), swept: make(map[string]time.Time)}
+		return &board{engine: e, log: refusals.NewLog(e), sites: make(map[string]*site), behind: make(map[int16][3]string), swept: make(map[string]time.Time)}
 	}).(*board)
 }
 
@@ -160,7 +160,7 @@ func Refused(e *engine.Engine) int64 { return boardOf(e).refusal.Load() }
 
 // Attempts returns who was refused on an entity, the last first. It is a log by the
 // way: what could not be noted is missing.
-func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]attempts.Attempt, error) {
+func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]refusals.Attempt, error) {
 	boardOf(e).log.Flush()
-	return attempts.List(ctx, e, l.Name(), id, 0)
+	return refusals.List(ctx, e, l.Name(), id, 0)
 }

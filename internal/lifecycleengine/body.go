@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -69,7 +69,7 @@ func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) erro
 }
 
 // bodies runs the validation and the action of a step.
-func (c *Lifecycle) bodies(ctx context.Context, step *lifecycles.Step, w *work) error {
+func (c *Lifecycle) bodies(ctx context.Context, step *lifecycleconfig.Step, w *work) error {
 	if h := c.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
 		if h.queue != "" {
 			return &handOn{stageValidation, h.queue}

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Claim is a claim that was taken by hand, for a body that runs elsewhere. It is
@@ -100,7 +100,7 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 		return nil, err
 	}
 	if now.Claim.Operation != operation {
-		return nil, hold.Lost("the "+l.Name()+" "+id, epoch)
+		return nil, lease.Lost("the "+l.Name()+" "+id, epoch)
 	}
 	t, err := s.attemptOf(ctx, at, now, operation, epoch)
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 // effect journals an effect of a body elsewhere.
 func (t *attempt) effect(ctx context.Context, p effects.Policy, x remote.Effect) (remote.EffectState, error) {
 	if len(x.Result) > 0 {
-		if err := strict.Check(x.Result); err != nil {
+		if err := strictjson.Check(x.Result); err != nil {
 			return remote.EffectState{}, err
 		}
 	}

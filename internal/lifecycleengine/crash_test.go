@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -36,7 +36,7 @@ const fxLease = `, {"step_id": 2, "step_key": "void", "status": "open", "success
 type fxCrash struct {
 	config string // "" is fxCrashConfig
 	leased bool   // it is the step void
-	safety lifecycles.Safety
+	safety lifecycleconfig.Safety
 	body   func(ctx context.Context, a *Act, k *fxCase) error
 	// repeats says that a key may be called more than once.
 	repeats bool
@@ -178,7 +178,7 @@ func fxResume(ctx context.Context, b *board) error {
 		return err
 	}
 	for _, shard := range shards {
-		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Turns: []hold.Turn{{Name: entities.Own("crash"), Workspace: store.WorkspaceOf(ctx)}}, Leases: map[string]time.Duration{entities.Own("crash"): time.Minute}, Holder: "me", Limit: 1})
+		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.Own("crash"), Workspace: store.WorkspaceOf(ctx)}}, Leases: map[string]time.Duration{entities.Own("crash"): time.Minute}, Holder: "me", Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -315,23 +315,23 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 	settledOrBack := []string{"closed free", "open free"}
 	for name, c := range map[string]*fxCrash{
-		"ok": {safety: lifecycles.Transactional, ends: settledOrBack,
+		"ok": {safety: lifecycleconfig.Transactional, ends: settledOrBack,
 			body: func(context.Context, *Act, *fxCase) error { return nil }},
-		"fails": {safety: lifecycles.Transactional, ends: []string{"open free"},
+		"fails": {safety: lifecycleconfig.Transactional, ends: []string{"open free"},
 			body: func(context.Context, *Act, *fxCase) error { return errFxCrash }},
-		"panics": {safety: lifecycles.Transactional, ends: []string{"open free"},
+		"panics": {safety: lifecycleconfig.Transactional, ends: []string{"open free"},
 			body: func(context.Context, *Act, *fxCase) error { panic(errFxCrash) }},
-		"opaque": {safety: lifecycles.Opaque, ends: []string{"closed free", "open free", "closing uncertain"},
+		"opaque": {safety: lifecycleconfig.Opaque, ends: []string{"closed free", "open free", "closing uncertain"},
 			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				return nil
 			}},
-		"hold": {safety: lifecycles.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
+		"hold": {safety: lifecycleconfig.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil)
 				return got(k, r, err)
 			}},
-		"hold, recorded, and fails once": {safety: lifecycles.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
+		"hold, recorded, and fails once": {safety: lifecycleconfig.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
 			body: func(ctx context.Context, a *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, holdfast.RecordNow())
 				if err == nil && a.Attempt == 1 {
@@ -339,17 +339,17 @@ func TestCrashOfAStep(t *testing.T) {
 				}
 				return got(k, r, err)
 			}},
-		"probe": {safety: lifecycles.Journaled, ends: settledOrBack,
+		"probe": {safety: lifecycleconfig.Journaled, ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, k.asks())
 				return got(k, r, err)
 			}},
-		"retry": {safety: lifecycles.Journaled, repeats: true, ends: settledOrBack,
+		"retry": {safety: lifecycleconfig.Journaled, repeats: true, ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
 				return got(k, r, err)
 			}},
-		"not done": {safety: lifecycles.Journaled, ends: []string{"open free", "closing uncertain"},
+		"not done": {safety: lifecycleconfig.Journaled, ends: []string{"open free", "closing uncertain"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
 					k.call("notDone " + key)
@@ -357,12 +357,12 @@ func TestCrashOfAStep(t *testing.T) {
 				})
 				return err
 			}},
-		"resolved": {safety: lifecycles.Journaled, person: true, ends: settledOrBack,
+		"resolved": {safety: lifecycleconfig.Journaled, person: true, ends: settledOrBack,
 			body: func(ctx context.Context, a *Act, k *fxCase) error {
 				r, err := fxCharge(ctx, k, errFxCrash)
 				return got(k, r, err)
 			}},
-		"opaque, resolved": {safety: lifecycles.Opaque, person: true, ends: settledOrBack,
+		"opaque, resolved": {safety: lifecycleconfig.Opaque, person: true, ends: settledOrBack,
 			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				k.call(a.Operation + "/$body/0")
@@ -389,7 +389,7 @@ func TestCrashUnderALease(t *testing.T) {
 			return err
 		}},
 	} {
-		c.leased, c.safety = true, lifecycles.Transactional
+		c.leased, c.safety = true, lifecycleconfig.Transactional
 		c.run(t, name)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -74,7 +74,7 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
-	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycles.Undeclared {
+	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycleconfig.Undeclared {
 		args.Note = []byte(`{"outcomeUnknown":true}`)
 	}
 	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
@@ -130,7 +130,7 @@ func (t *attempt) judge(err, cause error) (outcome string, told bool) {
 		t.engine.Log().Error("the action of a step panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
 			"panic", p.value, "stack", string(p.stack))
 		return "panicked", false
-	case errors.Is(cause, hold.ErrTimeout), errors.Is(err, errTimeout):
+	case errors.Is(cause, lease.ErrTimeout), errors.Is(err, errTimeout):
 		return "timeout", false
 	case cause != nil:
 		return "cancelled", false

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -94,7 +94,7 @@ func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status strin
 	if status == "" {
 		status = l.config.InitialStatus
 	}
-	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycles.ClaimState) bool { return c.Into == status })
+	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycleconfig.ClaimState) bool { return c.Into == status })
 	if !slices.Contains(l.config.StatusTypes, status) || claimed {
 		return Entity{}, fault.New(fault.Validation, "an entity of %q cannot begin in the status %q", l.Name(), status).With("pointer", "/status")
 	}

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -41,7 +41,7 @@ func (o *FireOptions) SetInput(v any) { o.Input, o.BadInput = json.Marshal(v) }
 // request is a step that a requester asks for.
 type request struct {
 	id, step, as string
-	steps        []*lifecycles.Step // those of the config that it may be
+	steps        []*lifecycleconfig.Step // those of the config that it may be
 	FireOptions
 }
 
@@ -96,7 +96,7 @@ func (s *site) request(ctx context.Context, id, step, as string, o FireOptions) 
 		}
 	}
 	if o.Input != nil {
-		if err := strict.Check(o.Input); err != nil {
+		if err := strictjson.Check(o.Input); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +136,7 @@ func (s *site) note(ctx context.Context, r *request, err error) {
 	at, failed := s.engine.Place(ctx, store.Read)
 	if f, ok := errors.AsType[*fault.Error](err); ok && failed == nil {
 		s.board.refusal.Add(1)
-		s.board.log.Note(at, attempts.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
+		s.board.log.Note(at, refusals.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *site) take(ctx context.Context, r *request, args entities.ClaimArgs) (*
 	if err != nil {
 		return nil, entities.Entity{}, err
 	}
-	opaque := func(step *lifecycles.Step) bool { // behind a worker, it begins when it is taken up
+	opaque := func(step *lifecycleconfig.Step) bool { // behind a worker, it begins when it is taken up
 		return s.opaque(step, args.Requester) && (args.Manual || !s.handsOn(step, args.Requester))
 	}
 	var also func(context.Context, *store.Tx, entities.Entity) error
@@ -236,14 +236,14 @@ func (s *site) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, d
 }
 
 // transition is the move of a step that is not claimed.
-func (s *site) transition(r *request, step *lifecycles.Step, operation string) entities.TransitionArgs {
+func (s *site) transition(r *request, step *lifecycleconfig.Step, operation string) entities.TransitionArgs {
 	to, _ := step.Success.For(r.as)
 	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: r.id, From: step.Status, To: to, Want: r.Want, Event: settled(r.step),
 		Note: noteOf(r.step, r.as, operation, afterOf(step, r.as), r.Input), After: afterOf(step, r.as), Meta: r.Meta}
 }
 
 // fireUnclaimed runs a step without a claim: whoever commits first wins.
-func (s *site) fireUnclaimed(ctx context.Context, r *request, e entities.Entity, step *lifecycles.Step) (entities.Entity, error) {
+func (s *site) fireUnclaimed(ctx context.Context, r *request, e entities.Entity, step *lifecycleconfig.Step) (entities.Entity, error) {
 	if r.Want != nil && *r.Want != e.Version {
 		return e, events.Moved(e.Lifecycle+" "+e.ID, *r.Want, e.Version)
 	}
@@ -277,7 +277,7 @@ func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, ste
 		return false, nil // it is refused
 	}
 	_, claimed := s.choices(steps, requester)
-	if claimed || !slices.ContainsFunc(steps, func(x *lifecycles.Step) bool { return s.acts(x, requester) }) {
+	if claimed || !slices.ContainsFunc(steps, func(x *lifecycleconfig.Step) bool { return s.acts(x, requester) }) {
 		return false, nil
 	}
 	now, err := s.ground.get(ctx, id)

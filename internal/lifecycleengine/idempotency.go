@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -35,7 +35,7 @@ import (
 // tied does a step for the request of the context, if it has a key. do is given the
 // context for the bodies, which belong to the operation and not to the request.
 func (s *site) tied(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
-	f := requests.FlightOf(ctx)
+	f := idempotency.FlightOf(ctx)
 	if f == nil {
 		return do(ctx)
 	}
@@ -57,7 +57,7 @@ func (s *site) tied(ctx context.Context, r *request, do func(context.Context) (e
 		}
 		return slot.Point(ctx, tx, was, operation)
 	}
-	e, err := do(requests.InFlight(ctx, nil))
+	e, err := do(idempotency.InFlight(ctx, nil))
 	if err == nil {
 		slot.End()
 		return e, nil
@@ -85,7 +85,7 @@ func stands(f Fate) bool { return f.Outcome != "" && f.Outcome != "released" }
 
 // inSlot returns the operation that a slot points to and what became of it, if there is
 // one.
-func (s *site) inSlot(ctx context.Context, slot *requests.Slot, id string) (operation string, f Fate, err error) {
+func (s *site) inSlot(ctx context.Context, slot *idempotency.Slot, id string) (operation string, f Fate, err error) {
 	if operation, err = slot.Operation(ctx, s.engine); err != nil || operation == "" {
 		return "", Fate{}, err
 	}
@@ -94,13 +94,13 @@ func (s *site) inSlot(ctx context.Context, slot *requests.Slot, id string) (oper
 }
 
 // again answers for an operation that was begun before.
-func (s *site) again(ctx context.Context, slot *requests.Slot, r *request, operation string, f Fate) (entities.Entity, error) {
+func (s *site) again(ctx context.Context, slot *idempotency.Slot, r *request, operation string, f Fate) (entities.Entity, error) {
 	slot.Stands(true)
 	if err := slot.Keep(ctx, s.engine, operation); err != nil {
 		return entities.Entity{}, err
 	}
 	if f.Running {
-		return entities.Entity{}, requests.UnderWay(0).With("operation", operation)
+		return entities.Entity{}, idempotency.UnderWay(0).With("operation", operation)
 	}
 	e, err := s.ground.get(ctx, r.id)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -128,7 +128,7 @@ func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.w
 
 // claimsInForce are the claim statuses of the config that is in force.
 func (c inForce) claimsInForce() []string {
-	if config, violations := lifecycles.Parse([]byte(c.config)); len(violations) == 0 {
+	if config, violations := lifecycleconfig.Parse([]byte(c.config)); len(violations) == 0 {
 		return config.ClaimStatuses()
 	}
 	return []string{}

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
 // TestJudge verifies that only what ended the body's own context is being told to
@@ -24,7 +24,7 @@ func TestJudge(t *testing.T) {
 		{context.DeadlineExceeded, nil, "failed", true},
 		{context.Canceled, nil, "failed", true},
 		{context.Canceled, context.Canceled, "cancelled", false},
-		{errors.New("x"), hold.ErrTimeout, "timeout", false},
+		{errors.New("x"), lease.ErrTimeout, "timeout", false},
 		{holdfast.Invalid("no"), nil, "invalid", true},
 	} {
 		if got, told := new(attempt).judge(c.err, c.cause); got != c.want || told != c.told {
@@ -62,7 +62,7 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 				t.Errorf("the first call: %v", err)
 			}
 			return charge(&endsLate{Context: ctx})
-		}, Declared{Safety: lifecycles.Journaled})
+		}, Declared{Safety: lifecycleconfig.Journaled})
 		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 			if _, err := l.Create(t.Context(), engine.Of(hf), "x", []byte(`{}`)); err != nil {
 				t.Fatal(err)

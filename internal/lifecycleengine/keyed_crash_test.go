@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -106,31 +106,31 @@ const fxUnclaimedConfig = `{
 // No effect is called twice, unless its policy is to retry, and then under the same key.
 func TestCrashOfAKeyedStep(t *testing.T) {
 	for name, c := range map[string]*fxKeyed{
-		"transactional": {fxCrash{safety: lifecycles.Transactional, ends: []string{"closed free"},
+		"transactional": {fxCrash{safety: lifecycleconfig.Transactional, ends: []string{"closed free"},
 			body: func(context.Context, *Act, *fxCase) error { return nil }}},
-		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: lifecycles.Transactional, ends: []string{"closed free"},
+		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: lifecycleconfig.Transactional, ends: []string{"closed free"},
 			body: func(context.Context, *Act, *fxCase) error { return nil }}},
-		"probe": {fxCrash{safety: lifecycles.Journaled, ends: []string{"closed free"},
+		"probe": {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil, k.asks())
 				return err
 			}}},
-		"retry": {fxCrash{safety: lifecycles.Journaled, repeats: true, ends: []string{"closed free"},
+		"retry": {fxCrash{safety: lifecycleconfig.Journaled, repeats: true, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
 				return err
 			}}},
-		"hold": {fxCrash{safety: lifecycles.Journaled, ends: []string{"closed free", "closing uncertain"},
+		"hold": {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free", "closing uncertain"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil)
 				return err
 			}}},
-		"opaque": {fxCrash{safety: lifecycles.Opaque, ends: []string{"closed free", "closing uncertain"},
+		"opaque": {fxCrash{safety: lifecycleconfig.Opaque, ends: []string{"closed free", "closing uncertain"},
 			body: func(_ context.Context, a *Act, k *fxCase) error {
 				k.call(a.Operation)
 				return nil
 			}}},
-		"resolved": {fxCrash{safety: lifecycles.Journaled, person: true, ends: []string{"closed free"},
+		"resolved": {fxCrash{safety: lifecycleconfig.Journaled, person: true, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
 				_, err := fxCharge(ctx, k, nil)
 				return err

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
 // Verifies, at every point and for every fault, that a holder which is told that its lease was lost has its
@@ -21,7 +21,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		told   bool // the late holder was
 	}
 	worlds := make(map[*fxCase]*world)
-	c := &fxCrash{safety: lifecycles.Journaled}
+	c := &fxCrash{safety: lifecycleconfig.Journaled}
 	at := func(ctx context.Context) *world {
 		k := c.of(ctx)
 		c.mu.Lock()

@@ -23,13 +23,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Lifecycle is a config with its handlers, for entities whose data is whatever JSON it is. Package lifecycle is its public face.
 type Lifecycle struct {
-	config     *lifecycles.Config
+	config     *lifecycleconfig.Config
 	text       string
 	handlers   map[string]*handler
 	janitors   []Janitor
@@ -42,7 +42,7 @@ type Lifecycle struct {
 
 // Parse reads a config, JSON or YAML.
 func Parse(config []byte) (*Lifecycle, error) {
-	c, violations, _ := lifecycles.Check(config, nil)
+	c, violations, _ := lifecycleconfig.Check(config, nil)
 	if len(violations) > 0 {
 		return nil, refused(violations)
 	}
@@ -50,7 +50,7 @@ func Parse(config []byte) (*Lifecycle, error) {
 }
 
 // refused is the error of a config that breaks rules.
-func refused(all []lifecycles.Violation) error {
+func refused(all []lifecycleconfig.Violation) error {
 	var b strings.Builder
 	f := fault.New(fault.Validation, "")
 	for i, v := range all {
@@ -100,14 +100,14 @@ var brought = map[string]string{"program": "a program has brought", "door": "was
 
 // Declared is what a program says of a handler.
 type Declared struct {
-	Safety  lifecycles.Safety
-	Timeout time.Duration           // how long it may take
-	After   *lifecycles.AfterEffect // how an after-effect is delivered, where the program says it
+	Safety  lifecycleconfig.Safety
+	Timeout time.Duration                // how long it may take
+	After   *lifecycleconfig.AfterEffect // how an after-effect is delivered, where the program says it
 }
 
 // handler is named user code.
 type handler struct {
-	lifecycles.Handler
+	lifecycleconfig.Handler
 	name string
 	body body
 	// queue is where its workers take what there is to do; "" is for one that is
@@ -115,7 +115,7 @@ type handler struct {
 	queue   string
 	unknown effects.Policy
 	missing bool // it is named, and nobody has declared it
-	after   *lifecycles.AfterEffect
+	after   *lifecycleconfig.AfterEffect
 }
 
 // body is a handler's code.
@@ -125,12 +125,12 @@ func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	if c.handlers[name] != nil || name == "" {
 		panic(fmt.Sprintf("lifecycle: the handler %q is set twice, or has no name", name))
 	}
-	c.handlers[name] = &handler{Handler: lifecycles.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
+	c.handlers[name] = &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }
 
 // declared are the handlers that there are.
-func (c *Lifecycle) declared() map[string]lifecycles.Handler {
-	known := make(map[string]lifecycles.Handler, len(c.handlers))
+func (c *Lifecycle) declared() map[string]lifecycleconfig.Handler {
+	known := make(map[string]lifecycleconfig.Handler, len(c.handlers))
 	for name, h := range c.handlers {
 		if !h.missing {
 			known[name] = h.Handler

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Pending is an operation that is not at its end, with its effects.
@@ -182,7 +182,7 @@ func (o *Operation) site(ctx context.Context, e *engine.Engine) (*site, store.Pl
 func agrees(journal []effects.Entry, known []Resolution) error {
 	for _, k := range known {
 		for _, x := range journal {
-			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strict.Equal(remote.OrNull(x.Result), remote.OrNull(k.Result)) {
+			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strictjson.Equal(remote.OrNull(x.Result), remote.OrNull(k.Result)) {
 				return fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", k.Name, k.Ordinal)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
 // An operation ends by the step that it was taken with, and not by the config that is in
@@ -14,7 +14,7 @@ import (
 // taken before there were plans goes by the config.
 
 // planOf is what an operation of a step is taken with.
-func planOf(step *lifecycles.Step, requester, operation, into string) *entities.Plan {
+func planOf(step *lifecycleconfig.Step, requester, operation, into string) *entities.Plan {
 	p := &entities.Plan{Operation: operation, Into: into, After: afterOf(step, requester), Timeout: timeoutOf(step).Milliseconds()}
 	p.Success, _ = step.Success.For(requester)
 	p.Failed, _ = step.Failed.For(requester)
@@ -25,8 +25,8 @@ func planOf(step *lifecycles.Step, requester, operation, into string) *entities.
 
 // planned returns the step of an operation as it was taken, or nil where there is none, and the
 // lifecycle with the handlers of the step, also where the config does not name them any more.
-func (s *site) planned(ctx context.Context, p *entities.Plan, key, requester, revert string) (*site, *lifecycles.Step, error) {
-	now := new(lifecycles.Step)
+func (s *site) planned(ctx context.Context, p *entities.Plan, key, requester, revert string) (*site, *lifecycleconfig.Step, error) {
+	now := new(lifecycleconfig.Step)
 	steps, err := s.offered(key, requester)
 	if err == nil {
 		now = stepAt(steps, revert)
@@ -38,33 +38,33 @@ func (s *site) planned(ctx context.Context, p *entities.Plan, key, requester, re
 		return s, now, nil
 	}
 	if now == nil {
-		now = new(lifecycles.Step)
+		now = new(lifecycleconfig.Step)
 	}
 	s, err = s.knowing(ctx, map[string]string{"action": p.Action, "validation": p.Validation})
 	validation := s.standing(p.Validation, now.Validation, requester)
 	h := s.handlers[p.Validation]
 	if name, _ := now.Validation.For(requester); now.Key != "" && name == "" && (h == nil || h.missing) { // it is gone, and the step goes without
-		validation = lifecycles.Per[string]{}
+		validation = lifecycleconfig.Per[string]{}
 	}
-	step := &lifecycles.Step{Key: key, Status: []string{revert}, Timeout: time.Duration(p.Timeout) * time.Millisecond, Success: each(p.Success), Failed: each(p.Failed),
+	step := &lifecycleconfig.Step{Key: key, Status: []string{revert}, Timeout: time.Duration(p.Timeout) * time.Millisecond, Success: each(p.Success), Failed: each(p.Failed),
 		AfterEffect: each(p.After), Action: s.standing(p.Action, now.Action, requester), Validation: validation}
 	if p.Into != revert {
-		step.Claim = lifecycles.Per[lifecycles.Claim]{All: &lifecycles.Claim{Into: p.Into, Revert: revert}}
+		step.Claim = lifecycleconfig.Per[lifecycleconfig.Claim]{All: &lifecycleconfig.Claim{Into: p.Into, Revert: revert}}
 	}
 	return s, step, err
 }
 
 // each is a field that is the same for every requester; "" is none.
-func each(v string) lifecycles.Per[string] {
+func each(v string) lifecycleconfig.Per[string] {
 	if v == "" {
-		return lifecycles.Per[string]{}
+		return lifecycleconfig.Per[string]{}
 	}
-	return lifecycles.Per[string]{All: &v}
+	return lifecycleconfig.Per[string]{All: &v}
 }
 
 // standing is the handler that a plan names or, where there is none of that name any more, the
 // one that the config has in its place.
-func (s *site) standing(name string, now lifecycles.Per[string], requester string) lifecycles.Per[string] {
+func (s *site) standing(name string, now lifecycleconfig.Per[string], requester string) lifecycleconfig.Per[string] {
 	if h := s.handlers[name]; name != "" && (h == nil || h.missing) {
 		if other, ok := now.For(requester); ok && s.handlers[other] != nil {
 			name = other
@@ -74,8 +74,8 @@ func (s *site) standing(name string, now lifecycles.Per[string], requester strin
 }
 
 // lacks names a handler of a step that there is not any more, or "".
-func (s *site) lacks(step *lifecycles.Step, requester string) string {
-	for _, p := range []lifecycles.Per[string]{step.Action, step.Validation} {
+func (s *site) lacks(step *lifecycleconfig.Step, requester string) string {
+	for _, p := range []lifecycleconfig.Per[string]{step.Action, step.Validation} {
 		if name, _ := p.For(requester); name != "" && s.handlers[name] == nil {
 			return name
 		}
@@ -103,7 +103,7 @@ func (s *site) knowing(ctx context.Context, names map[string]string) (*site, err
 }
 
 // plannedStep returns the step of an operation as it was taken, or nil.
-func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycles.Step, error) {
+func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycleconfig.Step, error) {
 	if o.plan != nil {
 		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
 		return step, err

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -31,9 +31,9 @@ const (
 // node resumes their operations, frees what is left of them, and runs their
 // after-effects.
 func (d *door) learn(ctx context.Context) {
-	ticks := time.NewTicker(handlers.LearnEvery)
+	ticks := time.NewTicker(remotehandler.LearnEvery)
 	defer ticks.Stop()
-	woken, end := d.board.engine.Hub().Wait(handlers.Topic)
+	woken, end := d.board.engine.Hub().Wait(remotehandler.Topic)
 	defer end()
 	for {
 		if err := d.look(ctx); err != nil && ctx.Err() == nil {
@@ -49,7 +49,7 @@ func (d *door) learn(ctx context.Context) {
 }
 
 func (d *door) look(ctx context.Context) error {
-	urls, err := handlers.URLs(ctx, d.board.engine)
+	urls, err := remotehandler.URLs(ctx, d.board.engine)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (d *door) look(ctx context.Context) error {
 
 // meet makes a lifecycle known to the loops of this node.
 func (d *door) meet(p putThrough) error {
-	c, violations := lifecycles.Parse([]byte(p.config))
+	c, violations := lifecycleconfig.Parse([]byte(p.config))
 	if len(violations) > 0 {
 		return nil // of a later program
 	}
@@ -129,7 +129,7 @@ func (d *door) serve(workflow, name string, def reactions.Definition) error {
 	if served {
 		return nil
 	}
-	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * handlers.Longest,
+	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Ready: func() bool {
 			urls := d.urls.Load()
 			return urls != nil && (*urls)[name]
@@ -146,7 +146,7 @@ func (d *door) serve(workflow, name string, def reactions.Definition) error {
 			if h == nil || h.body == nil { // it was declared anew, just now
 				return &reactions.Later{}
 			}
-			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 			defer cancel()
 			return Counted(s.after(ctx, h, x))
 		}}
@@ -195,7 +195,7 @@ func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) 
 type Put struct {
 	Revision int64
 	Created  bool
-	Warnings []lifecycles.Violation
+	Warnings []lifecycleconfig.Violation
 }
 
 // PutConfig puts a config into the context's workspace, or, with dryRun, only judges
@@ -234,7 +234,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 }
 
 // judge holds a config to every rule that can be seen here.
-func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []lifecycles.Violation, error) {
+func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []lifecycleconfig.Violation, error) {
 	s, err := d.build(ctx, config, nil)
 	if err != nil {
 		return nil, nil, err
@@ -242,16 +242,16 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 	c := s.config
 	violations, warnings := c.Lint(s.declared())
 	if c.Workflow != name {
-		violations = append(violations, lifecycles.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
+		violations = append(violations, lifecycleconfig.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
 	}
 	for i := range c.Steps {
 		violations = append(violations, unclaimedWork(s, i)...)
 	}
 	if c.Table != nil {
-		violations = append(violations, lifecycles.Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
+		violations = append(violations, lifecycleconfig.Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
 	}
 	if err := s.covered(); err != nil {
-		violations = append(violations, lifecycles.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
+		violations = append(violations, lifecycleconfig.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}
 	if len(violations) > 0 {
 		return nil, warnings, refused(violations)
@@ -261,17 +261,17 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 
 // unclaimedWork tells of handlers of a step that are workers', for requesters who do not
 // claim it: a task is its claim.
-func unclaimedWork(s *site, nth int) (all []lifecycles.Violation) {
+func unclaimedWork(s *site, nth int) (all []lifecycleconfig.Violation) {
 	step := &s.config.Steps[nth]
 	tell := func(what, name, requester string) {
 		h := s.handlers[name]
 		if _, claimed := step.Claim.For(requester); h == nil || h.queue == "" || claimed {
 			return
 		}
-		all = append(all, lifecycles.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
+		all = append(all, lifecycleconfig.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
 			Message: fmt.Sprintf("the %s %q of the step %q is done by workers, and a step that they do is claimed: name a successful_claim_state", what, name, step.Key)})
 	}
-	for what, p := range map[string]lifecycles.Per[string]{"action": step.Action, "validation": step.Validation} {
+	for what, p := range map[string]lifecycleconfig.Per[string]{"action": step.Action, "validation": step.Validation} {
 		if p.All != nil {
 			tell(what, *p.All, "")
 		}
@@ -295,7 +295,7 @@ func PutNames(ctx context.Context, d store.Doer) (map[string][]string, error) {
 
 // HandlersOf returns the handlers that a config names, or none if it is no config.
 func HandlersOf(config []byte) (names []string) {
-	c, violations := lifecycles.Parse(config)
+	c, violations := lifecycleconfig.Parse(config)
 	if len(violations) > 0 {
 		return nil
 	}

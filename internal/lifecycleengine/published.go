@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // A lifecycle can also be put through the API, into one workspace; its handlers are
@@ -36,7 +36,7 @@ type Caller func(context.Context, RemoteCall) (RemoteAnswer, error)
 
 // RemoteCall is what a handler elsewhere is told.
 type RemoteCall struct {
-	To handlers.Handler
+	To remotehandler.Handler
 	remote.Task
 }
 
@@ -128,7 +128,7 @@ func put(ctx context.Context, d store.Doer) ([]putThrough, error) {
 // would have brought.
 // more are handlers, by kind, besides those that the config names.
 func (d *door) build(ctx context.Context, text []byte, more map[string][]string) (*site, error) {
-	c, violations := lifecycles.Parse(text)
+	c, violations := lifecycleconfig.Parse(text)
 	if len(violations) > 0 {
 		return nil, refused(violations)
 	}
@@ -137,7 +137,7 @@ func (d *door) build(ctx context.Context, text []byte, more map[string][]string)
 	s.ground = &plain{site: s}
 	for kind, names := range named(c) {
 		for _, name := range append(names, more[kind]...) {
-			h, err := handlers.Get(ctx, d.board.engine, name)
+			h, err := remotehandler.Get(ctx, d.board.engine, name)
 			if fault.CodeOf(err) == fault.NotFound {
 				s.handlers[name] = undeclared(kind, name)
 				continue
@@ -155,10 +155,10 @@ func (d *door) build(ctx context.Context, text []byte, more map[string][]string)
 }
 
 // named are the handlers that a config names, by kind.
-func named(c *lifecycles.Config) map[string][]string {
+func named(c *lifecycleconfig.Config) map[string][]string {
 	out := make(map[string][]string)
 	for i := range c.Steps {
-		for kind, p := range map[string]lifecycles.Per[string]{"action": c.Steps[i].Action, "validation": c.Steps[i].Validation, "afterEffect": c.Steps[i].AfterEffect} {
+		for kind, p := range map[string]lifecycleconfig.Per[string]{"action": c.Steps[i].Action, "validation": c.Steps[i].Validation, "afterEffect": c.Steps[i].AfterEffect} {
 			if p.All != nil {
 				out[kind] = append(out[kind], *p.All)
 			}
@@ -175,14 +175,14 @@ func named(c *lifecycles.Config) map[string][]string {
 // undeclared is a handler that a config names and nobody has declared: a step that
 // needs it is refused.
 func undeclared(kind, name string) *handler {
-	return &handler{Handler: lifecycles.Handler{Kind: kind}, name: name, missing: true, body: func(context.Context, *work) error {
+	return &handler{Handler: lifecycleconfig.Handler{Kind: kind}, name: name, missing: true, body: func(context.Context, *work) error {
 		return fault.NonRetryable(fault.New(fault.Unavailable, "the handler %q is not declared", name))
 	}}
 }
 
 // handler makes a handler of one that is elsewhere.
-func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h handlers.Handler) *handler {
-	made := &handler{Handler: lifecycles.Handler{Kind: kind, Safety: lifecycles.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown)}
+func (d *door) handler(kind string, c *lifecycleconfig.Config, workspace string, h remotehandler.Handler) *handler {
+	made := &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: lifecycleconfig.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown)}
 	if h.Kind == "worker" {
 		made.queue = entities.Workers(workspace, h.Name)
 		return made
@@ -215,7 +215,7 @@ func (d *door) handler(kind string, c *lifecycles.Config, workspace string, h ha
 		if err != nil || len(a.State) == 0 || kind != "action" {
 			return err
 		}
-		if w.data, err = strict.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
+		if w.data, err = strictjson.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
 			return fmt.Errorf("%w: what it answered cannot be used: %w", ErrUnheard, err)
 		}
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -31,7 +31,7 @@ func (s *site) lease(asked time.Duration) time.Duration {
 	if asked > 0 {
 		return asked
 	}
-	return min(hold.Lease, s.stuckAfter())
+	return min(lease.Lease, s.stuckAfter())
 }
 
 // stuckAfter is how long a claim is held that nobody renews.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/attempts"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/refusals"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -62,8 +62,8 @@ func (b *board) start() {
 		b.engine.Background(b.resume)
 		b.engine.Leases("operations", b.expire, wake.Need{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
-		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return attempts.Prune(ctx, b.engine) },
-			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(attempts.Kept.Milliseconds(), 10)})
+		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },
+			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(refusals.Kept.Milliseconds(), 10)})
 	})
 }
 
@@ -76,7 +76,7 @@ func ServePut(e *engine.Engine, r Caller) error {
 	b.door = &door{board: b, remote: r, worker: reactions.CallingWorker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.door.learn)
-	handlers.Watch(e)
+	remotehandler.Watch(e)
 	return nil
 }
 

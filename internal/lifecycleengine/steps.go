@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
 // offered returns the steps of a key that a requester may fire.
-func (c *Lifecycle) offered(key, requester string) ([]*lifecycles.Step, error) {
-	var steps []*lifecycles.Step
+func (c *Lifecycle) offered(key, requester string) ([]*lifecycleconfig.Step, error) {
+	var steps []*lifecycleconfig.Step
 	known := false
 	for i := range c.config.Steps {
 		s := &c.config.Steps[i]
@@ -35,7 +35,7 @@ func (c *Lifecycle) offered(key, requester string) ([]*lifecycles.Step, error) {
 }
 
 // stepAt returns the step of some that starts at a status.
-func stepAt(steps []*lifecycles.Step, status string) *lifecycles.Step {
+func stepAt(steps []*lifecycleconfig.Step, status string) *lifecycleconfig.Step {
 	for _, s := range steps {
 		if slices.Contains(s.Status, status) {
 			return s
@@ -45,13 +45,13 @@ func stepAt(steps []*lifecycles.Step, status string) *lifecycles.Step {
 }
 
 // handler returns the handler that a step names for a requester, or nil.
-func (c *Lifecycle) handler(p lifecycles.Per[string], requester string) *handler {
+func (c *Lifecycle) handler(p lifecycleconfig.Per[string], requester string) *handler {
 	name, _ := p.For(requester)
 	return c.handlers[name]
 }
 
 // acts says whether a step runs code for a requester.
-func (c *Lifecycle) acts(s *lifecycles.Step, requester string) bool {
+func (c *Lifecycle) acts(s *lifecycleconfig.Step, requester string) bool {
 	return c.handler(s.Action, requester) != nil || c.handler(s.Validation, requester) != nil
 }
 
@@ -59,7 +59,7 @@ func (c *Lifecycle) acts(s *lifecycles.Step, requester string) bool {
 // serialized requester runs under a lease: a claim that leaves the status as it is, and
 // excludes all others as any claim does. A config without claims has nobody to exclude,
 // and perhaps no janitor: then no lease is taken.
-func (c *Lifecycle) claimAt(s *lifecycles.Step, status, requester string) (entities.Choice, bool) {
+func (c *Lifecycle) claimAt(s *lifecycleconfig.Step, status, requester string) (entities.Choice, bool) {
 	if claim, ok := s.Claim.For(requester); ok {
 		return entities.Choice{Into: claim.Into, Revert: claim.Revert}, true
 	}
@@ -69,7 +69,7 @@ func (c *Lifecycle) claimAt(s *lifecycles.Step, status, requester string) (entit
 
 // heldAt says whether an operation of a step is held at a status: that of its claim or,
 // under a lease, where the step starts.
-func heldAt(s *lifecycles.Step, status, requester string) bool {
+func heldAt(s *lifecycleconfig.Step, status, requester string) bool {
 	if c, claimed := s.Claim.For(requester); claimed {
 		return c.Into == status
 	}
@@ -78,7 +78,7 @@ func heldAt(s *lifecycles.Step, status, requester string) bool {
 
 // claimOf is the status that an operation of a step is held in: that of its claim or, under a
 // lease, where the step starts.
-func claimOf(step *lifecycles.Step, c entities.Claim) string {
+func claimOf(step *lifecycleconfig.Step, c entities.Claim) string {
 	if claim, claimed := step.Claim.For(c.Requester); claimed {
 		return claim.Into
 	}
@@ -87,7 +87,7 @@ func claimOf(step *lifecycles.Step, c entities.Claim) string {
 
 // choices are the claims of steps by the status that they leave; ok is false where
 // the requester does not take one.
-func (c *Lifecycle) choices(steps []*lifecycles.Step, requester string) (all map[string]entities.Choice, ok bool) {
+func (c *Lifecycle) choices(steps []*lifecycleconfig.Step, requester string) (all map[string]entities.Choice, ok bool) {
 	all = make(map[string]entities.Choice)
 	for _, s := range steps {
 		for _, status := range s.Status {
@@ -100,37 +100,37 @@ func (c *Lifecycle) choices(steps []*lifecycles.Step, requester string) (all map
 }
 
 // afterOf names the after-effect of a step, if it has one.
-func afterOf(step *lifecycles.Step, requester string) string {
+func afterOf(step *lifecycleconfig.Step, requester string) string {
 	name, _ := step.AfterEffect.For(requester)
 	return name
 }
 
-func timeoutOf(s *lifecycles.Step) time.Duration {
+func timeoutOf(s *lifecycleconfig.Step) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
 	}
-	return hold.Timeout
+	return lease.Timeout
 }
 
 // safety is what the body of a step promises.
-func (c *Lifecycle) safety(step *lifecycles.Step, as string) lifecycles.Safety {
+func (c *Lifecycle) safety(step *lifecycleconfig.Step, as string) lifecycleconfig.Safety {
 	if h := c.handler(step.Action, as); h != nil {
 		return h.Safety
 	}
 	if name, _ := step.Action.For(as); name != "" { // it is gone
-		return lifecycles.Undeclared
+		return lifecycleconfig.Undeclared
 	}
-	return lifecycles.Transactional // it has no body
+	return lifecycleconfig.Transactional // it has no body
 }
 
 // opaque says whether the body of a step as a whole is an effect.
-func (c *Lifecycle) opaque(step *lifecycles.Step, as string) bool {
-	return c.safety(step, as) == lifecycles.Opaque
+func (c *Lifecycle) opaque(step *lifecycleconfig.Step, as string) bool {
+	return c.safety(step, as) == lifecycleconfig.Opaque
 }
 
 // unknown is what is done about the body of a step, where it is an effect by itself and
 // nothing is known of it.
-func (c *Lifecycle) unknown(step *lifecycles.Step, as string) effects.Policy {
+func (c *Lifecycle) unknown(step *lifecycleconfig.Step, as string) effects.Policy {
 	if h := c.handler(step.Action, as); h != nil && h.unknown != "" {
 		return h.unknown
 	}
@@ -147,7 +147,7 @@ const (
 )
 
 // worker is the handler that a step names for a requester, if workers have it.
-func (c *Lifecycle) worker(p lifecycles.Per[string], requester string) *handler {
+func (c *Lifecycle) worker(p lifecycleconfig.Per[string], requester string) *handler {
 	if h := c.handler(p, requester); h != nil && h.queue != "" {
 		return h
 	}
@@ -155,6 +155,6 @@ func (c *Lifecycle) worker(p lifecycles.Per[string], requester string) *handler 
 }
 
 // handsOn says whether a worker runs the validation or the body of a step.
-func (c *Lifecycle) handsOn(step *lifecycles.Step, as string) bool {
+func (c *Lifecycle) handsOn(step *lifecycleconfig.Step, as string) bool {
 	return c.worker(step.Action, as) != nil || c.worker(step.Validation, as) != nil
 }

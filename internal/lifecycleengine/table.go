@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -39,7 +39,7 @@ type recovery struct {
 }
 
 func (r recovery) do(ctx context.Context, d store.Doer) (entities.Entity, bool, error) {
-	return entities.Recover(ctx, d, r.Lapsed, r.claim, r.resume, hold.MaxDeaths, r.note)
+	return entities.Recover(ctx, d, r.Lapsed, r.claim, r.resume, lease.MaxDeaths, r.note)
 }
 
 // plain is Holdfast's own table.

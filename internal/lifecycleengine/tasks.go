@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -61,11 +61,11 @@ func (r ref) id() string {
 	if r.probe {
 		kind = kindProbe
 	}
-	return hold.ID(taskPrefix, r.lifecycle, r.entity, r.operation, kind)
+	return lease.ID(taskPrefix, r.lifecycle, r.entity, r.operation, kind)
 }
 
 func refOf(id string) (ref, error) {
-	parts, ok := hold.Parts(taskPrefix, id, 4)
+	parts, ok := lease.Parts(taskPrefix, id, 4)
 	if !ok || parts[3] != stageAction && parts[3] != stageValidation && parts[3] != kindProbe {
 		return ref{}, noTask(id)
 	}
@@ -85,7 +85,7 @@ func (r ref) ticket(epoch int64) entities.Ticket {
 
 // take takes what there is to do for handlers of the context's workspace, on the engine or in a transaction of it.
 func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit int) ([]remote.Task, error) {
-	if err := strict.Text("worker", c.Worker, events.MaxName); err != nil {
+	if err := strictjson.Text("worker", c.Worker, events.MaxName); err != nil {
 		return nil, err
 	}
 	if err := entities.CheckLease(c.Lease); err != nil {
@@ -100,7 +100,7 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 		a.Leases[entities.Workers(at.Workspace, name)] = c.Lease
 	}
 	for queue := range a.Leases { // in any order: none is always the first
-		a.Turns = append(a.Turns, hold.Turn{Name: queue, Workspace: at.Workspace})
+		a.Turns = append(a.Turns, lease.Turn{Name: queue, Workspace: at.Workspace})
 	}
 	taken, err := entities.TakeDue(ctx, d, at.Shard, a)
 	all := make([]remote.Task, 0, len(taken))
@@ -216,7 +216,7 @@ func orNoTask(err error, h remote.Hold) error {
 	return err
 }
 
-func lostTask(h remote.Hold) *fault.Error { return hold.Lost("the task "+h.ID, h.Epoch) }
+func lostTask(h remote.Hold) *fault.Error { return lease.Lost("the task "+h.ID, h.Epoch) }
 
 // Complete ends a step that is done. State is a merge patch of the entity's data, output is
 // told to who fired the step.
@@ -265,7 +265,7 @@ func (r Remote) complete(ctx context.Context, h remote.Hold, done remote.Result)
 		return e, err
 	}
 	if len(done.Output) > 0 {
-		if err := strict.Check(done.Output); err != nil {
+		if err := strictjson.Check(done.Output); err != nil {
 			return e, err
 		}
 	}
@@ -293,7 +293,7 @@ func (r Remote) complete(ctx context.Context, h remote.Hold, done remote.Result)
 	}
 	w := &work{requester: t.entity.Claim.Requester, output: done.Output}
 	if len(done.State) > 0 {
-		if w.data, err = strict.Merge(t.now.Data, done.State); err != nil {
+		if w.data, err = strictjson.Merge(t.now.Data, done.State); err != nil {
 			return e, err
 		}
 	}
@@ -400,7 +400,7 @@ func (r Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (
 func (r Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (remote.EffectState, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
-		if name, bad := refOf(h.ID); bad == nil && len(x.Result) > 0 && strict.Check(x.Result) == nil && late(err) {
+		if name, bad := refOf(h.ID); bad == nil && len(x.Result) > 0 && strictjson.Check(x.Result) == nil && late(err) {
 			LateCalls(ctx, r.Engine, name.ticket(h.Epoch), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 		}
 		return remote.EffectState{}, err

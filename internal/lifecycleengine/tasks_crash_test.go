@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/lifecycles"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -51,15 +51,15 @@ func (c *fxTasks) most(ctx context.Context) (n int) {
 
 func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	for _, name := range []string{"Do", "May"} {
-		if _, err := handlers.Get(ctx, engine.Of(hf), name); err == nil {
+		if _, err := remotehandler.Get(ctx, engine.Of(hf), name); err == nil {
 			continue
 		}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			h := handlers.Handler{Name: name, Kind: "worker", Safety: "journaled", OnUnknown: "hold"}
+			h := remotehandler.Handler{Name: name, Kind: "worker", Safety: "journaled", OnUnknown: "hold"}
 			if c.asked {
 				h.Safety, h.OnUnknown = "opaque", "probe"
 			}
-			_, err := handlers.Put(ctx, store.TxOf(tx), h)
+			_, err := remotehandler.Put(ctx, store.TxOf(tx), h)
 			return err
 		})
 		if err != nil {
@@ -223,7 +223,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			defer close(done)
 			for i := range 300 {
 				name := fmt.Sprint("h", i)
-				if err := boardOf(engine.Of(e)).door.serve("wf", name, afterElsewhere(&lifecycles.Config{Workflow: "wf"}, name)); err != nil {
+				if err := boardOf(engine.Of(e)).door.serve("wf", name, afterElsewhere(&lifecycleconfig.Config{Workflow: "wf"}, name)); err != nil {
 					t.Error(err)
 				}
 			}

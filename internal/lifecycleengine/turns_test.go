@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -39,15 +39,15 @@ func TestOperationsOfEachWorkspaceHaveTheirTurn(t *testing.T) {
 				}
 			}
 		}
-		turns, err := new(hold.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, nil)
-		if err != nil || !slices.Equal(turns, []hold.Turn{{Name: queue, Workspace: "big"}, {Name: queue, Workspace: "small"}}) {
+		turns, err := new(lease.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, nil)
+		if err != nil || !slices.Equal(turns, []lease.Turn{{Name: queue, Workspace: "big"}, {Name: queue, Workspace: "small"}}) {
 			t.Fatalf("turns: %+v, %v", turns, err)
 		}
 		some, err := entities.TakeDue(t.Context(), engine.Of(hf), 0, entities.ResumeArgs{Turns: turns[1:], Leases: map[string]time.Duration{queue: time.Minute}, Holder: "me", Limit: 5})
 		if err != nil || len(some) != 1 || some[0].Workspace != "small" {
 			t.Fatalf("taken: %+v, %v", some, err)
 		}
-		turns, err = new(hold.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, []string{"big"})
+		turns, err = new(lease.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, []string{"big"})
 		if err != nil || len(turns) != 0 {
 			t.Errorf("turns: %+v, %v", turns, err)
 		}

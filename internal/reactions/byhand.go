@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -226,7 +226,7 @@ func (p Position) refusal(l *Lease, version int64) *fault.Error {
 		return fault.New(fault.NotDelivered, "the stream %q was delivered up to version %d: acknowledge that, and claim again for the rest", l.Stream, p.Delivered).
 			With("delivered", p.Delivered)
 	}
-	return hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	return lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
 type oneArgs struct {
@@ -262,8 +262,8 @@ type Failed struct {
 // program's worker would. Told again, under the epoch that did, it gives the same
 // answer.
 func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, message string, retryable bool) (Failed, error) {
-	message = hold.Plain(message)
-	lost := hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	message = lease.Plain(message)
+	lost := lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	p, err := Stands(ctx, d, l.Reaction, l.Stream)
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
@@ -308,15 +308,15 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 
 // ByHand is the lease of who says that he has one: its epoch decides.
 func ByHand(at store.Place, reaction, stream string, epoch int64) *Lease {
-	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Hold: hold.Hold{Epoch: epoch}}
+	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Hold: lease.Hold{Epoch: epoch}}
 }
 
 // RenewOne extends one hold, at the most until so long after it was taken (0 is for
 // ever), or returns [fault.LeaseLost].
-func RenewOne(ctx context.Context, d store.Doer, l *Lease, lease, longest time.Duration) (Renewal, error) {
-	all, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return lease }, longest)
+func RenewOne(ctx context.Context, d store.Doer, l *Lease, leaseTime, longest time.Duration) (Renewal, error) {
+	all, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return leaseTime }, longest)
 	if err == nil && all[0].Until.IsZero() {
-		err = hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+		err = lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	}
 	if err != nil {
 		return Renewal{}, err

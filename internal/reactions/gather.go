@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -14,8 +14,8 @@ import (
 // after some that were: what is marked before that waits for as long. Not safe for
 // concurrent use.
 type Gathering struct {
-	come  map[hold.Turn]place
-	pages map[hold.Turn]int // full ones, since the beginning
+	come  map[lease.Turn]place
+	pages map[lease.Turn]int // full ones, since the beginning
 }
 
 // place is the key of a mark, of one reaction in one workspace.
@@ -40,7 +40,7 @@ type gatherArgs struct {
 
 type picked struct {
 	gone int64
-	hold.Turn
+	lease.Turn
 	last  place
 	count int64
 }
@@ -51,8 +51,8 @@ var gatherVerb = store.VerbOf[gatherArgs](store.Decl{Name: "reactions.gather", L
 	}))
 
 // Next gathers some marks of what has its turn, and says whether there were any.
-func (g *Gathering) Next(ctx context.Context, d store.Doer, at store.Place, turns []hold.Turn) (bool, error) {
-	onward := slices.ContainsFunc(turns, func(t hold.Turn) bool { _, ok := g.come[t]; return ok })
+func (g *Gathering) Next(ctx context.Context, d store.Doer, at store.Place, turns []lease.Turn) (bool, error) {
+	onward := slices.ContainsFunc(turns, func(t lease.Turn) bool { _, ok := g.come[t]; return ok })
 	some, err := g.page(ctx, d, at, turns)
 	if err == nil && onward && !gone(some) { // there may be some before
 		some, err = g.page(ctx, d, at, turns)
@@ -63,7 +63,7 @@ func (g *Gathering) Next(ctx context.Context, d store.Doer, at store.Place, turn
 func gone(some []picked) bool { return len(some) > 0 && some[0].gone > 0 }
 
 // page gathers a page, and notes how far it has come.
-func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turns []hold.Turn) ([]picked, error) {
+func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turns []lease.Turn) ([]picked, error) {
 	if len(turns) == 0 {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turn
 		return nil, err
 	}
 	if g.come == nil {
-		g.come, g.pages = make(map[hold.Turn]place), make(map[hold.Turn]int)
+		g.come, g.pages = make(map[lease.Turn]place), make(map[lease.Turn]int)
 	}
 	for _, t := range turns {
 		delete(g.come, t)
@@ -97,14 +97,14 @@ func (g *Gathering) page(ctx context.Context, d store.Doer, at store.Place, turn
 
 // Gather gathers some marks from the beginning: in one workspace or in all on a shard.
 func Gather(ctx context.Context, d store.Doer, at store.Place, names []string) (bool, error) {
-	var turns []hold.Turn
+	var turns []lease.Turn
 	if at.Workspace != "" {
 		for _, name := range names {
-			turns = append(turns, hold.Turn{Name: name, Workspace: at.Workspace})
+			turns = append(turns, lease.Turn{Name: name, Workspace: at.Workspace})
 		}
 	} else {
 		var err error
-		if turns, err = new(hold.Round).Next(ctx, d, Turns, at.Shard, names, nil); err != nil {
+		if turns, err = new(lease.Round).Next(ctx, d, Turns, at.Shard, names, nil); err != nil {
 			return false, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -22,7 +22,7 @@ func TestMarksInFrontAreGathered(t *testing.T) {
 		var g reactions.Gathering
 		next := func() {
 			t.Helper()
-			if _, err := g.Next(ctx, engine.Of(hf), store.Place{}, []hold.Turn{{Name: "r", Workspace: "default"}}); err != nil {
+			if _, err := g.Next(ctx, engine.Of(hf), store.Place{}, []lease.Turn{{Name: "r", Workspace: "default"}}); err != nil {
 				t.Fatal(err)
 			}
 		}

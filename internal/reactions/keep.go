@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 )
 
 // end records the end of a lease, together with others'. Where that fails, it is
@@ -113,7 +113,7 @@ func (w *Worker) renew(stopped <-chan struct{}) {
 func (w *Worker) shortest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	shortest := hold.Lease
+	shortest := lease.Lease
 	for _, h := range w.handlers {
 		shortest = min(shortest, h.Lease)
 	}
@@ -186,7 +186,7 @@ func (w *Worker) lose(l *Lease) (untouched bool) {
 	}
 	w.mu.Unlock()
 	if g != nil && g.lost != nil {
-		g.lost(hold.ErrLost)
+		g.lost(lease.ErrLost)
 	}
 	return g != nil && g.lost == nil
 }

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -18,10 +18,10 @@ func (w *Worker) waits() bool {
 }
 
 // turns are who has a turn. Where there is one workspace, and the last look found something, that has, as like as not.
-func (w *Worker) turns(ctx context.Context, at *round, shard int16, names []string) (turns []hold.Turn, more bool, err error) {
+func (w *Worker) turns(ctx context.Context, at *round, shard int16, names []string) (turns []lease.Turn, more bool, err error) {
 	if at.busy && at.only != "" && store.Alone(w.Engine) {
 		for _, name := range names {
-			turns = append(turns, hold.Turn{Name: name, Workspace: at.only})
+			turns = append(turns, lease.Turn{Name: name, Workspace: at.only})
 		}
 		return turns, false, nil
 	}
@@ -49,11 +49,11 @@ func (w *Worker) leaveLine() (leases []*Lease) {
 	for _, some := range w.line {
 		leases = append(leases, some...)
 	}
-	w.line = make(map[hold.Share][]*Lease)
+	w.line = make(map[lease.Share][]*Lease)
 	return leases
 }
 
-func (l *Lease) share() hold.Share { return hold.Share{Workspace: l.Workspace, Handler: l.Reaction} }
+func (l *Lease) share() lease.Share { return lease.Share{Workspace: l.Workspace, Handler: l.Reaction} }
 
 // shut are the workspaces that nothing is to be taken for now.
 func (w *Worker) shut() []string {
@@ -71,17 +71,17 @@ func (w *Worker) shut() []string {
 
 // inTurn leaves out who has something in hand that waits, and orders the others: as many workspaces as one take can have,
 // those that were served longest ago.
-func (w *Worker) inTurn(turns []hold.Turn) []hold.Turn {
+func (w *Worker) inTurn(turns []lease.Turn) []lease.Turn {
 	w.lining.Lock()
-	turns = slices.DeleteFunc(turns, func(t hold.Turn) bool {
-		s := hold.Share{Workspace: t.Workspace, Handler: t.Name}
+	turns = slices.DeleteFunc(turns, func(t lease.Turn) bool {
+		s := lease.Share{Workspace: t.Workspace, Handler: t.Name}
 		return len(w.line[s]) > 0 || w.room.Full(s)
 	})
 	w.lining.Unlock()
 	rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
-	hold.InTurn(&w.room.Order, turns, func(t hold.Turn) string { return t.Workspace })
+	lease.InTurn(&w.room.Order, turns, func(t lease.Turn) string { return t.Workspace })
 	few := make(map[string]bool)
-	turns = slices.DeleteFunc(turns, func(t hold.Turn) bool {
+	turns = slices.DeleteFunc(turns, func(t lease.Turn) bool {
 		if len(few) < w.batch {
 			few[t.Workspace] = true
 		}
@@ -112,7 +112,7 @@ func (w *Worker) next() *Lease {
 		return nil
 	}
 	shares := slices.Collect(maps.Keys(w.line))
-	hold.InTurn(&w.room.Order, shares, func(s hold.Share) string { return s.Workspace })
+	lease.InTurn(&w.room.Order, shares, func(s lease.Share) string { return s.Workspace })
 	for _, s := range shares {
 		if w.room.Take(s, 1) == 0 {
 			continue

@@ -30,7 +30,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Definition is what a reaction follows and how it is served. It is kept in the
@@ -156,14 +156,14 @@ func (d *Definition) Source() store.Marks {
 
 // Check refuses a definition that makes no sense.
 func (d *Definition) Check() error {
-	if err := strict.Text("reaction", d.Name, events.MaxName); err != nil {
+	if err := strictjson.Text("reaction", d.Name, events.MaxName); err != nil {
 		return err
 	}
 	if strings.Contains(d.Name, "/") || d.Name == "*" {
 		return fault.New(fault.Validation, "a reaction's name has no slash and is not \"*\": %q", d.Name)
 	}
 	for _, e := range d.Events {
-		if err := strict.Text("event", e, events.MaxName); err != nil {
+		if err := strictjson.Text("event", e, events.MaxName); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -441,20 +441,20 @@ func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
 		_, e1 := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "inv", ID: id, Status: "a"})
 		_, e2 := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"a"}, To: "b", Event: "moved"})
 		_, e3 := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "inv", ID: id, From: []string{"b", "c"}, To: "c", Event: "moved"})
-		_, e4 := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
-		_, e5 := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
-		_, e6 := scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "k", ID: id})
+		_, e4 := scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "k", ID: id, State: []byte(`{}`)})
+		_, e5 := scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "k", ID: id, State: []byte(`{"n":1}`)})
+		_, e6 := scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "k", ID: id})
 		_, e7 := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1}) // one row for all
 		_, e8 := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "sum", ID: tag, Field: "n", By: 1})
 		mu.Lock()
 		defer mu.Unlock()
-		streams = append(streams, entities.Stream("inv", id), scopes.Stream("k", id))
+		streams = append(streams, entities.Stream("inv", id), scopestore.Stream("k", id))
 		return errors.Join(e1, e2, e3, e4, e5, e6, e7, e8)
 	}
 	if _, lost := holdfasttest.Race(t, n, one); len(lost) > 0 {
 		t.Fatalf("%s: %v", tag, errors.Join(lost...))
 	}
-	return append(streams, scopes.Stream("sum", tag))
+	return append(streams, scopestore.Stream("sum", tag))
 }
 
 // TestHistoriesAreFollowed verifies that reactions over histories get every

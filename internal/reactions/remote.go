@@ -9,9 +9,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -27,7 +27,7 @@ type callingKey struct{}
 // takes up a body until its time is over, and would hold up the program's reactions.
 func CallingWorker(e interface {
 	Engine
-	handlers.Engine
+	remotehandler.Engine
 	Node() string
 }) *Worker {
 	return e.Shared(callingKey{}, func() any {
@@ -138,13 +138,13 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 }
 
 // Renew extends the lease of the event's stream, as long as the handler may take.
-func (r *Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (remote.Renewed, error) {
-	x, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, lease, func(handler string) (time.Duration, error) {
-		h, err := handlers.Get(ctx, r.Engine, handler)
+func (r *Remote) Renew(ctx context.Context, h remote.Hold, leaseTime time.Duration) (remote.Renewed, error) {
+	x, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, leaseTime, func(handler string) (time.Duration, error) {
+		h, err := remotehandler.Get(ctx, r.Engine, handler)
 		if fault.CodeOf(err) == fault.NotFound {
 			err = nil // it was deleted meanwhile
 		}
-		return cmp.Or(h.Timeout, hold.Timeout), err
+		return cmp.Or(h.Timeout, lease.Timeout), err
 	})
 	return remote.Renewed{Until: x.Until, CancelRequested: x.CancelRequested}, err
 }

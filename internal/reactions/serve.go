@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -76,12 +76,12 @@ func (w *Worker) begin(l *Lease) {
 
 // run calls the body, for as long as it may take.
 func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, hold.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, lease.ErrTimeout)
 	defer cancel()
 	defer w.recovered(d.Lease, d, &err)
 	err = h.Body(ctx, d)
-	if err != nil && errors.Is(context.Cause(ctx), hold.ErrTimeout) {
-		err = hold.ErrTimeout
+	if err != nil && errors.Is(context.Cause(ctx), lease.ErrTimeout) {
+		err = lease.ErrTimeout
 	}
 	return err
 }
@@ -123,8 +123,8 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 	case cause != nil:
 		w.abandon(l, done, cause)
 	case fault.CodeOf(err) == fault.LeaseLost:
-		w.abandon(l, done, hold.ErrLost)
-	case errors.Is(err, hold.ErrTimeout):
+		w.abandon(l, done, lease.ErrLost)
+	case errors.Is(err, lease.ErrTimeout):
 		w.timedOut(l, done)
 	case fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown:
 		// the database is gone for a moment: that says nothing of the event
@@ -147,7 +147,7 @@ func (w *Worker) timedOut(l *Lease, done int64) {
 		w.end(l, End{Lease: l, Done: done, Keep: true})
 	}
 	w.letGo(l)
-	w.trace("lost", l, done, hold.ErrTimeout)
+	w.trace("lost", l, done, lease.ErrTimeout)
 }
 
 // count counts a failure: the event is tried again after a while, or has failed
@@ -185,7 +185,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 
 // abandon ends a lease that was lost, or whose worker is told to stop.
 func (w *Worker) abandon(l *Lease, done int64, cause error) {
-	if errors.Is(cause, hold.ErrLost) {
+	if errors.Is(cause, lease.ErrLost) {
 		w.letGo(l)
 		w.Log.Warn("a reaction lost its stream while it worked", "reaction", l.Reaction, "stream", l.Stream)
 		w.trace("lost", l, done, cause)

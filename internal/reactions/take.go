@@ -11,9 +11,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Lease is a stream in somebody's hands, for one reaction.
@@ -27,7 +27,7 @@ type Lease struct {
 	// hands; 0: nobody has crashed.
 	Group      int
 	Generation int64 // counts the resets
-	hold.Hold
+	lease.Hold
 	// Events are what comes next, as far as they were read; Full says that
 	// there may be more.
 	Events []events.Event
@@ -271,7 +271,7 @@ var scanFound = store.Each(func(f *found) []any {
 })
 
 // Turns asks for the reactions and workspaces in which there may be something to do.
-var Turns = hold.NewTurns("reactions.look")
+var Turns = lease.NewTurns("reactions.look")
 
 // Take takes streams on which there is something to do.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
@@ -279,14 +279,14 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
 	}
 	for _, w := range a.Reactions {
-		if err := strict.Text("reaction", w.Name, events.MaxName); err != nil {
+		if err := strictjson.Text("reaction", w.Name, events.MaxName); err != nil {
 			return nil, err
 		}
 		if a.All && w.Workspace == "" {
 			return nil, fault.New(fault.Internal, "a take in all workspaces names that of each reaction")
 		}
 	}
-	if err := strict.Text("holder", a.Holder, events.MaxName); err != nil {
+	if err := strictjson.Text("holder", a.Holder, events.MaxName); err != nil {
 		return nil, err
 	}
 	at := store.Place{Shard: a.Shard}
@@ -374,7 +374,7 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 		items[i].Delay, items[i].Now, items[i].Lease, items[i].Unheard = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds(), e.Unheard
 		if e.Error != "" {
 			failing := e.Failing
-			items[i].Error, items[i].Failing = hold.Plain(e.Error), &failing
+			items[i].Error, items[i].Failing = lease.Plain(e.Error), &failing
 		}
 	}
 	rows, err := verb.DoAt(ctx, d, store.Place{Shard: ends[0].Lease.Shard}, items)
@@ -396,7 +396,7 @@ func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 		return Ended{}, err
 	}
 	if !all[0].Recorded {
-		return Ended{}, hold.Lost("the stream "+e.Lease.Stream+" for "+e.Lease.Reaction, e.Lease.Epoch)
+		return Ended{}, lease.Lost("the stream "+e.Lease.Stream+" for "+e.Lease.Reaction, e.Lease.Epoch)
 	}
 	return all[0], nil
 }
@@ -406,7 +406,7 @@ func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 // under the same epoch gives the same answer. A stream whose reset is requested is neither blocked nor skipped:
 // it is reset, and the error is errReset.
 func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
-	a := stopArgs{how: "blocked", done: done, failing: failing, message: hold.Plain(message), failures: failures,
+	a := stopArgs{how: "blocked", done: done, failing: failing, message: lease.Plain(message), failures: failures,
 		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
 	if !block {
 		a.how, a.failures = "skipped", 0
@@ -421,7 +421,7 @@ func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mess
 		}
 		return err
 	}
-	return hold.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	return lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
 // errReset is the cause of the end of a body's context whose stream is to be reset.
@@ -473,7 +473,7 @@ var (
 			var l lapsed
 			var lost int64
 			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names, &lost)
-			l.Pause = hold.LostPause(lost, l.Stream).Milliseconds()
+			l.Pause = lease.LostPause(lost, l.Stream).Milliseconds()
 			*all = append(*all, l)
 			return err
 		})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -23,12 +23,12 @@ const taskPrefix = "rct_"
 
 // ID names the task to its worker.
 func (t Task) ID() string {
-	return hold.ID(taskPrefix, t.Reaction.Name, t.Lease.Stream, strconv.FormatInt(t.Event.Version, 10), strconv.FormatInt(t.Lease.Generation, 10))
+	return lease.ID(taskPrefix, t.Reaction.Name, t.Lease.Stream, strconv.FormatInt(t.Event.Version, 10), strconv.FormatInt(t.Lease.Generation, 10))
 }
 
 // IsTask says whether an id is one of a reaction's task.
 func IsTask(id string) bool {
-	_, yes := hold.Parts(taskPrefix, id, 4)
+	_, yes := lease.Parts(taskPrefix, id, 4)
 	return yes
 }
 
@@ -56,7 +56,7 @@ type task struct {
 
 func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, err error) {
 	none := fault.New(fault.NotFound, "there is no task %q", id)
-	parts, ok := hold.Parts(taskPrefix, id, 4)
+	parts, ok := lease.Parts(taskPrefix, id, 4)
 	if !ok {
 		return t, none
 	}
@@ -81,7 +81,7 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 	case err != nil:
 		return t, err
 	case p.Generation != generation || t.version > p.Due: // it was reset, or is not there
-		return t, hold.Lost("the task "+id, epoch)
+		return t, lease.Lost("the task "+id, epoch)
 	}
 	at, err := d.Place(ctx, store.Write)
 	t.lease = ByHand(at, parts[0], parts[1], epoch)

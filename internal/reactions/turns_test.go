@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -42,8 +42,8 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 				}
 			}
 		}
-		var r hold.Round
-		seen := make(map[hold.Turn]int)
+		var r lease.Round
+		seen := make(map[lease.Turn]int)
 		rounds := 0
 		for ; len(seen) < len(names)*(others+1); rounds++ {
 			turns, err := r.Next(t.Context(), engine.Of(hf), reactions.Turns, 0, names, nil)
@@ -57,8 +57,8 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		if rounds < 2 {
 			t.Error("one round had all")
 		}
-		turns, err := new(hold.Round).Next(t.Context(), engine.Of(hf), reactions.Turns, 0, []string{"r"}, spaces[1:])
-		if err != nil || !slices.Equal(turns, []hold.Turn{{Name: "r", Workspace: "big"}, {Name: "r", Workspace: "w000"}}) {
+		turns, err := new(lease.Round).Next(t.Context(), engine.Of(hf), reactions.Turns, 0, []string{"r"}, spaces[1:])
+		if err != nil || !slices.Equal(turns, []lease.Turn{{Name: "r", Workspace: "big"}, {Name: "r", Workspace: "w000"}}) {
 			t.Fatalf("turns: %+v, %v", turns, err)
 		}
 		if _, err := new(reactions.Gathering).Next(t.Context(), engine.Of(hf), store.Place{}, turns); err != nil {

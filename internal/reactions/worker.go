@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -116,10 +116,10 @@ type Worker struct {
 	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
 	suspects map[int16]int    // streams in hand on which a holder has crashed, by shard
 
-	room    *hold.Room // for bodies
+	room    *lease.Room // for bodies
 	lining  sync.Mutex
-	line    map[hold.Share][]*Lease // who waits for room
-	passed  bool                    // a look has passed over who waits
+	line    map[lease.Share][]*Lease // who waits for room
+	passed  bool                     // a look has passed over who waits
 	bodies  sync.WaitGroup
 	ends    chan ending
 	batch   int // streams of one take
@@ -161,7 +161,7 @@ const (
 // Add adds a reaction to serve.
 func (w *Worker) Add(h *Handler) error {
 	if h.Timeout <= 0 {
-		h.Timeout = hold.Timeout
+		h.Timeout = lease.Timeout
 	}
 	if h.Streams != "" {
 		pattern, err := regexp.Compile(h.Streams)
@@ -259,8 +259,8 @@ func (w *Worker) Run(ctx context.Context) {
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
 	w.batch = w.parallel()
-	w.line = make(map[hold.Share][]*Lease)
-	w.room = hold.NewRoom(w.parallel(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
+	w.line = make(map[lease.Share][]*Lease)
+	w.room = lease.NewRoom(w.parallel(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
 	}
@@ -364,7 +364,7 @@ func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
 // round is what the looks at one shard remember of each other. Only the poller
 // looks.
 type round struct {
-	turns     hold.Round
+	turns     lease.Round
 	gathering Gathering
 	busy      bool   // the last look found something
 	only      string // a workspace in which it did
@@ -409,7 +409,7 @@ func (w *Worker) names() (names []string) {
 }
 
 // wanted returns what is to be taken for turns, and of how many workspaces that is.
-func (w *Worker) wanted(turns []hold.Turn) (wanted []Wanted, workspaces int) {
+func (w *Worker) wanted(turns []lease.Turn) (wanted []Wanted, workspaces int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := make(map[string]bool)

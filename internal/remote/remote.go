@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
@@ -185,7 +185,7 @@ func (x Effect) Journal(ctx context.Context, b effects.Book, p effects.Policy) (
 		unknown = true
 	case state != to:
 		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, state)
-	case !x.NotDone && !strict.Equal(OrNull(result), OrNull(x.Result)):
+	case !x.NotDone && !strictjson.Equal(OrNull(result), OrNull(x.Result)):
 		s.Result = result
 		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", x.Name, x.Ordinal)
 	}

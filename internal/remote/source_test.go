@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/definitions"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/handlers"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -46,7 +46,7 @@ func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 	t.Helper()
 	e := engine.Of(hf)
 	err := e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := handlers.Put(ctx, tx, handlers.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "retry"})
+		_, err := remotehandler.Put(ctx, tx, remotehandler.Handler{Name: "Do", Kind: "worker", Safety: "idempotent", OnUnknown: "retry"})
 		return err
 	})
 	ok := func(what string, err error) {
@@ -64,13 +64,13 @@ func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 	ok("the lifecycle", err)
 	l, err := lifecycleengine.Named(ctx, e, "job")
 	ok("the lifecycle", err)
-	def, bad := definitions.Parse([]byte(task))
+	def, bad := workflow.Parse([]byte(task))
 	if def == nil {
 		t.Fatal(bad)
 	}
-	_, err = runs.Define(ctx, e, def)
+	_, err = runengine.Define(ctx, e, def)
 	ok("the definition", err)
-	var items []batches.Work
+	var items []batchengine.Work
 	for _, id := range []string{"a", "b", "c"} {
 		_, err = events.Append(ctx, e, events.AppendArgs{Stream: id, Events: []events.Event{{Name: "paid", Data: []byte(`{}`)}}})
 		ok("the event", err)
@@ -79,13 +79,13 @@ func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 		if _, err = l.Fire(ctx, e, id, "do", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) != fault.ActionFailed { // it waits for a worker
 			t.Fatal("fired", err)
 		}
-		_, _, err = runs.LocalOf(e).Desk.Start(ctx, e, runs.Start{Definition: def.ID()})
+		_, _, err = runengine.LocalOf(e).Desk.Start(ctx, e, runengine.Start{Definition: def.ID()})
 		ok("the run", err)
-		items = append(items, batches.Work{Key: id, Input: []byte(`{}`)})
+		items = append(items, batchengine.Work{Key: id, Input: []byte(`{}`)})
 	}
 	_, err = batch.PutWallet(ctx, hf, "w", false)
 	ok("the wallet", err)
-	_, err = batches.Create(ctx, e, batches.New{ID: "b", Wallet: "w", Handler: "Do", Parallel: 3, Items: items})
+	_, err = batchengine.Create(ctx, e, batchengine.New{ID: "b", Wallet: "w", Handler: "Do", Parallel: 3, Items: items})
 	ok("the batch", err)
 }
 
@@ -93,8 +93,8 @@ func sources(e *engine.Engine) []remote.Source {
 	return []remote.Source{
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: e.Log(), After: lifecycleengine.After{Engine: e}},
-		&batches.Remote{Engine: e},
-		&runs.Remote{Engine: e, Desk: runs.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()},
+		&batchengine.Remote{Engine: e},
+		&runengine.Remote{Engine: e, Desk: runengine.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()},
 	}
 }
 

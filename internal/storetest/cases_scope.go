@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 )
 
 var scopeCases = []Case{
 	{"scope: one that is not there is not found", func(e *env) {
-		_, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", "u")
+		_, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 	}},
 	{"scope: put of none creates at version 0", func(e *env) {
@@ -24,7 +24,7 @@ var scopeCases = []Case{
 		e.ok(err)
 		e.equal("version", got.Version, 0)
 		e.sameJSON("state", e.scope("u").State, []byte(`{"a":1}`))
-		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put"})
+		e.equal("history", e.names(scopestore.Stream("user", "u")), []string{"put"})
 	}},
 	{"scope: put of none refuses one that exists, and returns it", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{"a":1}`)
@@ -52,12 +52,12 @@ var scopeCases = []Case{
 			e.moved(err, want, 1)
 		}
 		e.sameJSON("state", e.scope("u").State, []byte(`{"a":2}`))
-		e.equal("history", len(e.names(scopes.Stream("user", "u"))), 2)
+		e.equal("history", len(e.names(scopestore.Stream("user", "u"))), 2)
 	}},
 	{"scope: put at a version of what is not there is refused, and makes nothing", func(e *env) {
 		_, err := e.put(e.hf, "u", at(0), `{}`)
 		e.moved(err, 0, -1)
-		_, err = scopes.Get(e.ctx, engine.Of(e.hf), "user", "u")
+		_, err = scopestore.Get(e.ctx, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 	}},
 	{"scope: put at any version creates and replaces", func(e *env) {
@@ -72,7 +72,7 @@ var scopeCases = []Case{
 			_, err := e.put(e.hf, "u", nil, state)
 			e.refused(err, fault.Validation)
 		}
-		_, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", "u")
+		_, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 	}},
 	{"scope: any JSON in a state survives", func(e *env) {
@@ -169,28 +169,28 @@ var scopeCases = []Case{
 	{"scope: a deleted one is not found, and deleting it again neither", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{}`)
 		e.ok(err)
-		got, err := scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u", Want: at(0)})
+		got, err := scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Want: at(0)})
 		e.ok(err)
 		e.equal("version", got.Version, 1)
-		_, err = scopes.Get(e.ctx, engine.Of(e.hf), "user", "u")
+		_, err = scopestore.Get(e.ctx, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 		for _, want := range []*int64{nil, at(0), at(1)} {
-			_, err = scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u", Want: want})
+			_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Want: want})
 			e.refused(err, fault.NotFound)
 		}
-		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put", "deleted"})
+		e.equal("history", e.names(scopestore.Stream("user", "u")), []string{"put", "deleted"})
 	}},
 	{"scope: delete at another version is refused", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{"a":1}`)
 		e.ok(err)
-		_, err = scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u", Want: at(3)})
+		_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Want: at(3)})
 		e.moved(err, 3, 0)
 		e.sameJSON("state", e.scope("u").State, []byte(`{"a":1}`))
 	}},
 	{"scope: deleted and made anew, it never has an old version", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{"a":1}`)
 		e.ok(err)
-		_, err = scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u"})
+		_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u"})
 		e.ok(err)
 		for _, stale := range []int64{0, 1} {
 			_, err = e.put(e.hf, "u", at(stale), `{"stale":true}`)
@@ -203,12 +203,12 @@ var scopeCases = []Case{
 			_, err = e.put(e.hf, "u", at(stale), `{"stale":true}`)
 			e.moved(err, stale, 2)
 		}
-		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put", "deleted", "put"})
+		e.equal("history", e.names(scopestore.Stream("user", "u")), []string{"put", "deleted", "put"})
 	}},
 	{"scope: inc of a deleted one begins anew at the next version", func(e *env) {
 		_, err := e.inc(e.hf, "u", "n", 40)
 		e.ok(err)
-		_, err = scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u"})
+		_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u"})
 		e.ok(err)
 		got, err := e.inc(e.hf, "u", "n", 2)
 		e.ok(err)
@@ -219,16 +219,16 @@ var scopeCases = []Case{
 		e.ok(err)
 		_, err = e.inc(e.hf, "u", "n", 2)
 		e.ok(err)
-		all := e.history(scopes.Stream("user", "u"))
+		all := e.history(scopestore.Stream("user", "u"))
 		e.sameJSON("first", all[0].Data, []byte(`{"field":"n","by":5,"value":5}`))
 		e.sameJSON("second", all[1].Data, []byte(`{"field":"n","by":2,"value":7}`))
 	}},
 	{"scope: the same id under two kinds is two scopes", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{"a":1}`)
 		e.ok(err)
-		_, err = scopes.Get(e.ctx, engine.Of(e.hf), "org", "u")
+		_, err = scopestore.Get(e.ctx, engine.Of(e.hf), "org", "u")
 		e.refused(err, fault.NotFound)
-		_, err = scopes.Put(e.ctx, engine.Of(e.hf), scopes.PutArgs{Kind: "a/b", ID: "u", State: []byte(`{}`)})
+		_, err = scopestore.Put(e.ctx, engine.Of(e.hf), scopestore.PutArgs{Kind: "a/b", ID: "u", State: []byte(`{}`)})
 		e.refused(err, fault.Validation)
 	}},
 	{"scope: 16 racing callers add up exactly, each with a version of its own", func(e *env) {
@@ -277,7 +277,7 @@ var scopeCases = []Case{
 
 // addOne reads a scope, adds one, and writes it back if nobody was faster.
 func (e *env) addOne(id string) error {
-	s, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", id)
+	s, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", id)
 	if err != nil {
 		return err
 	}

@@ -13,30 +13,30 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // edit edits a scope; want and ttl may be nothing.
-func (e *env) edit(d holdfast.Doer, id string, op scopes.Op, want *int64, ttl time.Duration) (scopes.Edited, error) {
-	return scopes.Edit(e.ctx, store.DoerOf(d), scopes.EditArgs{Kind: "user", ID: id, Op: op, Want: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
+func (e *env) edit(d holdfast.Doer, id string, op scopestore.Op, want *int64, ttl time.Duration) (scopestore.Edited, error) {
+	return scopestore.Edit(e.ctx, store.DoerOf(d), scopestore.EditArgs{Kind: "user", ID: id, Op: op, Want: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
 }
 
 // op is an edit by its name, of the field f and the key k.
-func (e *env) op(name, value string) (op scopes.Op) {
+func (e *env) op(name, value string) (op scopestore.Op) {
 	e.Helper()
 	var err error
 	switch name {
 	case "inc":
-		op, err = scopes.Inc("f", int64(len(value)))
+		op, err = scopestore.Inc("f", int64(len(value)))
 	case "patch":
-		op, err = scopes.Patch([]byte(value))
+		op, err = scopestore.Patch([]byte(value))
 	case "push":
-		op, err = scopes.Push("f", []byte(value))
+		op, err = scopestore.Push("f", []byte(value))
 	case "set":
-		op, err = scopes.Set("f", "k", []byte(value))
+		op, err = scopestore.Set("f", "k", []byte(value))
 	default:
-		op, err = scopes.Unset("f", "k")
+		op, err = scopestore.Unset("f", "k")
 	}
 	e.ok(err)
 	return op
@@ -63,7 +63,7 @@ var scopeEditCases = []Case{
 			e.equal(c.name, words(got.Changed, got.Version), "true 0")
 			e.sameJSON(c.name, got.State, []byte(c.made))
 			e.sameJSON(c.name, e.scope(c.name).State, []byte(c.made))
-			e.equal("history", e.names(scopes.Stream("user", c.name)), []string{c.name})
+			e.equal("history", e.names(scopestore.Stream("user", c.name)), []string{c.name})
 		}
 	}},
 	{"scope edit: changes what is there, with an event that tells what and by whom", func(e *env) {
@@ -76,7 +76,7 @@ var scopeEditCases = []Case{
 			e.equal(c.name, words(got.Changed, got.Version), "true 1")
 			e.sameJSON(c.name, got.State, []byte(c.becomes))
 			e.sameJSON(c.name, e.scope(c.name).State, []byte(c.becomes))
-			all := e.history(scopes.Stream("user", c.name))
+			all := e.history(scopestore.Stream("user", c.name))
 			e.equal("events", words(len(all), all[1].Name, all[1].Actor), words(2, c.name, "me"))
 			e.sameJSON("event of "+c.name, all[1].Data, []byte(data[c.name]))
 		}
@@ -102,20 +102,20 @@ var scopeEditCases = []Case{
 				return nil
 			})
 			e.equal("update", errors.Is(err, errUndone), undone)
-			_, err = scopes.Get(e.ctx, engine.Of(e.hf), "user", "push")
+			_, err = scopestore.Get(e.ctx, engine.Of(e.hf), "user", "push")
 			e.equal("there", fault.CodeOf(err) == fault.NotFound, undone)
 		}
 	}},
 	{"scope edit: what changes nothing writes nothing", func(e *env) {
 		_, err := e.put(e.hf, "u", none, `{"f":{"k":{"a":1,"b":[1,2]}}}`)
 		e.ok(err)
-		for _, op := range []scopes.Op{e.op("patch", `{}`), e.op("patch", `{"f":{"k":{"b":[1.0,2]}}}`), e.op("set", `{"b":[1,2],"a":1e0}`)} {
+		for _, op := range []scopestore.Op{e.op("patch", `{}`), e.op("patch", `{"f":{"k":{"b":[1.0,2]}}}`), e.op("set", `{"b":[1,2],"a":1e0}`)} {
 			got, err := e.edit(e.hf, "u", op, nil, time.Hour)
 			e.ok(err)
 			e.equal("answer", words(got.Changed, got.Version), "false 0")
 			e.sameJSON("state", got.State, []byte(`{"f":{"k":{"a":1,"b":[1,2]}}}`))
 		}
-		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put"})
+		e.equal("history", e.names(scopestore.Stream("user", "u")), []string{"put"})
 	}},
 	{"scope edit: numbers are compared as they are written, also in a large state, and never by their order", func(e *env) {
 		const one, two = "0.10000000000000000001", "0.10000000000000000002"
@@ -125,7 +125,7 @@ var scopeEditCases = []Case{
 		_, err := e.put(e.hf, "u", none, `{"f":{"k":{`+record(one, two)+`"y":1}},"l":[`+strings.Repeat("0.5,", 75_000)+`1],"x":`+one+`}`)
 		e.ok(err)
 		for i, c := range []struct {
-			op      scopes.Op
+			op      scopestore.Op
 			changed bool
 		}{
 			{e.op("patch", `{"x":`+two+`}`), true},
@@ -144,7 +144,7 @@ var scopeEditCases = []Case{
 			e.ok(err)
 			e.equal(fmt.Sprint("edit ", i, " changed"), got.Changed, c.changed)
 		}
-		e.equal("history", e.names(scopes.Stream("user", "u")), []string{"put", "patch", "patch", "set", "patch", "set"})
+		e.equal("history", e.names(scopestore.Stream("user", "u")), []string{"put", "patch", "patch", "set", "patch", "set"})
 	}},
 	{"scope edit: refused, it leaves everything, and returns what it found", func(e *env) {
 		for _, c := range []struct{ name, found string }{
@@ -167,7 +167,7 @@ var scopeEditCases = []Case{
 		e.equal("version", e.scope("long").Version, 0)
 	}},
 	{"scope edit: at another version it is refused, and told the true one", func(e *env) {
-		some := at(scopes.Some)
+		some := at(scopestore.Some)
 		for _, c := range edits {
 			for _, want := range []*int64{at(0), some} {
 				_, err := e.edit(e.hf, c.name, e.op(c.name, c.value), want, 0)
@@ -188,12 +188,12 @@ var scopeEditCases = []Case{
 	{"scope edit: many callers at once, each with its own answer", func(e *env) {
 		_, err := e.put(e.hf, "u", none, `{"text":"x"}`)
 		e.ok(err)
-		bad, err := scopes.Inc("text", 1)
+		bad, err := scopestore.Inc("text", 1)
 		e.ok(err)
 		versions := make(chan int64, 24*10)
 		won, lost := holdfasttest.Race(e.T, 24, func(i int) error {
 			for n := range 10 {
-				op, err := scopes.Push(fmt.Sprint("l", i%3), []byte(fmt.Sprint(i*10+n)))
+				op, err := scopestore.Push(fmt.Sprint("l", i%3), []byte(fmt.Sprint(i*10+n)))
 				if err != nil {
 					return err
 				}
@@ -228,13 +228,13 @@ var scopeEditCases = []Case{
 		e.ok(err)
 		_, err = e.edit(e.hf, "kept", e.op("inc", "x"), nil, time.Hour)
 		e.ok(err)
-		_, err = scopes.Put(e.ctx, engine.Of(e.hf), scopes.PutArgs{Kind: "user", ID: "put", State: []byte(`{}`), TTL: time.Millisecond})
+		_, err = scopestore.Put(e.ctx, engine.Of(e.hf), scopestore.PutArgs{Kind: "user", ID: "put", State: []byte(`{}`), TTL: time.Millisecond})
 		e.ok(err)
 		for _, id := range []string{"u", "put"} {
 			for e.there(id) {
 				runtime.Gosched()
 			}
-			_, err := scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: id})
+			_, err := scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: id})
 			e.refused(err, fault.NotFound)
 			_, err = e.put(e.hf, id, at(0), `{}`)
 			e.moved(err, 0, -1)
@@ -247,11 +247,11 @@ var scopeEditCases = []Case{
 		anew, err := e.edit(e.hf, "meanwhile", e.op("inc", "x"), nil, 0) // before anybody swept
 		e.ok(err)
 		e.equal("anew", words(anew.Changed, anew.Version), "true 1")
-		_, err = scopes.SweepAll(context.Background(), engine.Of(e.hf))
+		_, err = scopestore.SweepAll(context.Background(), engine.Of(e.hf))
 		e.ok(err)
 		e.sameJSON("meanwhile", e.scope("meanwhile").State, []byte(`{"f":1}`))
 		for id, made := range map[string]string{"u": "inc", "put": "put"} {
-			e.equal("history", e.names(scopes.Stream("user", id)), []string{made, "expired"})
+			e.equal("history", e.names(scopestore.Stream("user", id)), []string{made, "expired"})
 			got, err := e.edit(e.hf, id, e.op("inc", "xx"), none, 0)
 			e.ok(err)
 			e.equal("anew", words(got.Changed, got.Version), "true 2")
@@ -266,7 +266,7 @@ var errUndone = errors.New("undone")
 // there says whether there is such a scope.
 func (e *env) there(id string) bool {
 	e.Helper()
-	_, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", id)
+	_, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", id)
 	if fault.CodeOf(err) != fault.NotFound {
 		e.ok(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -27,7 +27,7 @@ func (e *env) writeAll(ctx context.Context, d holdfast.Doer) error {
 	if _, err := entities.Transition(ctx, store.DoerOf(d), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Event: "moved"}); err != nil {
 		return err
 	}
-	if _, err := scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: "u", State: []byte(`{"n":1}`)}); err != nil {
+	if _, err := scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: "u", State: []byte(`{"n":1}`)}); err != nil {
 		return err
 	}
 	_, err := Inc(ctx, d, IncArgs{Kind: "user", ID: "u", Field: "n", By: 1})
@@ -41,7 +41,7 @@ func (e *env) wroteAll() {
 	e.equal("entity", e.entity("i").Status, "closed")
 	e.equal("entity's history", e.names(entities.Stream("invoice", "i")), []string{"created", "moved"})
 	e.sameJSON("scope", e.scope("u").State, []byte(`{"n":2}`))
-	e.equal("scope's history", e.names(scopes.Stream("user", "u")), []string{"put", "inc"})
+	e.equal("scope's history", e.names(scopestore.Stream("user", "u")), []string{"put", "inc"})
 }
 
 func (e *env) wroteNone() {
@@ -49,10 +49,10 @@ func (e *env) wroteNone() {
 	e.equal("stream", e.names("s"), []string{})
 	_, err := entities.Get(e.ctx, engine.Of(e.hf), "invoice", "i")
 	e.refused(err, fault.NotFound)
-	_, err = scopes.Get(e.ctx, engine.Of(e.hf), "user", "u")
+	_, err = scopestore.Get(e.ctx, engine.Of(e.hf), "user", "u")
 	e.refused(err, fault.NotFound)
 	e.equal("entity's history", e.names(entities.Stream("invoice", "i")), []string{})
-	e.equal("scope's history", e.names(scopes.Stream("user", "u")), []string{})
+	e.equal("scope's history", e.names(scopestore.Stream("user", "u")), []string{})
 }
 
 func (e *env) history(name string) []stream.Event {
@@ -179,16 +179,16 @@ var workspaceCases = []Case{
 		e.ok(e.writeAll(e.ctx, e.hf))
 		_, err := entities.Get(other, engine.Of(e.hf), "invoice", "i")
 		e.refused(err, fault.NotFound)
-		_, err = scopes.Get(other, engine.Of(e.hf), "user", "u")
+		_, err = scopestore.Get(other, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
-		for _, name := range []string{"s", entities.Stream("invoice", "i"), scopes.Stream("user", "u")} {
+		for _, name := range []string{"s", entities.Stream("invoice", "i"), scopestore.Stream("user", "u")} {
 			all, err := stream.Read(other, e.hf, name, 0, 0)
 			e.ok(err)
 			e.equal(name, len(all), 0)
 		}
 		_, err = entities.Transition(other, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "stolen", Event: "x"})
 		e.refused(err, fault.NotFound)
-		_, err = scopes.Delete(other, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: "u"})
+		_, err = scopestore.Delete(other, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u"})
 		e.refused(err, fault.NotFound)
 		e.ok(e.writeAll(other, e.hf)) // the same names, without a conflict
 		e.wroteAll()

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -54,7 +54,7 @@ func (e *env) equal(what string, got, want any) {
 
 func (e *env) sameJSON(what string, got, want []byte) {
 	e.Helper()
-	if !strict.Equal(got, want) {
+	if !strictjson.Equal(got, want) {
 		e.Errorf("%s: got %s, want %s", what, got, want)
 	}
 }
@@ -108,17 +108,17 @@ func (e *env) entity(id string) entities.Entity {
 	return got
 }
 
-func (e *env) put(d holdfast.Doer, id string, want *int64, state string) (scopes.Scope, error) {
-	return scopes.Put(e.ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: id, Want: want, State: []byte(state)})
+func (e *env) put(d holdfast.Doer, id string, want *int64, state string) (scopestore.Scope, error) {
+	return scopestore.Put(e.ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: id, Want: want, State: []byte(state)})
 }
 
 func (e *env) inc(d holdfast.Doer, id, field string, by int64) (Sum, error) {
 	return Inc(e.ctx, d, IncArgs{Kind: "user", ID: id, Field: field, By: by})
 }
 
-func (e *env) scope(id string) scopes.Scope {
+func (e *env) scope(id string) scopestore.Scope {
 	e.Helper()
-	got, err := scopes.Get(e.ctx, engine.Of(e.hf), "user", id)
+	got, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", id)
 	e.ok(err)
 	return got
 }

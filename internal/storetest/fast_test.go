@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -264,12 +264,12 @@ func transitionScene(t *testing.T, p play) (told []string, _ string) {
 }
 
 func putScene(t *testing.T, p play) (told []string, _ string) {
-	put := func(a scopes.PutArgs) {
+	put := func(a scopestore.PutArgs) {
 		a.Kind, a.ID = "k", cmp.Or(a.ID, "1")
-		s, err := scopes.Put(t.Context(), engine.Of(p.hf), a)
+		s, err := scopestore.Put(t.Context(), engine.Of(p.hf), a)
 		told = append(told, said(s, err))
 	}
-	for _, a := range []scopes.PutArgs{
+	for _, a := range []scopestore.PutArgs{
 		{State: []byte(`{"n":1}`)},
 		{State: []byte(`{"n":2}`)},
 		{State: []byte(`{"n":3}`), Want: version(1), Meta: events.Meta{Actor: "me"}},
@@ -284,23 +284,23 @@ func putScene(t *testing.T, p play) (told []string, _ string) {
 		put(a)
 	}
 	p.declared(t)
-	put(scopes.PutArgs{State: []byte(`{"n":6}`), TTL: time.Hour})
+	put(scopestore.PutArgs{State: []byte(`{"n":6}`), TTL: time.Hour})
 	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
-	put(scopes.PutArgs{State: []byte(`{"n":7}`), Want: version(3)})
-	put(scopes.PutArgs{State: []byte(`{"n":8}`)})
+	put(scopestore.PutArgs{State: []byte(`{"n":7}`), Want: version(3)})
+	put(scopestore.PutArgs{State: []byte(`{"n":8}`)})
 	return told, ""
 }
 
 func editScene(t *testing.T, p play) (told []string, _ string) {
-	edit := func(want *int64, op scopes.Op, err error) {
+	edit := func(want *int64, op scopestore.Op, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := scopes.Edit(t.Context(), engine.Of(p.hf), scopes.EditArgs{Kind: "k", ID: "1", Op: op, Want: want, Meta: events.Meta{Correlation: "c"}})
+		s, err := scopestore.Edit(t.Context(), engine.Of(p.hf), scopestore.EditArgs{Kind: "k", ID: "1", Op: op, Want: want, Meta: events.Meta{Correlation: "c"}})
 		told = append(told, said(s, err))
 	}
 	inc := func(want *int64, field string, by int64) {
-		op, err := scopes.Inc(field, by)
+		op, err := scopestore.Inc(field, by)
 		edit(want, op, err)
 	}
 	inc(nil, "n", 1)
@@ -309,12 +309,12 @@ func editScene(t *testing.T, p play) (told []string, _ string) {
 	inc(nil, "other", -3)
 	inc(version(2), "n", 1)
 	inc(version(2), "n", 1)
-	op, err := scopes.Patch([]byte(`{"text":"x","big":9223372036854775807,"half":1.5}`))
+	op, err := scopestore.Patch([]byte(`{"text":"x","big":9223372036854775807,"half":1.5}`))
 	edit(nil, op, err)
 	inc(nil, "text", 1)
 	inc(nil, "big", 1)
 	inc(nil, "half", 1)
-	op, err = scopes.Push("list", []byte(`"a"`))
+	op, err = scopestore.Push("list", []byte(`"a"`))
 	edit(nil, op, err)
 	inc(nil, `we"ird`, 7)
 	inc(nil, `we"ird`, 1)

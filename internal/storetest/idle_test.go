@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -195,7 +195,7 @@ func finds(t *testing.T, url string) {
 		run.Task("t", func(context.Context, int) (int, error) { did <- "step"; return 1, nil }, run.Idempotent()))
 	hf := holdfasttest.OpenOn(t, database(url), react, kind, run.Serve(steps), stream.Feed(stream.FeedOptions{}), httpapi.Handlers(httpapi.Options{}))
 	testkit.Run(t, hf)
-	declared, end := engine.Of(hf).Hub().Wait(handlers.Topic)
+	declared, end := engine.Of(hf).Hub().Wait(remotehandler.Topic)
 	defer end()
 	other := holdfasttest.OpenOn(t, database(url), kind, run.Serve(steps))
 	_ = clock.Wait(ctx, 8*time.Second) // it comes to rest, and has asked once what is declared
@@ -236,7 +236,7 @@ func finds(t *testing.T, url string) {
 	})
 	t.Logf("everything after %s", clock.Since(begun).Round(time.Millisecond))
 	err := other.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := handlers.Put(ctx, store.TxOf(tx), handlers.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
+		_, err := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
 		return err
 	})
 	if err != nil {

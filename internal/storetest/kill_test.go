@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -88,7 +88,7 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 	if err != nil {
 		return err
 	}
-	fmt.Println(scopes.Stream("user", "sum"), sum.Version, "inc")
+	fmt.Println(scopestore.Stream("user", "sum"), sum.Version, "inc")
 	return nil
 }
 

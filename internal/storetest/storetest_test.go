@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -57,14 +57,14 @@ func TestForgottenScopes(t *testing.T) {
 					_, err := e.inc(e.hf, id, "n", 1)
 					e.ok(err)
 				}
-				gone, err := scopes.Delete(e.ctx, engine.Of(e.hf), scopes.DeleteArgs{Kind: "user", ID: id})
+				gone, err := scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: id})
 				e.ok(err)
 				last = max(last, gone.Version)
 			}
 			swept := func() (n int64) {
 				var sum atomic.Int64
 				_, lost := holdfasttest.Race(t, 3, func(int) error {
-					n, err := scopes.SweepAll(context.Background(), engine.Of(e.hf))
+					n, err := scopestore.SweepAll(context.Background(), engine.Of(e.hf))
 					sum.Add(int64(n))
 					return err
 				})
@@ -83,7 +83,7 @@ func TestForgottenScopes(t *testing.T) {
 			if put.Version <= last || made.Version <= last {
 				t.Errorf("made anew at %d and %d, and %d was there", put.Version, made.Version, last)
 			}
-			other, err := scopes.Put(e.ctx, engine.Of(e.hf), scopes.PutArgs{Kind: "org", ID: "u0", State: []byte(`{}`)})
+			other, err := scopestore.Put(e.ctx, engine.Of(e.hf), scopestore.PutArgs{Kind: "org", ID: "u0", State: []byte(`{}`)})
 			e.ok(err)
 			e.equal("of another kind", other.Version, 0)
 		})

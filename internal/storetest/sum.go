@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -19,18 +19,18 @@ type IncArgs struct {
 
 // Sum is a scope and the number in it that was added to.
 type Sum struct {
-	scopes.Scope
+	scopestore.Scope
 	Value int64
 }
 
 // Inc adds to a whole number in a scope's state, and returns the sum. Where only the event of
 // the edit told of it, the state is read, and may be newer.
 func Inc(ctx context.Context, d holdfast.Doer, a IncArgs) (Sum, error) {
-	op, err := scopes.Inc(a.Field, a.By)
+	op, err := scopestore.Inc(a.Field, a.By)
 	if err != nil {
 		return Sum{}, err
 	}
-	e, err := scopes.Edit(ctx, store.DoerOf(d), scopes.EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
+	e, err := scopestore.Edit(ctx, store.DoerOf(d), scopestore.EditArgs{Kind: a.Kind, ID: a.ID, Op: op, Meta: a.Meta})
 	s := Sum{e.Scope, e.Sum}
 	if err != nil {
 		return s, err
@@ -38,7 +38,7 @@ func Inc(ctx context.Context, d holdfast.Doer, a IncArgs) (Sum, error) {
 	if s.State == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 		defer cancel()
-		now, _ := scopes.Get(ctx, store.DoerOf(d), a.Kind, a.ID) // the sum stands all the same
+		now, _ := scopestore.Get(ctx, store.DoerOf(d), a.Kind, a.ID) // the sum stands all the same
 		s.State = now.State
 		return s, nil
 	}

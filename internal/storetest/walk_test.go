@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/scopes"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -219,7 +219,7 @@ func (m *model) run(o op) string {
 func streamNames() []string {
 	var names []string
 	for _, k := range keys {
-		names = append(names, k, entities.Stream("thing", k), scopes.Stream("user", k))
+		names = append(names, k, entities.Stream("thing", k), scopestore.Stream("user", k))
 	}
 	return names
 }
@@ -339,19 +339,19 @@ func runEntity(ctx context.Context, d holdfast.Doer, o op) string {
 }
 
 func runScope(ctx context.Context, d holdfast.Doer, o op) string {
-	var s scopes.Scope
+	var s scopestore.Scope
 	var err error
 	switch o.verb {
 	case "put":
-		s, err = scopes.Put(ctx, store.DoerOf(d), scopes.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
+		s, err = scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
 	case "inc":
 		sum, err := Inc(ctx, d, IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
 		return answer(err, fmt.Sprintf("v%d %s = %d", sum.Version, canonical(string(sum.State)), sum.Value))
 	case "delete":
-		s, err = scopes.Delete(ctx, store.DoerOf(d), scopes.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})
+		s, err = scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})
 		return answer(err, fmt.Sprint("deleted v", s.Version))
 	default:
-		s, err = scopes.Get(ctx, store.DoerOf(d), "user", o.key)
+		s, err = scopestore.Get(ctx, store.DoerOf(d), "user", o.key)
 	}
 	return answer(err, fmt.Sprintf("v%d %s", s.Version, canonical(string(s.State))))
 }

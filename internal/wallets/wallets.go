@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Wallet is a wallet as it stands.
@@ -91,7 +91,7 @@ func Topic(id string) string { return "wallet/" + id }
 // Put makes a wallet, or changes whether its balance may be below zero. One that is
 // below zero already stays there, and can only rise.
 func Put(ctx context.Context, d store.Doer, id string, allowNegative bool) (Wallet, error) {
-	if err := strict.Text("wallet", id, events.MaxName); err != nil {
+	if err := strictjson.Text("wallet", id, events.MaxName); err != nil {
 		return Wallet{}, err
 	}
 	w, err := putVerb.Do(ctx, d, putArgs{id, allowNegative})
@@ -101,7 +101,7 @@ func Put(ctx context.Context, d store.Doer, id string, allowNegative bool) (Wall
 
 // Get returns a wallet, or [fault.NotFound].
 func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
-	if err := strict.Text("wallet", id, events.MaxName); err != nil {
+	if err := strictjson.Text("wallet", id, events.MaxName); err != nil {
 		return Wallet{}, err
 	}
 	all, err := listVerb.Do(ctx, d, listArgs{id: id, limit: 1})
@@ -124,8 +124,8 @@ func Ledger(ctx context.Context, d store.Doer, id string, after int64, limit int
 // answers the wallet as it is; with another delta it is [fault.Conflict]. Too little is
 // [fault.InsufficientFunds].
 func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
-	for _, err := range []error{strict.Text("wallet", a.Wallet, events.MaxName), strict.Text("reason", a.Reason, events.MaxName),
-		strict.Text("reference", a.Reference, MaxReference)} {
+	for _, err := range []error{strictjson.Text("wallet", a.Wallet, events.MaxName), strictjson.Text("reason", a.Reason, events.MaxName),
+		strictjson.Text("reference", a.Reference, MaxReference)} {
 		if err != nil {
 			return Wallet{}, err
 		}

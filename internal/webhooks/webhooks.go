@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Webhook is what is known of a webhook. Its secrets are not.
@@ -87,7 +87,7 @@ type CreateArgs struct {
 
 func (a *CreateArgs) check() error {
 	if a.Name != "" {
-		if err := strict.Text("name", a.Name, events.MaxName); err != nil {
+		if err := strictjson.Text("name", a.Name, events.MaxName); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (a *CreateArgs) check() error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	return strict.Text("by", a.By, events.MaxName)
+	return strictjson.Text("by", a.By, events.MaxName)
 }
 
 type createArgs struct {
@@ -223,7 +223,7 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 	if overlap < 0 || overlap > MaxOverlap {
 		return Webhook{}, fault.New(fault.Validation, "the overlap is 0 to 30 days, not %s", overlap).With("field", "overlap")
 	}
-	if err := strict.Text("by", by, events.MaxName); err != nil {
+	if err := strictjson.Text("by", by, events.MaxName); err != nil {
 		return Webhook{}, err
 	}
 	w, err := Get(ctx, d, id)
@@ -247,7 +247,7 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 // Remove removes a webhook of the context's workspace, and its reaction: what it has
 // not sent yet is not sent any more.
 func Remove(ctx context.Context, d store.Doer, id, by string) error {
-	if err := strict.Text("by", by, events.MaxName); err != nil {
+	if err := strictjson.Text("by", by, events.MaxName); err != nil {
 		return err
 	}
 	if !isID(id) {

@@ -16,19 +16,19 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
-	"github.com/holdfast-go/holdfast/internal/batches"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/claimtoken"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/handlers"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/tokens"
 	"github.com/holdfast-go/holdfast/run"
-	"github.com/holdfast-go/holdfast/run/calls"
+	"github.com/holdfast-go/holdfast/run/httpcall"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -51,11 +51,11 @@ func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	s := &servant{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
-	items := &batches.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batches.Made, handlers.Topic}, Parallel: calledAtOnce, ByHandler: true,
+	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, remotehandler.Topic}, Parallel: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	e.Background(newStepper(s).run)
-	if err := run.Door(calls.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
+	if err := run.Door(httpcall.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
 		return err
 	}
 	if err := batch.Keep().Start(ctx, hf); err != nil {
@@ -74,7 +74,7 @@ type caller struct {
 	engine  *engine.Engine
 	client  *http.Client
 	box     *seal.Box
-	signers tokens.Keyring
+	signers claimtoken.Keyring
 }
 
 // maxHandlerAnswer is how much a handler may answer.
@@ -84,8 +84,8 @@ const maxHandlerAnswer = 1 << 20
 func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 	call := callOf(x.Task)
 	if x.Kind == "action" && x.To.Safety == "journaled" {
-		call.Token = tokens.New()
-		if err := tokens.Put(ctx, c.engine, call.Token, tokens.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
+		call.Token = claimtoken.New()
+		if err := claimtoken.Put(ctx, c.engine, call.Token, claimtoken.Claim{Lifecycle: x.Lifecycle, Entity: x.Entity.ID, Operation: x.Operation, Epoch: x.Epoch, Requester: x.Requester}); err != nil {
 			return lifecycleengine.RemoteAnswer{}, err
 		}
 	}
@@ -108,7 +108,7 @@ func callOf(t remote.Task) wire.HandlerCall {
 // send calls a handler, and says of every end what is known. A refusal by the handler
 // is its word; whatever else keeps its answer from being heard leaves it open whether
 // it has acted, once the call was sent.
-func (c *caller) send(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+func (c *caller) send(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	r, err := c.request(ctx, h, call)
 	if err != nil {
 		return lifecycleengine.RemoteAnswer{}, err
@@ -152,7 +152,7 @@ func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 }
 
 // request makes the signed request.
-func (c *caller) request(ctx context.Context, h handlers.Handler, call wire.HandlerCall) (*http.Request, error) {
+func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall) (*http.Request, error) {
 	call.Handler = h.Name
 	call.Input = remote.OrNull(call.Input)
 	if c.box == nil {
@@ -176,7 +176,7 @@ func (c *caller) request(ctx context.Context, h handlers.Handler, call wire.Hand
 		sum := sha256.Sum256([]byte(key))
 		key = hex.EncodeToString(sum[:])
 	}
-	r.Header.Set(requests.KeyHeader, key)
+	r.Header.Set(idempotency.KeyHeader, key)
 	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, secret)
 }
 

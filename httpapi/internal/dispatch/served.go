@@ -10,12 +10,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batches"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
 )
 
 // servant serves the reactions, in all workspaces, whose handlers are URLs.
@@ -34,9 +34,9 @@ type handledKey struct{ workspace, reaction string }
 
 // learn keeps to what is registered, until ctx ends.
 func (s *servant) learn(ctx context.Context) {
-	woken, end := s.engine.Hub().Wait(handlers.Topic)
+	woken, end := s.engine.Hub().Wait(remotehandler.Topic)
 	defer end()
-	tick := time.NewTicker(handlers.LearnEvery)
+	tick := time.NewTicker(remotehandler.LearnEvery)
 	defer tick.Stop()
 	for {
 		if err := s.look(ctx); err != nil && ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (s *servant) learn(ctx context.Context) {
 
 // look begins to serve what is new, and leaves what is gone or another's.
 func (s *servant) look(ctx context.Context) error {
-	urls, err := handlers.URLs(ctx, s.engine)
+	urls, err := remotehandler.URLs(ctx, s.engine)
 	if err != nil {
 		return err
 	}
@@ -94,20 +94,20 @@ func (s *servant) look(ctx context.Context) error {
 }
 
 func (s *servant) handler(x reactions.Handled) *reactions.Handler {
-	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Kind: "http", Timeout: 2 * handlers.Longest,
+	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, x.Options.Handler, d) }}
 }
 
 // deliver has the handler told of one event.
 func (s *servant) deliver(ctx context.Context, name string, d *reactions.Delivery) error {
-	h, err := handlers.Get(ctx, s.engine, name)
+	h, err := remotehandler.Get(ctx, s.engine, name)
 	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was taken
 		return &reactions.Later{}
 	}
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 	defer cancel()
 	_, err = s.send(ctx, h, callOf(remote.Task{Kind: "reaction", Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
 		Reaction: d.Lease.Reaction, Event: &d.Event}))
@@ -123,8 +123,8 @@ func (s *servant) urls() []string {
 }
 
 // item has a URL do an item of a batch.
-func (s *servant) item(ctx context.Context, t batches.Taken) ([]byte, []batches.Commit, error) {
-	h, err := handlers.Get(ctx, s.engine, t.Handler)
+func (s *servant) item(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
+	h, err := remotehandler.Get(ctx, s.engine, t.Handler)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +132,7 @@ func (s *servant) item(ctx context.Context, t batches.Taken) ([]byte, []batches.
 		return nil, nil, fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
 	}
 	body := ctx
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, hold.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 	defer cancel()
 	a, err := s.send(ctx, h, callOf(t.Remote()))
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
-	"github.com/holdfast-go/holdfast/internal/handlers"
-	"github.com/holdfast-go/holdfast/internal/hold"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
-	"github.com/holdfast-go/holdfast/internal/runs"
+	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -25,9 +25,9 @@ import (
 // in the workspace of each step, before that is taken.
 type stepper struct {
 	*servant
-	worker *runs.Worker // it keeps the holds, and records how they end
-	room   *hold.Room
-	finder runs.Finder
+	worker *runengine.Worker // it keeps the holds, and records how they end
+	room   *lease.Room
+	finder runengine.Finder
 	bodies sync.WaitGroup
 }
 
@@ -36,10 +36,10 @@ const stepsAgain = "steps/http"
 
 func newStepper(s *servant) *stepper {
 	e := s.engine
-	p := &stepper{servant: s, room: hold.NewRoom(calledAtOnce, e.Alone, func() { e.Hub().WakeHere(stepsAgain) }).ByHandler()}
+	p := &stepper{servant: s, room: lease.NewRoom(calledAtOnce, e.Alone, func() { e.Hub().WakeHere(stepsAgain) }).ByHandler()}
 	p.finder.Order, p.finder.Room = &p.room.Order, p.room
-	p.worker = &runs.Worker{Engine: e, Desk: runs.LocalOf(e).Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
-		Handlers: func() map[string]runs.Handled { return nil }, Body: p.step}
+	p.worker = &runengine.Worker{Engine: e, Desk: runengine.LocalOf(e).Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
+		Handlers: func() map[string]runengine.Handled { return nil }, Body: p.step}
 	return p
 }
 
@@ -49,7 +49,7 @@ func (p *stepper) run(ctx context.Context) {
 	if p.box == nil { // it could sign nothing: others do
 		return
 	}
-	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runs.Made, handlers.Topic, stepsAgain}, Log: p.engine.Log(), Look: p.look,
+	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runengine.Made, remotehandler.Topic, stepsAgain}, Log: p.engine.Log(), Look: p.look,
 		Needs: func() []wake.Need { return wake.Needs(wake.Step, p.urls()...) }}
 	poll.Run(ctx)
 }
@@ -77,10 +77,10 @@ func (p *stepper) lookAt(ctx context.Context, shard int16, names []string) (foun
 		return false, err
 	}
 	// What was taken is served also when the node stops meanwhile: it would count as a death.
-	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), hold.Lease)
+	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.Lease)
 	defer cancel()
 	for i := range ready {
-		s := hold.Share{Workspace: ready[i].Run.Workspace, Handler: ready[i].Step.Handler}
+		s := lease.Share{Workspace: ready[i].Run.Workspace, Handler: ready[i].Step.Handler}
 		if p.room.Take(s, 1) == 0 {
 			if p.room.Left() == 0 { // it looks again when there is some
 				return true, err
@@ -103,44 +103,44 @@ func (p *stepper) lookAt(ctx context.Context, shard int16, names []string) (foun
 }
 
 // take takes a step, as its workspace has declared the handler.
-func (p *stepper) take(ctx context.Context, l *runs.Live) (runs.Live, bool, error) {
+func (p *stepper) take(ctx context.Context, l *runengine.Live) (runengine.Live, bool, error) {
 	ctx = store.InWorkspace(ctx, l.Run.Workspace)
-	h, err := handlers.Get(ctx, p.engine, l.Step.Handler)
+	h, err := remotehandler.Get(ctx, p.engine, l.Step.Handler)
 	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was found
 		return *l, false, nil
 	}
 	if err != nil {
 		return *l, false, err
 	}
-	return p.worker.Desk.Take(ctx, p.engine, l, runs.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Taker())
+	return p.worker.Desk.Take(ctx, p.engine, l, runengine.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Taker())
 }
 
 // step has a URL do a step of a run. One of which an earlier attempt may have acted is asked
 // first, where it can be asked.
-func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
-	h, err := handlers.Get(ctx, p.engine, l.Step.Handler)
+func (p *stepper) step(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
+	h, err := remotehandler.Get(ctx, p.engine, l.Step.Handler)
 	if err == nil && h.Kind != "http" { // since it was taken
 		err = fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
 	}
 	if err != nil {
-		return runs.Done{}, err
+		return runengine.Done{}, err
 	}
 	doubtful, err := l.Doubtful(ctx, p.engine)
 	if err != nil {
-		return runs.Done{}, runs.Unheard(err)
+		return runengine.Done{}, runengine.Unheard(err)
 	}
 	call := callOf(l.Remote())
 	if doubtful && l.Step.Unknown == string(effects.Probe) {
 		a, err := p.asked(ctx, h, l, call)
 		if err != nil || a.Happened {
-			return runs.Done{Output: a.Output, Patch: a.State, Whole: true}, err
+			return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 		}
 		doubtful = false
 	}
 	if l.Step.Safety == "journaled" {
 		signer, err := p.signers.Signer(ctx, p.engine)
 		if err != nil {
-			return runs.Done{}, runs.Unheard(err)
+			return runengine.Done{}, runengine.Unheard(err)
 		}
 		call.Task, call.Epoch = signer.Task(l.Run.Workspace, l.JournalID(), l.Step.Epoch, h.Name), l.Step.Epoch
 	}
@@ -149,42 +149,42 @@ func (p *stepper) step(ctx context.Context, l *runs.Live) (runs.Done, error) {
 		l.Step.Begun = now.Step.Begun
 	}
 	if err != nil && doubtful { // what it says now is no word on an earlier attempt
-		err = runs.Unheard(err)
+		err = runengine.Unheard(err)
 	}
-	return runs.Done{Output: a.Output, Patch: a.State, Whole: true}, err
+	return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 }
 
 // asked asks a URL whether it has acted. Whatever is no answer to that leaves it open.
-func (p *stepper) asked(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+func (p *stepper) asked(ctx context.Context, h remotehandler.Handler, l *runengine.Live, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	call.Kind = "probe"
 	a, err := p.called(ctx, h, l, call)
 	if err == nil && !a.Told {
 		err = errors.New("it did not say whether it has acted (happened)")
 	}
 	if err != nil {
-		err = runs.Unheard(fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", h.Name, err))
+		err = runengine.Unheard(fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", h.Name, err))
 	}
 	return a, err
 }
 
 // called calls a URL, and says of every end what is known.
-func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+func (p *stepper) called(ctx context.Context, h remotehandler.Handler, l *runengine.Live, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	body := ctx
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.Step.Timeout, hold.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.Step.Timeout, lease.Timeout))
 	defer cancel()
 	a, err := p.send(ctx, h, call)
 	switch {
 	case err != nil && body.Err() != nil: // this node stops, or the step is not wanted any more
-		return a, runs.Unheard(body.Err())
+		return a, runengine.Unheard(body.Err())
 	case errors.Is(err, lifecycleengine.ErrUnheard):
-		return a, runs.Unheard(err)
+		return a, runengine.Unheard(err)
 	case fault.CodeOf(err) == fault.ActionInvalid: // it refuses the step, and would again
 		return a, holdfast.NonRetryable(err)
 	case err != nil:
 		return a, err
 	}
 	if err := keepable(a); err != nil { // it has acted, whatever it answers
-		return a, runs.Unheard(err)
+		return a, runengine.Unheard(err)
 	}
 	return a, nil
 }
@@ -193,10 +193,10 @@ func (p *stepper) called(ctx context.Context, h handlers.Handler, l *runs.Live, 
 func keepable(a lifecycleengine.RemoteAnswer) error {
 	var err error
 	if len(a.Output) > 0 {
-		err = strict.Check(a.Output)
+		err = strictjson.Check(a.Output)
 	}
 	if len(a.State) > 0 && err == nil {
-		err = strict.Object(a.State)
+		err = strictjson.Object(a.State)
 	}
 	if err != nil {
 		err = holdfast.NonRetryable(fmt.Errorf("what it answered cannot be used: %w", err))

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 )
 
 // Metrics are the numbers of one API. They are in a registry of its own, so that two
@@ -71,7 +71,7 @@ func (m *Metrics) Observe(w *Watch, seen *Recorder, took time.Duration) {
 	if w.Code != "" {
 		m.refusals.WithLabelValues(string(w.Code)).Inc()
 	}
-	if h.Get(requests.ReplayedHeader) == "true" {
+	if h.Get(idempotency.ReplayedHeader) == "true" {
 		m.replays.Inc()
 	}
 }

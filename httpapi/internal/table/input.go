@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Input is what a handler takes, read from its type once.
@@ -86,13 +86,13 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 		if r.YAML || bytes.HasPrefix(bytes.TrimLeft(r.Body, " \t\r\n"), []byte("{")) {
 			return nil
 		}
-		return strict.Object(r.Body) // what is said to be JSON is not read as YAML
+		return strictjson.Object(r.Body) // what is said to be JSON is not read as YAML
 	}
 	_, whole := v.Field(in.Body).Addr().Interface().(*json.RawMessage)
 	if string(bytes.TrimSpace(r.Body)) == "null" && !whole { // it would be read as a document in which everything is left out
 		return fault.New(fault.Validation, "null where an object is wanted").With("pointer", "")
 	}
-	return strict.Decode(r.Body, v.Field(in.Body).Addr().Interface())
+	return strictjson.Decode(r.Body, v.Field(in.Body).Addr().Interface())
 }
 
 // Document is a body that the handler reads itself.
@@ -114,7 +114,7 @@ func set(f reflect.Value, text, what string) error {
 	}
 	switch f.Kind() {
 	case reflect.String:
-		if err := strict.Text(what, text, MaxParameter); err != nil {
+		if err := strictjson.Text(what, text, MaxParameter); err != nil {
 			return err
 		}
 		f.SetString(text)

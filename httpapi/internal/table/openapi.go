@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/holdfast-go/holdfast/internal/requests"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -64,7 +64,7 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 		}
 	}
 	if r.Once != Never {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: requests.KeyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
+		op.Parameters = append(op.Parameters, &huma.Param{Name: idempotency.KeyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
 	if r.In.Body >= 0 {

@@ -5,10 +5,10 @@ package everyverb
 import (
 	_ "github.com/holdfast-go/holdfast/batch"
 	_ "github.com/holdfast-go/holdfast/internal/check"
-	_ "github.com/holdfast-go/holdfast/internal/handlers"
+	_ "github.com/holdfast-go/holdfast/internal/claimtoken"
+	_ "github.com/holdfast-go/holdfast/internal/idempotency"
 	_ "github.com/holdfast-go/holdfast/internal/keys"
-	_ "github.com/holdfast-go/holdfast/internal/requests"
-	_ "github.com/holdfast-go/holdfast/internal/tokens"
+	_ "github.com/holdfast-go/holdfast/internal/remotehandler"
 	_ "github.com/holdfast-go/holdfast/internal/webhooks"
 	_ "github.com/holdfast-go/holdfast/lifecycle"
 	_ "github.com/holdfast-go/holdfast/run"

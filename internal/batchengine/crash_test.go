@@ -1,0 +1,300 @@
+package batchengine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wallets"
+)
+
+// crasher is a batch of which each step is asked for again until it is done, and that is
+// kept by hand.
+type crasher struct {
+	ctx context.Context
+	e   *holdfast.Engine
+}
+
+func (c crasher) place() (store.Place, error) { return engine.Of(c.e).Place(c.ctx, store.Read) }
+
+// fund makes the wallet, with so many points.
+func (c crasher) fund(points int64) error {
+	if _, err := wallets.Put(c.ctx, engine.Of(c.e), "w", false); err != nil {
+		return err
+	}
+	if points == 0 {
+		return nil
+	}
+	return c.credit(points, "first")
+}
+
+func (c crasher) credit(points int64, reference string) error {
+	_, err := wallets.Post(c.ctx, engine.Of(c.e), wallets.PostArgs{Wallet: "w", Delta: points, Reason: "credit", Reference: reference})
+	if err == nil {
+		err = batchengine.Resume(c.ctx, engine.Of(c.e), "w")
+	}
+	return err
+}
+
+// create makes a batch whose items cost 10 each.
+func (c crasher) create(items int) error {
+	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Items: work(items, 10)})
+	if fault.CodeOf(err) == fault.Conflict {
+		err = nil
+	}
+	return err
+}
+
+// pages makes a batch in pages of one.
+func (c crasher) pages(items int) error {
+	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Open: true})
+	if err != nil && fault.CodeOf(err) != fault.Conflict {
+		return err
+	}
+	b, err := batchengine.Get(c.ctx, engine.Of(c.e), "b")
+	if err != nil || b.Sealed || b.CancelRequested {
+		return err
+	}
+	for _, w := range work(items, 10) {
+		if _, err := batchengine.Add(c.ctx, engine.Of(c.e), "b", []batchengine.Work{w}); err != nil {
+			return err
+		}
+	}
+	_, err = batchengine.Seal(c.ctx, engine.Of(c.e), "b")
+	return err
+}
+
+// do takes items, and ends each: the second fails for good, the others succeed, and note
+// that in a stream with their end.
+func (c crasher) do(limit int) (n int, err error) {
+	some, err := batchengine.Take(c.ctx, engine.Of(c.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit, Lease: time.Minute})
+	for _, t := range some {
+		if err == nil {
+			err = c.end(t)
+		}
+	}
+	return len(some), err
+}
+
+func (c crasher) end(t batchengine.Taken) error {
+	if t.Key == "k001" {
+		_, err := batchengine.Fail(c.ctx, engine.Of(c.e), t, "no", 0, false)
+		return err
+	}
+	return batchengine.SettleWith(c.ctx, engine.Of(c.e), t, []byte("1"), []batchengine.Commit{func(ctx context.Context, tx *store.Tx) error {
+		_, err := events.Append(ctx, tx, events.AppendArgs{Stream: "did/" + t.Key, Events: []events.Event{{Name: "did", Data: []byte("{}")}}})
+		return err
+	}})
+}
+
+// keep is what the loops of a running program do, when all holds have run out.
+func (c crasher) keep() error {
+	at, err := c.place()
+	if err == nil {
+		err = store.Shift(c.ctx, engine.Of(c.e), time.Hour)
+	}
+	if err == nil {
+		_, err = batchengine.Expire(c.ctx, engine.Of(c.e), at)
+	}
+	if err == nil {
+		_, err = batchengine.ResumeAll(c.ctx, engine.Of(c.e), at)
+	}
+	if err == nil {
+		_, err = batchengine.Look(c.ctx, engine.Of(c.e), at)
+	}
+	var all []batchengine.Swept
+	if err == nil {
+		all, err = batchengine.Dirty(c.ctx, engine.Of(c.e), batchengine.Sweep{At: at, Lease: time.Minute, Limit: 10})
+	}
+	for _, s := range all {
+		if err == nil {
+			err = batchengine.Cleaned(c.ctx, engine.Of(c.e), s)
+		}
+	}
+	return err
+}
+
+func (c crasher) get() (batchengine.Batch, error) { return batchengine.Get(c.ctx, engine.Of(c.e), "b") }
+
+// finish goes round until the batch is at its end.
+func (c crasher) finish() error {
+	for range 10 {
+		b, err := c.get()
+		if err != nil || b.Over() {
+			return err
+		}
+		for n := 1; n > 0 && err == nil; {
+			n, err = c.do(2)
+		}
+		if err == nil {
+			err = c.keep()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.New("it does not come to its end")
+}
+
+// check holds the end to what was promised: the batch is at its end, the wallet has what it
+// had but the price of what was accepted, and what was done and not refunded was done once.
+func (c crasher) check(funds int64, statuses ...string) error {
+	b, err := c.get()
+	if err != nil {
+		return err
+	}
+	fits := false
+	for _, s := range statuses {
+		fits = fits || b.Status == s
+	}
+	if !fits {
+		return fmt.Errorf("it is %s: %+v", b.Status, b)
+	}
+	w, err := wallets.Get(c.ctx, engine.Of(c.e), "w")
+	if err != nil {
+		return err
+	}
+	if want := funds - 10*b.Accepted; w.Balance != want || b.Charged-b.Refunded != 10*b.Accepted {
+		return fmt.Errorf("the wallet has %d, not %d: %+v", w.Balance, want, b)
+	}
+	if a, err := wallets.Audit(c.ctx, engine.Of(c.e), "w"); err != nil || len(a.Wrong) > 0 {
+		return fmt.Errorf("it does not add up: %+v, %w", a.Wrong, err)
+	}
+	items, err := batchengine.Items(c.ctx, engine.Of(c.e), "b", 0, "", 100)
+	if err != nil {
+		return err
+	}
+	for _, i := range items {
+		did, err := events.Read(c.ctx, engine.Of(c.e), events.ReadArgs{Stream: "did/" + i.Key, Limit: 10})
+		if err != nil {
+			return err
+		}
+		if len(did) > 1 || i.State == "succeeded" && len(did) != 1 || i.Decision == "" && i.State != "failed" {
+			return fmt.Errorf("the item %+v was done %d times", i, len(did))
+		}
+	}
+	return nil
+}
+
+func TestCrashOfABatch(t *testing.T) {
+	scenario := func(name string, do, check func(crasher) error) {
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Pairs: true,
+			Do:    func(ctx context.Context, e *holdfast.Engine) error { return do(crasher{ctx, e}) },
+			Check: func(ctx context.Context, e *holdfast.Engine) error { return check(crasher{ctx, e}) }})
+	}
+	made := func(funds int64, items int, then func(crasher) error) func(crasher) error {
+		return func(c crasher) error {
+			err := c.fund(funds)
+			if err == nil {
+				err = c.create(items)
+			}
+			if err == nil {
+				err = then(c)
+			}
+			return err
+		}
+	}
+	cancel := func(c crasher) error {
+		_, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b")
+		if fault.CodeOf(err) == fault.InvalidTransition { // it was completed before
+			err = nil
+		}
+		if err == nil {
+			err = c.finish()
+		}
+		return err
+	}
+	ends := func(funds int64, statuses ...string) func(crasher) error {
+		return func(c crasher) error { return c.check(funds, statuses...) }
+	}
+	// begun says whether a step that is not repeated was asked for before.
+	begun := func(c crasher, n int64) bool {
+		b, err := c.get()
+		return err == nil && b.Next >= n
+	}
+
+	scenario("create", func(c crasher) error {
+		err := c.fund(0)
+		if err == nil {
+			err = c.pages(2)
+		}
+		return err
+	}, func(c crasher) error {
+		b, err := c.get()
+		if err == nil && (b.Items != 2 || !b.Sealed || b.Status != batchengine.Pending) {
+			err = fmt.Errorf("it is %+v", b)
+		}
+		return err
+	})
+	scenario("run", made(20, 2, crasher.finish), ends(20, batchengine.Completed))
+	scenario("cancel pending", made(30, 2, cancel), ends(30, batchengine.Cancelled))
+	scenario("cancel running", made(30, 2, func(c crasher) error {
+		if !begun(c, 1) {
+			if _, err := c.do(1); err != nil { // one has succeeded
+				return err
+			}
+		}
+		if !begun(c, 2) { // and one runs
+			if _, err := batchengine.Take(c.ctx, engine.Of(c.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "dead", Limit: 1, Lease: time.Minute}); err != nil {
+				return err
+			}
+		}
+		return cancel(c)
+	}), ends(30, batchengine.Cancelled, batchengine.Completed))
+	scenario("cancel accepted", made(30, 2, func(c crasher) error {
+		if !begun(c, 1) {
+			if _, err := c.do(1); err != nil {
+				return err
+			}
+		}
+		if _, err := batchengine.Finalize(c.ctx, engine.Of(c.e), "b", nil); err != nil {
+			return err
+		}
+		return cancel(c)
+	}), ends(30, batchengine.Cancelled, batchengine.Completed))
+	scenario("cancel paused", made(10, 2, func(c crasher) error {
+		for range 2 { // the second finds no funds
+			if _, err := c.do(1); err != nil {
+				return err
+			}
+		}
+		return cancel(c)
+	}), ends(10, batchengine.Cancelled))
+	scenario("cancel and the last item", made(10, 1, func(c crasher) error {
+		if !begun(c, 1) {
+			some, err := batchengine.Take(c.ctx, engine.Of(c.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 1, Lease: time.Minute})
+			if err != nil {
+				return err
+			}
+			if _, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b"); err != nil {
+				return err
+			}
+			for _, x := range some {
+				if err := c.end(x); err != nil {
+					return err
+				}
+			}
+		}
+		return cancel(c)
+	}), ends(10, batchengine.Cancelled, batchengine.Completed))
+	scenario("credit", made(10, 2, func(c crasher) error {
+		for range 2 {
+			if _, err := c.do(1); err != nil {
+				return err
+			}
+		}
+		if err := c.credit(10, "second"); err != nil {
+			return err
+		}
+		return c.finish()
+	}), ends(20, batchengine.Completed))
+}

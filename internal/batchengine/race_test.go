@@ -1,0 +1,299 @@
+package batchengine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/wallets"
+)
+
+// Verifies that many who take and settle at once do each item once, and count right.
+func TestManyWorkAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		const items, workers = 300, 8
+		s.wallet(items)
+		s.create(batchengine.New{Parallel: 6, Items: work(items, 1)})
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		done := make(map[string]int)
+		for range workers {
+			all.Go(func() {
+				for {
+					some, err := batchengine.Take(t.Context(), engine.Of(s.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 2})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, x := range some {
+						if _, err := batchengine.Settle(t.Context(), engine.Of(s.e), x, nil); err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						done[x.Key]++
+						mu.Unlock()
+					}
+					mu.Lock()
+					n := len(done)
+					mu.Unlock()
+					if n == items {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		for key, n := range done {
+			if n != 1 {
+				t.Errorf("%s was done %d times", key, n)
+			}
+		}
+		s.is(batchengine.Completed, batchengine.Counts{Succeeded: items, Accepted: items}, items, 0, 0)
+	})
+}
+
+// Verifies I10 and I14: of teardowns at once, with cancels, a result that is delivered
+// twice and items that are accepted meanwhile, each item is refunded once or accepted, and
+// the refund is of what was flipped.
+func TestTeardownsAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(10_000)
+		const runs, items = 25, 6
+		spent := int64(0)
+		for i := range runs {
+			id := fmt.Sprint("b", i)
+			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, Parallel: items, Items: work(items, 7)})
+			s.ok(err)
+			taken, err := batchengine.Take(ctx, engine.Of(s.e), batchengine.Ask{Handlers: []string{id}, Holder: "me", Limit: items})
+			s.ok(err)
+			s.settle(taken[:4]...)
+			var all sync.WaitGroup
+			begin := make(chan struct{})
+			try := func(f func() error) {
+				all.Go(func() {
+					<-begin
+					if err := f(); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+						t.Error(err)
+					}
+				})
+			}
+			for range 2 {
+				try(func() error { _, _, err := batchengine.Cancel(ctx, engine.Of(s.e), id); return err })
+				try(func() error { _, err := batchengine.Settle(ctx, engine.Of(s.e), taken[4], nil); return err })
+				try(func() error { _, err := batchengine.Look(ctx, engine.Of(s.e), store.Place{}); return err })
+				try(func() error {
+					_, err := batchengine.Finalize(ctx, engine.Of(s.e), id, []string{"k001", "k002"})
+					return err
+				})
+			}
+			close(begin)
+			all.Wait()
+			_, err = batchengine.Look(ctx, engine.Of(s.e), store.Place{})
+			s.ok(err)
+			b, err := batchengine.Get(ctx, engine.Of(s.e), id)
+			s.ok(err)
+			if b.Status != batchengine.Cancelling || b.Refunded != 7*(items-b.Accepted) || b.Charged != 7*items || b.Running != 0 {
+				t.Fatalf("%d: it is %+v", i, b)
+			}
+			spent += 7 * b.Accepted
+			if s.balance() != 10_000-spent {
+				t.Fatalf("%d: the wallet has %d, not %d", i, s.balance(), 10_000-spent)
+			}
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.keep()
+	})
+}
+
+// Verifies that nothing is flipped, or given up, without the wallet that it is refunded to,
+// that the reason is shown, and that the teardown goes on once the wallet is there.
+func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(100)
+		s.create(batchengine.New{Parallel: 2, Attempts: 1, Items: work(3, 10)})
+		all := s.take(2)
+		s.settle(all[0])
+		s.rename("w", "gone")
+		_, err := batchengine.Fail(ctx, engine.Of(s.e), all[1], "no", 0, false)
+		s.code(err, fault.NotFound)
+		_, _, err = batchengine.Cancel(ctx, engine.Of(s.e), "b")
+		s.ok(err)
+		_, err = batchengine.Look(ctx, engine.Of(s.e), store.Place{})
+		s.code(err, fault.NotFound)
+		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "there is no wallet") {
+			t.Fatalf("it is %+v", b)
+		}
+		s.rename("gone", "w")
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.keep()
+		s.is(batchengine.Cancelled, batchengine.Counts{Cancelled: 3}, 20, 20, 100)
+	})
+}
+
+// rename takes a wallet away, as nothing but a hand in the tables can, with its ledger.
+func (s site) rename(from, to string) {
+	s.t.Helper()
+	s.exec("UPDATE holdfast_wallet SET id = '" + to + "' WHERE id = '" + from + "'")
+	s.exec("UPDATE holdfast_ledger SET wallet = '" + to + "' WHERE wallet = '" + from + "'")
+}
+
+// exec does something to the tables by hand; they are named as on SQLite.
+func (s site) exec(text string) {
+	s.t.Helper()
+	s.ok(s.e.Update(s.t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		_, err := storetest.Exec(ctx, tx, text)
+		return err
+	}))
+}
+
+// Verifies that a check sees what is wrong with a batch, whatever it is.
+func TestTheCheckSeesWhatIsWrong(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		s.wallet(100)
+		s.create(batchengine.New{Parallel: 3, Attempts: 1, Items: work(4, 10)})
+		all := s.take(3)
+		s.settle(all[0])
+		_, err := batchengine.Fail(t.Context(), engine.Of(s.e), all[1], "no", 0, false)
+		s.ok(err)
+		for name, c := range map[string][3]string{
+			"a charge that is another's": {"UPDATE holdfast_ledger SET reference = '$batch/b/charge/kxxx' WHERE reference = '$batch/b/charge/k000'", "UPDATE holdfast_ledger SET reference = '$batch/b/charge/k000' WHERE reference = '$batch/b/charge/kxxx'", "ledger"},
+			"a return that is a refund":  {"UPDATE holdfast_ledger SET reference = '$batch/b/refund/k001' WHERE reference = '$batch/b/return/k001'", "UPDATE holdfast_ledger SET reference = '$batch/b/return/k001' WHERE reference = '$batch/b/refund/k001'", "ledger"},
+			"a charge to another wallet": {`INSERT INTO holdfast_wallet SELECT shard, workspace, 'v', 0, negative, 2, created_at, updated_at FROM holdfast_wallet WHERE id = 'w';
+				INSERT INTO holdfast_ledger SELECT shard, workspace, 'v', 1, -1, -1, reason, '$batch/b/charge/k000', at FROM holdfast_ledger WHERE wallet = 'w' AND n = 1;
+				INSERT INTO holdfast_ledger SELECT shard, workspace, 'v', 2, 1, 0, reason, 'x', at FROM holdfast_ledger WHERE wallet = 'w' AND n = 1`,
+				`DELETE FROM holdfast_ledger WHERE wallet = 'v'; DELETE FROM holdfast_wallet WHERE id = 'v'`, "another wallet"},
+			"charges that do not add up":   {"UPDATE holdfast_batch SET charged = charged + 1", "UPDATE holdfast_batch SET charged = charged - 1", "charged"},
+			"an item in another state":     {"UPDATE holdfast_item SET state = 'waiting' WHERE key = 'k000'", "UPDATE holdfast_item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
+			"a gap in the order of items":  {"UPDATE holdfast_item SET n = 9 WHERE n = 4", "UPDATE holdfast_item SET n = 4 WHERE n = 9", "counts"},
+			"an end with something to do":  {"UPDATE holdfast_batch SET status = 'CANCELLED'", "UPDATE holdfast_batch SET status = 'RUNNING'", "at its end"},
+			"a version without its event":  {"UPDATE holdfast_batch SET version = version + 1", "UPDATE holdfast_batch SET version = version - 1", "version"},
+			"an item that nobody will see": {"UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "counts"},
+		} {
+			s.exec(c[0])
+			if r, err := s.e.Check(t.Context()); err != nil || !strings.Contains(r.String(), c[2]) {
+				t.Errorf("%s: %q, %v", name, r, err)
+			}
+			s.exec(c[1])
+		}
+		if r, err := s.e.Check(t.Context()); err != nil || !r.Clean() {
+			t.Errorf("%s, %v", r, err)
+		}
+	})
+}
+
+// Verifies that who ends an item under an epoch that is only just being given changes all of
+// it or nothing: on PostgreSQL the statement then waits, and sees rows of two ages.
+func TestAnEndMeetsATake(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(1000)
+		const runs = 40
+		for i := range runs {
+			id := fmt.Sprint("b", i)
+			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, Items: work(1, 10)})
+			s.ok(err)
+			ask := batchengine.Ask{Handlers: []string{id}, Holder: "me", Limit: 1}
+			taken, err := batchengine.Take(ctx, engine.Of(s.e), ask)
+			s.ok(err)
+			s.ok(batchengine.Release(ctx, engine.Of(s.e), taken[0], 0))
+			early := taken[0]
+			early.Epoch = 2
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					if _, err := batchengine.Take(ctx, engine.Of(s.e), ask); err != nil {
+						t.Error(err)
+					}
+				})
+				all.Go(func() {
+					_, err := batchengine.Fail(ctx, engine.Of(s.e), early, "no", 0, i%2 == 0)
+					if err != nil && fault.CodeOf(err) != fault.LeaseLost {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		if r, err := s.e.Check(ctx); err != nil || !r.Clean() {
+			t.Errorf("%s, %v", r, err)
+		}
+	})
+}
+
+// Verifies that batches that cannot pay, and batches that cannot be taken of, do not keep
+// others from being served.
+func TestPoorBatchesHoldUpNoOther(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		put := func(wallet string, points int64) {
+			_, err := wallets.Put(ctx, engine.Of(s.e), wallet, false)
+			s.ok(err)
+			_, err = wallets.Post(ctx, engine.Of(s.e), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: "first"})
+			s.ok(err)
+			_, err = batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: "of-" + wallet, Wallet: wallet, Handler: "h", Parallel: 5, Items: work(5, 1)})
+			s.ok(err)
+		}
+		for i := range 20 {
+			put(fmt.Sprint("poor", i), 1)
+			if taken := s.take(5); len(taken) != 1 { // and it runs
+				t.Fatalf("took %+v", taken)
+			}
+		}
+		put("rich", 100)
+		if taken := s.take(5); len(taken) != 5 || taken[0].Batch != "of-rich" {
+			t.Fatalf("took %+v", taken)
+		}
+	})
+}
+
+// Verifies that a cleanup that is noted twice has its last look all the same.
+func TestACleanupIsNotedTwice(t *testing.T) {
+	each(t, func(t *testing.T, s site) {
+		ctx := t.Context()
+		s.wallet(100)
+		s.create(batchengine.New{Attempts: 1, Items: work(1, 10)})
+		_, err := batchengine.Fail(ctx, engine.Of(s.e), s.take(1)[0], "no", 0, false)
+		s.ok(err)
+		sweep := func() []batchengine.Swept {
+			all, err := batchengine.Dirty(ctx, engine.Of(s.e), batchengine.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 10})
+			s.ok(err)
+			return all
+		}
+		dirty := sweep()
+		for range 2 {
+			s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), dirty...))
+			s.ok(batchengine.Unclean(ctx, engine.Of(s.e), dirty[0], context.Canceled)) // it is not, any more
+		}
+		if more := sweep(); len(more) > 0 {
+			t.Fatalf("swept again: %+v", more)
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		last := sweep()
+		if len(last) != 1 || last[0].Dirty {
+			t.Fatalf("the last look is at %+v", last)
+		}
+		s.ok(batchengine.Unclean(ctx, engine.Of(s.e), last[0], context.Canceled))
+		if b := s.get(); b.Status != batchengine.Completed || b.Error != "" {
+			t.Fatalf("it is %+v", b)
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), sweep()...))
+		holdfasttest.Advance(t, s.e, time.Hour)
+		if more := sweep(); len(more) > 0 {
+			t.Fatalf("swept for ever: %+v", more)
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package batchengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Engine is what batches run on.
+type Engine interface {
+	store.Doer
+	Update(context.Context, func(context.Context, *store.Tx) error) error
+	Shards(context.Context) ([]int16, error)
+}
+
+// Commit is written in the transaction that ends an item.
+type Commit func(context.Context, *store.Tx) error
+
+// Worker takes the items of some handlers, in all workspaces, and runs a body for each.
+type Worker struct {
+	Engine Engine
+	Hub    *wake.Hub
+	Log    *slog.Logger
+	Name   string // the holder
+	// Handlers are those whose items it takes, and Kind what they must be declared as.
+	Handlers func() []string
+	Kind     string
+	// Topics wake it.
+	Topics []string
+	// Body does the work. Its context ends when the hold is lost, or a cancel is
+	// requested.
+	Body func(context.Context, Taken) (output []byte, commits []Commit, err error)
+	// Parallel is how many bodies run at once; workspaces share that. ByHandler has the handlers of each share too.
+	Parallel  int
+	ByHandler bool
+	Lease     time.Duration // [lease.Lease] if not set
+	// Backoff is the pause after the n-th failure; [Pause] if not set.
+	Backoff func(failures int64) time.Duration
+}
+
+// Pause is how long an item waits that has failed n times: a second, doubling up to five
+// minutes, with jitter.
+func Pause(n int64) time.Duration {
+	const longest = 5 * time.Minute
+	d := longest
+	if n < 10 {
+		d = min(time.Second<<max(n-1, 0), longest)
+	}
+	return clock.Jitter(d)
+}
+
+// Run works until ctx ends, and then waits for the bodies that run.
+func (w *Worker) Run(ctx context.Context) {
+	var bodies sync.WaitGroup
+	defer bodies.Wait()
+	again := "items/" + w.Name + "/" + w.Kind // wakes it when there is room for one who could have none
+	room := lease.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(again) })
+	if w.ByHandler {
+		room.ByHandler()
+	}
+	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, Needs: func() []wake.Need { return wake.Needs(wake.Batch, w.Handlers()...) }, Look: func(ctx context.Context) (bool, error) {
+		return w.look(ctx, room, &bodies)
+	}}
+	p.Run(ctx)
+}
+
+// look takes what there is room for, and starts a body for each item.
+func (w *Worker) look(ctx context.Context, room *lease.Room, bodies *sync.WaitGroup) (found bool, err error) {
+	handlers := w.Handlers()
+	if len(handlers) == 0 {
+		return false, nil
+	}
+	shards, err := w.Engine.Shards(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, shard := range shards {
+		if err := room.Wait(ctx); err != nil {
+			return found, err
+		}
+		taken, err := w.take(ctx, handlers, shard, room)
+		found = found || len(taken) > 0
+		for _, t := range taken {
+			bodies.Go(func() {
+				defer room.Free(t.share(), 1)
+				w.Serve(ctx, t)
+			})
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+func (t Taken) share() lease.Share { return lease.Share{Workspace: t.Workspace, Handler: t.Handler} }
+
+// take finishes also when the worker stops meanwhile: an item that was taken for nobody
+// would count as a death.
+func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room *lease.Room) ([]Taken, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	return Take(ctx, w.Engine, Ask{Handlers: handlers, Kind: w.Kind, Holder: w.Name, Lease: w.lease(), Limit: 1000, All: true, Shard: shard, Room: room})
+}
+
+func (w *Worker) lease() time.Duration {
+	if w.Lease > 0 {
+		return w.Lease
+	}
+	return lease.Lease
+}
+
+// Serve runs a body under its hold and records how it ended. Neither the hold nor the
+// recording depends on the worker's own context, which ends when it stops.
+func (w *Worker) Serve(ctx context.Context, t Taken) {
+	ctx = store.InWorkspace(ctx, t.Workspace)
+	var told atomic.Bool // the body was, that it is not wanted any more
+	woken, leave := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.place(), t.Batch))
+	defer leave()
+	k := lease.Keeper{Lease: w.lease(), Timeout: t.Timeout, Woken: woken, Renew: func(ctx context.Context) error {
+		r, err := Renew(ctx, w.Engine, t, w.lease())
+		if err == nil && r.CancelRequested { // what it would bring is refunded
+			err = lost(t)
+		}
+		if fault.CodeOf(err) == fault.LeaseLost {
+			told.Store(true)
+		}
+		return err
+	}}
+	output, commits, err := w.body(k.Start(ctx), t)
+	k.Stop()
+	stopping := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
+	defer cancel()
+	err = w.record(ctx, t, output, commits, err, stopping)
+	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {
+		w.Log.Warn("the end of an item was not recorded", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
+	}
+}
+
+// settleAgain is the pause before the end of an item is written again, as long as it is held.
+const settleAgain = 250 * time.Millisecond
+
+// record writes how a body ended. One that gave up because the worker stops has not
+// failed; an output that cannot be kept has.
+func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
+	if failure == nil {
+		err := SettleWith(ctx, w.Engine, t, output, commits)
+		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settleAgain) == nil { // it has cost something
+			err = SettleWith(ctx, w.Engine, t, output, commits)
+		}
+		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
+			return err
+		}
+		failure = fmt.Errorf("what it did cannot be kept: %w", err)
+	}
+	if stopping && errors.Is(failure, context.Canceled) {
+		return Release(ctx, w.Engine, t, 0)
+	}
+	pause := Pause
+	if w.Backoff != nil {
+		pause = w.Backoff
+	}
+	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause(t.Failures+1), fault.IsFinal(failure))
+	return err
+}
+
+// SettleWith settles an item, and writes what its body wants written in that transaction:
+// once, whoever asks for it again.
+func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits []Commit) error {
+	if len(commits) == 0 {
+		_, err := Settle(ctx, e, t, output)
+		return err
+	}
+	err := with(ctx, e, t.place(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
+		ended, err := Settle(ctx, tx, t, output)
+		if err == nil && !ended.applied { // it is written already
+			err = lost(t)
+		}
+		return err
+	})
+	if fault.CodeOf(err) == fault.LeaseLost { // outside of what was rolled back it is noted that this holder has done with it
+		_, _ = Settle(ctx, e, t, output)
+	}
+	return err
+}
+
+// with writes an end, and then what the program wants, in one transaction. The program may
+// write to the batch's wallet, which everybody else has before the batch.
+func with(ctx context.Context, e Engine, at store.Place, batch string, commits []Commit, end Commit) error {
+	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := lockVerb.DoAt(ctx, tx, at, batch)
+		if err == nil {
+			err = end(ctx, tx)
+		}
+		for _, f := range commits {
+			if err == nil {
+				err = f(ctx, tx)
+			}
+		}
+		return err
+	})
+}
+
+// body runs the user's code; a panic is a failure.
+func (w *Worker) body(ctx context.Context, t Taken) (output []byte, commits []Commit, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the body panicked: %v", p)
+		}
+	}()
+	return w.Body(ctx, t)
+}

@@ -1,0 +1,176 @@
+package configdoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+)
+
+// jsonTree reads JSON. It goes by the tokens of encoding/json because
+// [strictjson.Decode] stops at the first mistake, and here all are wanted.
+func (r *Reader) jsonTree(data []byte) *Node {
+	if !r.jsonSyntax(data) || !r.jsonDepth(data) {
+		return nil
+	}
+	j := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), last: Position{1, 1}}
+	j.dec.UseNumber()
+	root, err := j.value()
+	if err != nil {
+		r.Refuse(RuleSyntax, "", j.last, "not JSON: %v", err)
+		return nil
+	}
+	return root
+}
+
+// jsonSyntax refuses what is not one JSON document.
+func (r *Reader) jsonSyntax(data []byte) bool {
+	var any json.RawMessage
+	err := json.Unmarshal(data, &any)
+	if err == nil {
+		return true
+	}
+	at := len(data)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && !strings.Contains(err.Error(), "unexpected end") {
+		at = int(syntax.Offset) - 1
+	}
+	r.Refuse(RuleSyntax, "", place(data, at), "not JSON: %v: correct it here or before", err)
+	return false
+}
+
+// jsonDepth goes by the brackets alone, so that what follows may recurse.
+// REQUIRES: jsonSyntax.
+func (r *Reader) jsonDepth(data []byte) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			if depth++; depth > strictjson.MaxDepth {
+				r.tooDeep(place(data, i))
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return true
+}
+
+// jsonReader makes a tree of tokens.
+type jsonReader struct {
+	data []byte
+	dec  *json.Decoder
+	// The position of the last token, and the offset where it begins.
+	last   Position
+	offset int
+}
+
+// next returns the next token, and moves the position to where it begins: the
+// decoder tells where the one before ended, and what lies between are blanks,
+// commas and colons. Going on from the last position keeps the whole linear.
+func (j *jsonReader) next() (json.Token, error) {
+	begin := int(j.dec.InputOffset())
+	for begin < len(j.data) && strings.IndexByte(" \t\r\n,:", j.data[begin]) >= 0 {
+		begin++
+	}
+	step := place(j.data[j.offset:], begin-j.offset)
+	if step.Line > 1 {
+		j.last = Position{j.last.Line + step.Line - 1, step.Column}
+	} else {
+		j.last.Column += step.Column - 1
+	}
+	j.offset = begin
+	return j.dec.Token()
+}
+
+func (j *jsonReader) value() (*Node, error) {
+	token, err := j.next()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{At: j.last}
+	switch v := token.(type) {
+	case json.Delim:
+		if v == '{' {
+			return n, j.object(n)
+		}
+		return n, j.array(n)
+	case string:
+		n.Kind, n.Text = Text, v
+	case json.Number:
+		n.Kind, n.Text = Number, v.String()
+	case bool:
+		n.Kind, n.Text = Boolean, strconv.FormatBool(v)
+	default:
+		n.Kind = Null
+	}
+	return n, nil
+}
+
+func (j *jsonReader) object(n *Node) error {
+	n.Kind = Object
+	for j.dec.More() {
+		key, err := j.next()
+		if err != nil {
+			return err
+		}
+		name, ok := key.(string)
+		if !ok {
+			return fmt.Errorf("a name is wanted, and %v is there", key)
+		}
+		m := Member{Name: name, At: j.last}
+		if m.Value, err = j.value(); err != nil {
+			return err
+		}
+		n.Members = append(n.Members, m)
+	}
+	return j.end()
+}
+
+func (j *jsonReader) array(n *Node) error {
+	n.Kind = Array
+	for j.dec.More() {
+		it, err := j.value()
+		if err != nil {
+			return err
+		}
+		n.Items = append(n.Items, it)
+	}
+	return j.end()
+}
+
+func (j *jsonReader) end() error {
+	_, err := j.next()
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// pointerOf returns where a refusal of [strict] points to.
+func pointerOf(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		path, _ := f.Fields["pointer"].(string)
+		return path
+	}
+	return ""
+}
+
+// Reason returns what a refusal says, without its code.
+func Reason(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Message
+	}
+	return err.Error()
+}

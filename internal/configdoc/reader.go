@@ -1,0 +1,195 @@
+package configdoc
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+)
+
+// Document says of what kind a document is, for messages, and how deep it goes.
+type Document struct {
+	What  string // "config"
+	Needs string // what it has at least
+	Depth string // how deep it is meant to go: "a config needs five"
+	// Levels is how deep its values are looked at. What is deeper is refused as a
+	// whole by who reads the fields.
+	Levels int
+}
+
+// Reader reads one document and collects what is wrong with it.
+type Reader struct {
+	Found []Violation
+	At    map[string]Position // where each value stands, by JSON pointer
+
+	doc Document
+}
+
+// NewReader returns a reader of one document.
+func NewReader(doc Document) *Reader {
+	return &Reader{At: make(map[string]Position), doc: doc}
+}
+
+// Refuse reports a violation.
+func (r *Reader) Refuse(rule, path string, at Position, format string, args ...any) {
+	if len(r.Found) == MaxFound {
+		return
+	}
+	r.Found = append(r.Found, Violation{
+		Rule: rule, Path: path, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// Tree reads the document: JSON if it begins with a brace, else YAML. It is nil if
+// the text has no tree. Members whose name repeats an earlier one are refused, and
+// are not in the tree.
+func (r *Reader) Tree(data []byte) *Node {
+	root := r.syntax(data)
+	if root != nil {
+		r.names(root, "", 0)
+	}
+	return root
+}
+
+// syntax reads the document by its syntax; nil if it has none.
+func (r *Reader) syntax(data []byte) *Node {
+	if !r.plainText(data) {
+		return nil
+	}
+	if isJSON(data) {
+		return r.jsonTree(data)
+	}
+	return r.yamlTree(data)
+}
+
+func isJSON(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	return len(data) > 0 && data[0] == '{'
+}
+
+// plainText refuses what is no text at all.
+func (r *Reader) plainText(data []byte) bool {
+	start := Position{1, 1}
+	nul := bytes.IndexByte(data, 0)
+	switch {
+	case len(data) > strictjson.MaxBytes:
+		r.Refuse(RuleSize, "", start, "the %s has %d bytes, and %d are allowed: split it", r.doc.What, len(data), strictjson.MaxBytes)
+	case len(bytes.TrimSpace(data)) == 0:
+		r.empty()
+	case !utf8.Valid(data):
+		r.Refuse(RuleEncoding, "", place(data, invalidAt(data)), "here is a byte that is not UTF-8: save the file as UTF-8")
+	case bytes.HasPrefix(data, []byte("\ufeff")):
+		r.Refuse(RuleEncoding, "", start, "the file begins with a byte order mark: save it without")
+	case marks(data) > MaxMarks:
+		r.Refuse(RuleSize, "", start, "the %s has more than %d brackets, lists, members and lines: split it", r.doc.What, MaxMarks)
+	case nul >= 0:
+		r.Refuse(RuleEncoding, "", place(data, nul), "here is a NUL byte: take it out")
+	default:
+		return true
+	}
+	return false
+}
+
+// MaxMarks is how many characters a document may have at which a value or a line may begin or end. Each value costs some hundred
+// times the byte that it is written with, so the bytes alone bound too little.
+const MaxMarks = 50_000
+
+func marks(data []byte) (n int) {
+	for _, c := range data {
+		switch c {
+		case '[', ']', '{', '}', ',', ':', '?', '-', '&', '*', '!', '\n', '\r':
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Reader) empty() {
+	r.Refuse(RuleSyntax, "", Position{1, 1}, "the %s is empty: write at least %s", r.doc.What, r.doc.Needs)
+}
+
+func (r *Reader) tooDeep(at Position) {
+	r.Refuse(RuleDepth, "", at, "more than %d levels deep: %s", strictjson.MaxDepth, r.doc.Depth)
+}
+
+func invalidAt(data []byte) int {
+	for i := 0; i < len(data); {
+		c, size := utf8.DecodeRune(data[i:])
+		if c == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(data)
+}
+
+// place returns the line and column of an offset.
+func place(data []byte, offset int) Position {
+	before := data[:min(max(offset, 0), len(data))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return Position{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(line) + 1}
+}
+
+// names notes where each value stands, and refuses and takes out members whose
+// name repeats an earlier one.
+func (r *Reader) names(n *Node, path string, depth int) {
+	if depth > r.doc.Levels {
+		return
+	}
+	r.At[path] = n.At
+	if n.Kind == Text && strings.ContainsRune(n.Text, 0) {
+		r.Refuse(RuleEncoding, path, n.At, "a NUL character in a text: take it out")
+		n.refuse()
+	}
+	for i, it := range n.Items {
+		r.names(it, Item(path, i), depth+1)
+	}
+	seen := make(map[string]string)
+	n.Members = slices.DeleteFunc(n.Members, func(m Member) bool {
+		if !r.fresh(seen, m, Child(path, m.Name)) {
+			return true
+		}
+		r.names(m.Value, Child(path, m.Name), depth+1)
+		return false
+	})
+}
+
+// fresh refuses a member whose name is taken.
+func (r *Reader) fresh(seen map[string]string, m Member, path string) bool {
+	folded := strings.ToLower(strings.ToUpper(m.Name))
+	earlier, taken := seen[folded]
+	switch {
+	case strings.ContainsRune(m.Name, 0):
+		r.Refuse(RuleEncoding, path, m.At, "a NUL character in a name: take it out")
+		return false
+	case !taken:
+		seen[folded] = m.Name
+		return true
+	case earlier == m.Name:
+		r.Refuse(RuleDuplicate, path, m.At, "%s is given twice: keep one of the two", Show(m.Name))
+	default:
+		r.Refuse(RuleTwin, path, m.At, "%s differs only by case from %s: keep one of the two", Show(m.Name), Show(earlier))
+	}
+	return false
+}
+
+// Finish holds a document in which nothing was found to what the rest of Holdfast
+// takes for JSON, so that it is not read here and refused elsewhere. It returns where the
+// values stand, and puts [Reader.Found] in the order of the text.
+func (r *Reader) Finish(data []byte) Source {
+	if len(r.Found) == 0 && isJSON(data) {
+		if err := strictjson.Check(data); err != nil {
+			path := pointerOf(err)
+			r.Refuse(RuleSyntax, path, Find(r.At, path), "%s: correct it", Reason(err))
+		}
+	}
+	refused := make(map[string]bool)
+	for _, v := range r.Found {
+		refused[v.Path] = true
+	}
+	inOrder(r.Found)
+	return Source{r.At, refused}
+}

@@ -1,0 +1,117 @@
+package idempotency_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// doneOnce says that the request is done, and was done once.
+func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
+	q, err := idempotency.Get(ctx, engine.Of(hf), "k")
+	if err != nil {
+		return err
+	}
+	all, err := stream.Read(ctx, hf, "done", 0, 0)
+	if err == nil && (q.State != idempotency.Done || len(all) != 1) {
+		err = fmt.Errorf("it is %+v, and was done %d times", q, len(all))
+	}
+	return err
+}
+
+// TestCrashOfATransaction verifies that a request in one transaction, which is sent
+// until it is answered, is done once, wherever a fault strikes, and that nobody ever
+// sees it held.
+func TestCrashOfATransaction(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			q, mine, err := whole(ctx, hf, store.NewID().String())
+			if err == nil && !mine && q.State != idempotency.Done {
+				err = fmt.Errorf("it is %+v", q)
+			}
+			return err
+		},
+		Check: doneOnce,
+		Pairs: true,
+	})
+}
+
+// waited takes the request, or waits until its holder's time is over: the caller
+// then asks again.
+func waited(ctx context.Context, hf *holdfast.Engine) (idempotency.Request, bool, error) {
+	q, mine, err := take(ctx, engine.Of(hf))
+	if err != nil || mine || q.State == idempotency.Done {
+		return q, mine, err
+	}
+	if err := store.Shift(ctx, engine.Of(hf), q.RetryAfter); err != nil {
+		return q, false, err
+	}
+	return q, false, fault.New(fault.KeyInFlight, "it is held")
+}
+
+// TestCrashOfAHold verifies that a request that is held, and committed with what it
+// does, is done once, wherever a fault strikes: a hold that is left runs out.
+func TestCrashOfAHold(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			q, mine, err := waited(ctx, hf)
+			if err != nil || !mine {
+				return err
+			}
+			err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
+					return err
+				}
+				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1"))
+		},
+		Check: doneOnce,
+		Pairs: true,
+	})
+}
+
+// TestCrashOfAFinish verifies that a request that is held, refused once and freed, and
+// then finished, comes to its end wherever a fault strikes. What it does is not in
+// the transaction of its end, so it may be done more than once; but not after its
+// answer is recorded.
+func TestCrashOfAFinish(t *testing.T) {
+	holdfasttest.Crash(t, holdfasttest.Scenario{
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			for _, refused := range []bool{true, false} {
+				q, mine, err := waited(ctx, hf)
+				if err != nil || !mine {
+					return err
+				}
+				if refused {
+					err = hold(q.Epoch).Free(ctx, engine.Of(hf))
+				} else {
+					err = hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("1"))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			q, err := idempotency.Get(ctx, engine.Of(hf), "k")
+			if err == nil && (q.State != idempotency.Done || q.Status != 200 || string(q.Answer) != "1") {
+				err = fmt.Errorf("it is %+v", q)
+			}
+			return err
+		},
+	})
+}

@@ -1,0 +1,78 @@
+package idempotency_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
+)
+
+func flightOn(hf *holdfast.Engine) *idempotency.Flight {
+	return &idempotency.Flight{Hold: idempotency.Hold{Key: "k"}, Name: "k", Fingerprint: "print", Lease: time.Minute, Engine: engine.Of(hf), Log: slog.New(slog.DiscardHandler)}
+}
+
+func mustFly(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {
+	t.Helper()
+	f := flightOn(hf)
+	if _, mine, err := f.Take(context.Background(), engine.Of(hf)); err != nil || !mine {
+		t.Fatal(mine, err)
+	}
+	return f
+}
+
+// TestRenewOfAFlight verifies that a renewal extends the hold, and that a hold which its own request
+// ended is not taken for lost, also while the transaction of that is under way.
+func TestRenewOfAFlight(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		f := mustFly(t, hf)
+		for range 3 {
+			holdfasttest.Advance(t, hf, 40*time.Second)
+			wantNil(t, f.RenewOnce(ctx))
+		}
+		renewed := make(chan error)
+		err := f.Update(ctx, func(context.Context, *store.Tx) error {
+			go func() { renewed <- f.RenewOnce(ctx) }()
+			soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // it waits for this transaction
+			defer cancel()
+			return f.RenewOnce(soon)
+		})
+		wantNil(t, err)
+		if err := <-renewed; err != nil {
+			t.Errorf("during the commit: %v", err)
+		}
+		if err := f.RenewOnce(ctx); err != nil {
+			t.Errorf("after the commit: %v", err)
+		}
+		same, lost := flightOn(hf), flightOn(hf) // their holders do not know of the commit
+		same.Epoch, lost.Epoch = f.Epoch, f.Epoch+1
+		if err := same.RenewOnce(ctx); err != nil {
+			t.Errorf("the holder that committed: %v", err)
+		}
+		testkit.WantCode(t, lost.RenewOnce(ctx), fault.LeaseLost)
+	})
+}
+
+// TestNothingBeginsBehindTheEnd verifies that no operation begins for a request that has been answered: no retry would run
+// its handler again.
+func TestNothingBeginsBehindTheEnd(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		f := mustFly(t, hf)
+		begin := func() error {
+			return engine.Of(hf).Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f.Fence(ctx, tx) })
+		}
+		wantNil(t, begin())
+		_, err := f.Record(ctx, 200, nil)
+		wantNil(t, err)
+		testkit.WantCode(t, begin(), fault.LeaseLost)
+	})
+}

@@ -1,0 +1,114 @@
+package idempotency
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// found is a request as a verb found it, or made it: as much of it as the verb tells.
+type found struct {
+	applied bool
+	Request
+}
+
+type endArgs struct {
+	Hold
+	how                string
+	status             int
+	answer             string
+	operation, subject string
+}
+
+type renewArgs struct {
+	Hold
+	lease time.Duration
+}
+
+var (
+	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Repeat: true},
+		func(a TakeArgs) []string { return []string{row(a.Key)} },
+		func(a TakeArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Text("fingerprint", a.Fingerprint)
+			args.Text("holder", a.Holder)
+			args.Int("lease", a.Lease.Milliseconds())
+			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
+		},
+		func(t *found, r store.Row) error {
+			t.applied = r.Applied()
+			return scan(&t.Request, r)
+		})
+	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
+		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
+		func(e *found, r store.Row) error {
+			var answer string
+			e.applied = r.Applied()
+			err := r.Scan((*string)(&e.State), &e.Epoch, &e.Operation, &e.Subject, &e.Status, &answer)
+			e.Answer = []byte(answer)
+			return err
+		})
+	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
+		func(a RepointArgs) []string { return []string{row(a.Key)} },
+		func(a RepointArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Text("fingerprint", a.Fingerprint)
+			args.Text("was", a.From)
+			args.Text("operation", a.Operation)
+			args.MaybeText("subject", a.Subject)
+			args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
+		},
+		func(p *found, r store.Row) error {
+			p.applied = r.Applied()
+			return r.Scan((*string)(&p.State), &p.Fingerprint, &p.Operation, &p.Subject)
+		})
+	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
+		func(h Hold) []string { return []string{row(h.Key)} },
+		func(h Hold, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
+		func(n *int64, r store.Row) error { return r.Scan(n) })
+	// A renewal goes the short way: behind other work it might come too late.
+	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
+		func(a renewArgs, args *store.Args) {
+			args.Text("key", a.Key)
+			args.Int("epoch", a.Epoch)
+			args.Int("lease", a.lease.Milliseconds())
+		},
+		func(until *time.Time, r store.Row) error { return r.Scan(until) })
+	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
+		func(key string, args *store.Args) { args.Text("key", key) }, scan)
+	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
+		func(n *int, r store.Row) error {
+			var one int
+			*n++
+			return r.Scan(&one)
+		})
+)
+
+func row(key string) string { return "request/" + key }
+
+func bindEnd(a endArgs, args *store.Args) {
+	args.Text("key", a.Key)
+	args.Int("epoch", a.Epoch)
+	args.Text("how", a.how)
+	args.Int("status", int64(a.status))
+	args.MaybeText("answer", a.answer)
+	args.MaybeText("operation", a.operation)
+	args.MaybeText("subject", a.subject)
+	args.Int("ttl", cmp.Or(a.TTL, TTL).Milliseconds())
+}
+
+func scan(q *Request, r store.Row) error {
+	var answer string
+	var ms int64
+	err := r.Scan(&q.Fingerprint, (*string)(&q.State), &q.Holder, &q.Epoch, &q.Until, &q.Operation, &q.Subject, &q.Status, &answer, &q.CreatedAt, &ms)
+	if answer != "" {
+		q.Answer = []byte(answer)
+	}
+	if q.State != Held && !q.Answerless() {
+		q.Until, ms = time.Time{}, 0
+	}
+	q.RetryAfter = time.Duration(ms) * time.Millisecond
+	return err
+}

@@ -1,0 +1,191 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+var heldStep = wake.Need{Kind: wake.HeldStep}
+
+// TestASweepThatFreesNothingIsLeftAlone verifies that leases which a sweep cannot end are looked at seldom, and those
+// that it can at each glance; and that it begins anew when there are none any more.
+func TestASweepThatFreesNothingIsLeftAlone(t *testing.T) {
+	frees, runs := 0, 0
+	j := &Janitor{Every: time.Hour, Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep, {Kind: wake.OldRun}},
+		Run: func(context.Context, bool) (int, error) { runs++; return frees, nil }}}}
+	glances := func(due map[wake.Need]bool) int {
+		runs = 0
+		for range 1000 {
+			j.Expire(t.Context(), due)
+		}
+		return runs
+	}
+	there := map[wake.Need]bool{heldStep: true}
+	if n := glances(there); n == 0 || n > 100 {
+		t.Errorf("what cannot be freed is swept %d times in 1000 glances", n)
+	}
+	if n := glances(map[wake.Need]bool{{Kind: wake.OldRun}: true}); n != 0 {
+		t.Errorf("without expired leases it is swept %d times", n)
+	}
+	if frees = 1; glances(there) != 1000 {
+		t.Errorf("what is freed is swept %d times in 1000 glances", runs)
+	}
+}
+
+// TestManyWhoAskSweepOnce verifies that of many who ask at once, while leases have expired, one sweeps and the others wait
+// for that; and that nobody sweeps where none has expired.
+func TestManyWhoAskSweepOnce(t *testing.T) {
+	const many = 20
+	runs := 0
+	var all, glanced sync.WaitGroup
+	glanced.Add(many)
+	expired := true
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(_ context.Context, asked bool) (int, error) {
+		if !asked {
+			t.Error("it was not told that somebody asks")
+		}
+		runs++ // under the janitor's lock
+		return 1, nil
+	}}}, Glance: func(_ context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+		if expired {
+			glanced.Done()
+			glanced.Wait()
+		}
+		return map[wake.Need]bool{heldStep: expired}, nil
+	}}
+	for range many {
+		all.Go(func() {
+			due, err := j.Due(t.Context(), []wake.Need{heldStep, {Kind: wake.Step, Name: "h"}})
+			if err != nil || !due[wake.Need{Kind: wake.Step, Name: "h"}] || runs == 0 {
+				t.Errorf("asked: %v, %v", due, err)
+			}
+		})
+	}
+	all.Wait()
+	expired = false
+	if due, err := j.Due(t.Context(), []wake.Need{heldStep}); err != nil || due[heldStep] {
+		t.Errorf("asked: %v, %v", due, err)
+	}
+	if runs != 1 {
+		t.Errorf("%d swept", runs)
+	}
+}
+
+var heldItem = wake.Need{Kind: wake.HeldItem}
+
+// TestWhoSweepsOneKindSweepsNoOther verifies that one who asks for leases of one kind sweeps those also where another has
+// begun to sweep leases of another kind since it looked.
+func TestWhoSweepsOneKindSweepsNoOther(t *testing.T) {
+	runs := make(map[string]int)
+	sweep := func(name string, n wake.Need) Sweep {
+		return Sweep{Name: name, Needs: []wake.Need{n}, Run: func(context.Context, bool) (int, error) { runs[name]++; return 1, nil }}
+	}
+	var glanced sync.WaitGroup
+	glanced.Add(2)
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{sweep("steps", heldStep), sweep("items", heldItem)},
+		Glance: func(_ context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+			glanced.Done()
+			glanced.Wait()
+			return map[wake.Need]bool{needs[0]: true}, nil
+		}}
+	var all sync.WaitGroup
+	for _, n := range []wake.Need{heldStep, heldItem} {
+		all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{n}) })
+	}
+	all.Wait()
+	if runs["steps"] != 1 || runs["items"] != 1 {
+		t.Errorf("swept %v", runs)
+	}
+}
+
+// TestASweepThatWasBrokenOffIsNone verifies that one who waits for the sweep of another sweeps itself where that failed.
+func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
+	runs := 0
+	var glanced, all sync.WaitGroup
+	glanced.Add(2)
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(context.Context, bool) (int, error) {
+		if runs++; runs == 1 {
+			return 0, context.Canceled
+		}
+		return 1, nil
+	}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+		glanced.Done()
+		glanced.Wait()
+		return map[wake.Need]bool{heldStep: true}, nil
+	}}
+	for range 2 {
+		all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{heldStep}) })
+	}
+	all.Wait()
+	if runs != 2 {
+		t.Errorf("%d swept", runs)
+	}
+}
+
+// TestASweepThatHangsHoldsNobodyUp verifies that one who asks while the sweep of another hangs waits no longer than its
+// context, and that a sweep whose own code asks does not wait for itself.
+func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
+	hangs, release := make(chan struct{}), make(chan struct{})
+	var j *Janitor
+	j = &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(ctx context.Context, _ bool) (int, error) {
+		if _, err := j.Due(ctx, []wake.Need{heldStep}); err != nil {
+			t.Error(err)
+		}
+		close(hangs)
+		<-release
+		return 1, nil
+	}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+		return map[wake.Need]bool{heldStep: true}, nil
+	}}
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{heldStep}) })
+	defer all.Wait()
+	defer close(release)
+	select {
+	case <-hangs:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for itself")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := j.Due(ctx, []wake.Need{heldStep}); err == nil {
+		t.Error("it did not wait")
+	}
+}
+
+// TestWhoAskLeaveASweepAloneThatFreesNothing verifies that a lease which cannot be ended is not tried by each who asks.
+func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		frees, runs := 0, 0
+		j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(context.Context, bool) (int, error) {
+			runs++
+			return frees, errors.New("no")
+		}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+			return map[wake.Need]bool{heldStep: true}, nil
+		}}
+		asked := func() int {
+			runs = 0
+			for range 1000 { // a hundred who look each second, for ten
+				if _, err := j.Due(t.Context(), []wake.Need{heldStep}); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			return runs
+		}
+		if n := asked(); n < 20 || n > 40 {
+			t.Errorf("what cannot be freed is swept %d times in 10 s", n)
+		}
+		frees = 1
+		if n := asked(); n < 950 {
+			t.Errorf("what is freed is swept %d times", n)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package lifecycleconfig
+
+import (
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+)
+
+var update = flag.Bool("update", false, "write what is drawn to testdata/golden")
+
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"billing", "invoice"} {
+		c := load(t, name+".yaml")
+		for ext, got := range map[string]string{".mmd": c.Mermaid(), ".svg": c.SVG()} {
+			file := "testdata/golden/" + name + ext
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := string(readFile(t, file)); got != want {
+				t.Errorf("%s is drawn as\n%s\nwant\n%s\n(-update writes it)", file, got, want)
+			}
+		}
+	}
+}
+
+// What a name has in it stays a name.
+func TestDiagramEscapes(t *testing.T) {
+	b := "b"
+	c := &Config{Workflow: `<w>&"`, InitialStatus: `a"; x --> y`, StatusTypes: []string{`a"; x --> y`, "b"}}
+	c.Steps = []Step{{Key: "k: {<script>}\n%%", Status: []string{c.InitialStatus}, Success: Per[string]{All: &b}}}
+	want := `stateDiagram-v2
+    direction LR
+    state "a#34;#59; x --#62; y" as s0
+    state "b" as s1
+    [*] --> s0
+    s0 --> s1: k#58; #123;#60;script#62;#125; #37;#37;
+    s1 --> [*]
+`
+	if got := c.Mermaid(); got != want {
+		t.Errorf("Mermaid is\n%s", got)
+	}
+	svg := c.SVG()
+	wellFormed(t, svg)
+	if strings.Contains(svg, "<script") || !strings.Contains(svg, "<title>&lt;w&gt;&amp;&#34;</title>") {
+		t.Errorf("SVG is\n%s", svg)
+	}
+}
+
+// One line stands for all who may take it.
+func TestEdgesMerge(t *testing.T) {
+	b := "b"
+	by := Step{Key: "k", Status: []string{"a"}, Success: Per[string]{By: map[string]string{"x": b, "y": b}}}
+	all := Step{Key: "k", Status: []string{"a"}, Success: Per[string]{All: &b}}
+	for want, steps := range map[string][]Step{"k (x, y)": {by}, "k": {by, all}} {
+		if got := (&Config{Steps: steps}).edges(); len(got) != 1 || got[0].label() != want {
+			t.Errorf("there are %d, the first %q, want %q", len(got), got[0].label(), want)
+		}
+	}
+}
+
+// On graphs of all kinds, nothing covers anything: statuses and labels are apart,
+// inside the picture, and no line runs through one that is not its own.
+func TestNothingOverlaps(t *testing.T) {
+	seed := testlevel.Seed()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	configs := []*Config{load(t, "billing.yaml"), load(t, "invoice.yaml"), {}, {StatusTypes: []string{"alone"}}}
+	for range 60 {
+		configs = append(configs, randomConfig(random))
+	}
+	for _, c := range configs {
+		all := c.edges()
+		l := newLayout(c.vertices(all), all)
+		wellFormed(t, c.SVG())
+		for _, layer := range l.layers {
+			for i, b := range layer {
+				if b.x < margin-0.01 || b.x+b.w > l.width-margin+0.01 || b.y-b.h/2 < margin-0.01 || b.y+b.h/2 > l.height-margin+0.01 {
+					t.Fatalf("%+v is outside of %v × %v", b, l.width, l.height)
+				}
+				if i > 0 && b.y-b.h/2 < layer[i-1].y+layer[i-1].h/2+rowGap-0.01 {
+					t.Fatalf("%+v covers %+v", b, layer[i-1])
+				}
+				if b.layer > 0 && b.x < l.layers[b.layer-1][0].x+l.layers[b.layer-1][0].w+columnGap-0.01 {
+					t.Fatalf("%+v begins in the column before", b)
+				}
+			}
+		}
+		for _, r := range l.routes {
+			for i, b := range r.boxes[1:] {
+				if b.layer != r.boxes[i].layer+1 {
+					t.Fatalf("a line goes from column %d to %d", r.boxes[i].layer, b.layer)
+				}
+			}
+		}
+	}
+}
+
+func randomConfig(random *rand.Rand) *Config {
+	n := 1 + random.IntN(20)
+	c := &Config{InitialStatus: "status_0"}
+	name := func() string { return fmt.Sprintf("status_%d", random.IntN(n)) }
+	for i := range n {
+		c.StatusTypes = append(c.StatusTypes, fmt.Sprintf("status_%d", i))
+	}
+	for i := range random.IntN(30) {
+		to := name()
+		s := Step{ID: i, Key: strings.Repeat("k", 1+random.IntN(40)), Status: []string{name()}, Success: Per[string]{All: &to}}
+		if random.IntN(3) == 0 {
+			s.Claim.All = &Claim{name(), name()}
+		}
+		c.Steps = append(c.Steps, s)
+	}
+	return c
+}
+
+// The picture says what it is, to those who cannot see it too.
+func TestSVGDescribesItself(t *testing.T) {
+	var svg struct {
+		Role  string `xml:"role,attr"`
+		Title string `xml:"title"`
+		Desc  string `xml:"desc"`
+		G     []struct {
+			Class  string `xml:"class,attr"`
+			Status string `xml:"data-status,attr"`
+		} `xml:"g"`
+	}
+	if err := xml.Unmarshal([]byte(load(t, "billing.yaml").SVG()), &svg); err != nil {
+		t.Fatal(err)
+	}
+	if svg.Role != "img" || svg.Title != "billing" || !strings.Contains(svg.Desc, "approved to closing: close (admin).") || !strings.Contains(svg.Desc, "closing to approved: revert.") {
+		t.Errorf("it is %+v", svg)
+	}
+	classes := make(map[string]string)
+	for _, g := range svg.G {
+		classes[g.Status] = g.Class
+	}
+	if classes["closing"] != "status claim" || classes["closed"] != "status" {
+		t.Errorf("the classes are %v", classes)
+	}
+}

@@ -1,0 +1,53 @@
+package lifecycleconfig
+
+import (
+	"encoding/xml"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzParse shows that no text makes it panic, that what is refused has a place and
+// a reason, and that what is accepted can be judged and drawn.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/valid/*", "testdata/broken/*"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			f.Add(readFile(f, file))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, found := Parse(data)
+		if c == nil && len(found) == 0 {
+			t.Fatal("neither a config nor a reason")
+		}
+		for _, v := range found {
+			if v.Rule == "" || v.Line < 1 || v.Column < 1 || v.Message == "" {
+				t.Fatalf("a violation is %+v", v)
+			}
+		}
+		if c == nil {
+			return
+		}
+		violations, _ := c.Lint(handlers)
+		again, _ := c.Lint(handlers)
+		if len(violations) != len(again) {
+			t.Fatalf("first %v, then %v", violations, again)
+		}
+		c.Claims()
+		c.Mermaid()
+		wellFormed(t, c.SVG())
+	})
+}
+
+func wellFormed(t *testing.T, svg string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package lifecycleconfig
+
+import (
+	"slices"
+	"unicode"
+
+	"github.com/holdfast-go/holdfast/internal/configdoc"
+)
+
+// A layout puts statuses into columns from left to right, as the steps lead on.
+//
+// Between two columns of statuses is one for labels. Every edge has a slot of its
+// own in each column that it crosses, and is a level line there; it bends only
+// between columns. So no line runs through a status or a label, and no two labels
+// meet, whatever the config: it follows from the slots, and needs no luck. (Curves
+// from status to status with labels in their middle were tried on paper: any two
+// that cross hide each other's label.)
+//
+// The steps are those of Sugiyama: turn round the edges that lead back, rank by the
+// longest way, order each column to have few crossings, then move the slots up and
+// down towards their neighbours.
+type layout struct {
+	boxes  []*box // the statuses, in the order of declaration
+	layers [][]*box
+	routes []*route
+	loops  []*route // edges from a status to itself
+
+	width, height float64
+}
+
+// box is a status, or the slot of an edge in a column.
+type box struct {
+	vertex *vertex // nil for a slot
+	label  string  // a slot's, "" for none
+	layer  int
+	order  int // in its layer
+
+	x, y, w, h  float64 // the left edge, the middle, the size
+	left, right []*box  // neighbours
+}
+
+// route is an edge with the boxes that it goes through, from left to right.
+type route struct {
+	*edge
+	boxes []*box
+	flip  bool // it leads from right to left
+}
+
+const (
+	charWidth   = 7.4 // of a letter in the font that is used
+	boxHeight   = 36.0
+	labelHeight = 22.0
+	slotHeight  = 12.0
+	portGap     = 11.0 // between two lines at one side of a status
+	rowGap      = 14.0
+	columnGap   = 34.0
+	margin      = 20.0
+	maxLabel    = 36 // characters; the rest is in the title
+)
+
+// newLayout arranges a graph.
+func newLayout(vertices []vertex, all []*edge) *layout {
+	l := &layout{}
+	byName := make(map[string]*box)
+	for i := range vertices {
+		b := &box{vertex: &vertices[i], h: boxHeight, w: textWidth(vertices[i].name) + 36}
+		l.boxes, byName[b.vertex.name] = append(l.boxes, b), b
+	}
+	l.direct(all, byName)
+	l.rank()
+	l.slots()
+	l.arrange()
+	l.place()
+	return l
+}
+
+// textWidth is how wide a text is shown: cut to maxLabel, wide letters twice.
+func textWidth(s string) (w float64) {
+	for _, r := range configdoc.Shorten(s, maxLabel) {
+		w += charWidth
+		if r >= 0x1100 && !unicode.Is(unicode.Mn, r) {
+			w += charWidth
+		}
+	}
+	return w
+}
+
+// direct makes routes that all lead to the right: those that would close a circle
+// are turned round. A revert is parallel to its claim, so it is turned at once.
+func (l *layout) direct(all []*edge, byName map[string]*box) {
+	for _, e := range all {
+		r := &route{edge: e, boxes: []*box{byName[e.from], byName[e.to]}}
+		if e.way == revert {
+			r.turn()
+		}
+		if e.from == e.to {
+			l.loops = append(l.loops, r)
+		} else {
+			l.routes = append(l.routes, r)
+		}
+	}
+	d := direction{out: make(map[*box][]*route), state: make(map[*box]int)}
+	for _, r := range l.routes {
+		d.out[r.boxes[0]] = append(d.out[r.boxes[0]], r)
+	}
+	for _, initial := range []bool{true, false} {
+		for _, b := range l.boxes {
+			if b.vertex.initial == initial {
+				d.visit(b)
+			}
+		}
+	}
+}
+
+func (r *route) turn() {
+	slices.Reverse(r.boxes)
+	r.flip = !r.flip
+}
+
+// direction walks the graph in depth.
+type direction struct {
+	out   map[*box][]*route
+	state map[*box]int // 1 on the way to the box that is visited, 2 behind it
+}
+
+func (d *direction) visit(b *box) {
+	if d.state[b] != 0 {
+		return
+	}
+	d.state[b] = 1
+	for _, r := range d.out[b] {
+		if to := r.boxes[1]; d.state[to] == 1 {
+			r.turn()
+		} else {
+			d.visit(to)
+		}
+	}
+	d.state[b] = 2
+}
+
+// rank gives each status the column after the last of those that lead to it.
+// Odd columns are for labels.
+func (l *layout) rank() {
+	for changed := true; changed; {
+		changed = false
+		for _, r := range l.routes {
+			from, to := r.boxes[0], r.boxes[1]
+			if to.layer < from.layer+2 {
+				to.layer, changed = from.layer+2, true
+			}
+		}
+	}
+}
+
+// slots gives each route a slot in every column between its ends, and its label to
+// the one next to where it leads from. A loop has one slot, to the right.
+func (l *layout) slots() {
+	for _, b := range l.boxes {
+		l.enter(b)
+	}
+	for _, r := range l.routes {
+		from, to := r.boxes[0], r.boxes[1]
+		path := []*box{from}
+		for layer := from.layer + 1; layer < to.layer; layer++ {
+			path = append(path, &box{layer: layer, h: slotHeight})
+		}
+		labeled := path[1:]
+		if r.flip {
+			labeled[len(labeled)-1].tag(r.label())
+		} else {
+			labeled[0].tag(r.label())
+		}
+		for _, s := range path[1:] {
+			l.enter(s)
+		}
+		r.boxes = append(path, to)
+		connect(r.boxes)
+	}
+	for _, r := range l.loops {
+		slot := &box{layer: r.boxes[0].layer + 1}
+		slot.tag(r.label())
+		l.enter(slot)
+		r.boxes = []*box{r.boxes[0], slot}
+		connect(r.boxes)
+	}
+}
+
+// tag writes a label into a slot.
+func (b *box) tag(label string) {
+	if label != "" {
+		b.label, b.h, b.w = label, labelHeight, textWidth(label)+16
+	}
+}
+
+func (l *layout) enter(b *box) {
+	for len(l.layers) <= b.layer {
+		l.layers = append(l.layers, nil)
+	}
+	b.order = len(l.layers[b.layer])
+	l.layers[b.layer] = append(l.layers[b.layer], b)
+}
+
+func connect(path []*box) {
+	for i := 1; i < len(path); i++ {
+		path[i-1].right = append(path[i-1].right, path[i])
+		path[i].left = append(path[i].left, path[i-1])
+	}
+}

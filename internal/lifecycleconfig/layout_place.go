@@ -1,0 +1,184 @@
+package lifecycleconfig
+
+import (
+	"cmp"
+	"slices"
+)
+
+// arrange orders the boxes of each column by where their neighbours are, back and
+// forth, and keeps the order with the fewest crossings.
+func (l *layout) arrange() {
+	best, fewest := l.orders(), l.crossings()
+	for sweep := range 12 {
+		for i := range l.layers {
+			layer, side := l.layers[i], func(b *box) []*box { return b.left }
+			if sweep%2 == 1 {
+				layer, side = l.layers[len(l.layers)-1-i], func(b *box) []*box { return b.right }
+			}
+			sortLayer(layer, side)
+		}
+		if n := l.crossings(); n < fewest {
+			best, fewest = l.orders(), n
+		}
+	}
+	for i, layer := range best {
+		l.layers[i] = layer
+		renumber(layer)
+	}
+}
+
+func (l *layout) orders() (all [][]*box) {
+	for _, layer := range l.layers {
+		all = append(all, slices.Clone(layer))
+	}
+	return all
+}
+
+func sortLayer(layer []*box, side func(*box) []*box) {
+	slices.SortStableFunc(layer, func(a, b *box) int { return cmp.Compare(center(a, side), center(b, side)) })
+	renumber(layer)
+}
+
+func renumber(layer []*box) {
+	for i, b := range layer {
+		b.order = i
+	}
+}
+
+// center is the middle of a box's neighbours, by order; without any, its own.
+func center(b *box, side func(*box) []*box) float64 {
+	near := side(b)
+	if len(near) == 0 {
+		return float64(b.order)
+	}
+	sum := 0
+	for _, n := range near {
+		sum += n.order
+	}
+	return float64(sum) / float64(len(near))
+}
+
+// crossings counts the pairs of lines that cross.
+func (l *layout) crossings() (n int) {
+	for _, layer := range l.layers {
+		var ends []int // of the lines to the right, from top to bottom
+		for _, b := range layer {
+			own := make([]int, 0, len(b.right))
+			for _, to := range b.right {
+				own = append(own, to.order)
+			}
+			slices.Sort(own)
+			for _, to := range own {
+				for _, earlier := range ends {
+					if earlier > to {
+						n++
+					}
+				}
+			}
+			ends = append(ends, own...)
+		}
+	}
+	return n
+}
+
+// place sets the coordinates.
+func (l *layout) place() {
+	for _, b := range l.boxes {
+		b.h = max(b.h, portGap*float64(1+max(len(b.left), len(b.right))))
+	}
+	l.columns()
+	for _, layer := range l.layers {
+		settle(layer, func(b *box) float64 { return b.y })
+	}
+	for sweep := range 24 {
+		for i := range l.layers {
+			layer := l.layers[i]
+			if sweep%2 == 1 {
+				layer = l.layers[len(l.layers)-1-i]
+			}
+			settle(layer, wish)
+		}
+	}
+	l.frame()
+}
+
+// columns gives each layer its place from left to right.
+func (l *layout) columns() {
+	x := margin
+	for _, layer := range l.layers {
+		width := 0.0
+		for _, b := range layer {
+			width = max(width, b.w)
+		}
+		for _, b := range layer {
+			b.x, b.w = x, width // else a line would bend before it is out of the column
+		}
+		x += width + columnGap
+	}
+	l.width = x - columnGap + margin
+}
+
+// wish is where a box would like to be: in the middle of its neighbours.
+func wish(b *box) float64 {
+	near := slices.Concat(b.left, b.right)
+	if len(near) == 0 {
+		return b.y
+	}
+	sum := 0.0
+	for _, n := range near {
+		sum += n.y
+	}
+	return sum / float64(len(near))
+}
+
+// settle gives the boxes of a column their places: in order, apart from each
+// other, and as near to their wishes as that allows. Boxes that want each other's
+// place form a group that wants the mean.
+func settle(layer []*box, wish func(*box) float64) {
+	type group struct {
+		sum  float64
+		size int
+	}
+	var groups []group
+	offsets := make([]float64, len(layer))
+	for i, b := range layer {
+		if i > 0 {
+			offsets[i] = offsets[i-1] + (layer[i-1].h+b.h)/2 + rowGap
+		}
+		g := group{wish(b) - offsets[i], 1}
+		for n := len(groups); n > 0 && groups[n-1].sum/float64(groups[n-1].size) > g.sum/float64(g.size); n-- {
+			g.sum += groups[n-1].sum
+			g.size += groups[n-1].size
+			groups = groups[:n-1]
+		}
+		groups = append(groups, g)
+	}
+	i := 0
+	for _, g := range groups {
+		for range g.size {
+			layer[i].y = g.sum/float64(g.size) + offsets[i]
+			i++
+		}
+	}
+}
+
+// frame moves all into the picture, and measures it.
+func (l *layout) frame() {
+	top, bottom := 0.0, 0.0
+	first := true
+	for _, layer := range l.layers {
+		for _, b := range layer {
+			if up, down := b.y-b.h/2, b.y+b.h/2; first {
+				top, bottom, first = up, down, false
+			} else {
+				top, bottom = min(top, up), max(bottom, down)
+			}
+		}
+	}
+	for _, layer := range l.layers {
+		for _, b := range layer {
+			b.y += margin - top
+		}
+	}
+	l.height = bottom - top + 2*margin
+}

@@ -1,0 +1,195 @@
+package lifecycleconfig
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/configdoc"
+)
+
+// claimUse is a claim of a step.
+type claimUse struct {
+	use[Claim]
+	step int
+}
+
+// claims holds the claims to R2 to R8.
+func (l *linter) claims() {
+	for i := range l.c.Steps {
+		for _, u := range uses(l.claimPath(i), l.c.Steps[i].Claim) {
+			if l.isSound(&l.c.Steps[i], u) {
+				l.sound = append(l.sound, claimUse{u, i})
+			}
+		}
+	}
+	l.reverts()
+	l.intoClaims()
+}
+
+// isSound holds one claim to R2 to R5.
+func (l *linter) isSound(s *Step, u use[Claim]) bool {
+	before := len(l.Violations)
+	for i, status := range []string{u.value.Into, u.value.Revert} {
+		if !l.known[status] {
+			l.Refuse("R2", configdoc.Item(u.path, i), "%s is not in status_types: add it there, or correct it", configdoc.Show(status))
+		}
+	}
+	into := u.value.Into
+	if into == u.value.Revert {
+		l.Refuse("R3", u.path, "the claim goes from %s to itself: give claim_into a status of its own", configdoc.Show(into))
+	}
+	if slices.Contains(s.Status, into) {
+		l.Refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could claim as well: give it a status of its own", configdoc.Show(into))
+	}
+	if slices.Contains(beside(u, s.Success), into) {
+		l.Refuse("R5", u.path, "claim_into is %s, where the step leads, so its success would change nothing: give it a status of its own", configdoc.Show(into))
+	}
+	if slices.Contains(beside(u, s.Failed), into) {
+		l.Refuse("R5", u.path, "claim_into is %s, where a failed step leads, so its failure would change nothing: give it a status of its own", configdoc.Show(into))
+	}
+	return len(l.Violations) == before
+}
+
+// reverts holds claims to R6 and R7.
+func (l *linter) reverts() {
+	first := make(map[string]claimUse)
+	for _, u := range l.sound {
+		into, revert := u.value.Into, u.value.Revert
+		was, again := first[into]
+		if !again {
+			first[into] = u
+		}
+		if again && was.value.Revert != revert {
+			l.Refuse("R6", u.path, "%s goes back to %s here and to %s at %s, so a janitor would have to guess: use one claim status for each",
+				configdoc.Show(into), configdoc.Show(revert), configdoc.Show(was.value.Revert), was.path)
+		}
+		if status := l.c.Steps[u.step].Status; len(status) == 1 && status[0] != revert {
+			l.Refuse("R7", configdoc.Item(u.path, 1), "revert_to is %s, and the step starts at %s: a claim goes back to where it came from", configdoc.Show(revert), configdoc.Show(status[0]))
+		}
+	}
+}
+
+// intoClaims holds all ways to a claim status, and from it, to R8.
+func (l *linter) intoClaims() {
+	at := make(map[string]string)
+	for _, u := range l.sound {
+		if at[u.value.Into] == "" {
+			at[u.value.Into] = u.path
+		}
+	}
+	if path := at[l.c.InitialStatus]; path != "" {
+		l.Refuse("R8", "/initial_status", "%s is a claim status (%s), and nothing would be at work on a new entity: begin at another", configdoc.Show(l.c.InitialStatus), path)
+	}
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		for _, status := range s.Status {
+			if path := at[status]; path != "" {
+				l.Refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only its own step leads on from there", configdoc.Show(status), path)
+			}
+		}
+		for _, u := range slices.Concat(uses(stepPath(i, "successful_state"), s.Success), uses(stepPath(i, "failed_state"), s.Failed)) {
+			if path := at[u.value]; path != "" {
+				l.Refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim leads into it", configdoc.Show(u.value), path)
+			}
+		}
+	}
+}
+
+// startingPoint is where a step can be fired.
+type startingPoint struct{ key, status string }
+
+// caller is someone who may fire a step there.
+type caller struct {
+	step      int
+	requester string
+}
+
+// skippedClaims holds the steps to R9. A step may be written as several entries,
+// so they are compared by key and status.
+func (l *linter) skippedClaims() {
+	callers, order := l.callers()
+	for _, p := range order {
+		claimant := slices.IndexFunc(callers[p], l.isClaimed)
+		if claimant < 0 {
+			continue
+		}
+		for _, by := range callers[p] {
+			if l.isClaimed(by) || l.c.Serialized(p.key, p.status, by.requester) {
+				continue
+			}
+			l.Refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized, and it is held where it is while it acts",
+				who(by.requester), configdoc.Show(p.key), who(callers[p][claimant].requester))
+		}
+	}
+}
+
+// callers returns who may fire what, and the order in which it was declared.
+func (l *linter) callers() (by map[startingPoint][]caller, order []startingPoint) {
+	by = make(map[startingPoint][]caller)
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		for _, status := range s.Status {
+			p := startingPoint{s.Key, status}
+			if by[p] == nil {
+				order = append(order, p)
+			}
+			for _, r := range s.offered() {
+				by[p] = append(by[p], caller{i, r})
+			}
+		}
+	}
+	return by, order
+}
+
+func (l *linter) isClaimed(by caller) bool {
+	_, ok := l.c.Steps[by.step].Claim.For(by.requester)
+	return ok
+}
+
+// successPath is the pointer of what makes a step a caller's.
+func (l *linter) successPath(by caller) string {
+	path := stepPath(by.step, "successful_state")
+	if l.c.Steps[by.step].Success.All != nil {
+		return path
+	}
+	return configdoc.Child(path, by.requester)
+}
+
+// repeats holds the steps to R12.
+func (l *linter) repeats() {
+	ids := make(map[int]int)
+	taken := make(map[startingPoint][]caller)
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		if first, again := ids[s.ID]; again && l.Given(stepPath(i, "step_id")) {
+			l.Refuse("R12", stepPath(i, "step_id"), "the step_id %d is that of %s too: give each step its own", s.ID, configdoc.Item("/steps", first))
+		} else if l.Given(stepPath(i, "step_id")) {
+			ids[s.ID] = i
+		}
+		for _, status := range s.Status {
+			if status == "" {
+				continue
+			}
+			p := startingPoint{s.Key, status}
+			l.clash(i, p, taken[p])
+			for _, r := range s.offered() {
+				taken[p] = append(taken[p], caller{i, r})
+			}
+		}
+	}
+}
+
+// clash refuses a step that an earlier one leaves no room for.
+func (l *linter) clash(i int, p startingPoint, taken []caller) {
+	s := &l.c.Steps[i]
+	if !l.Given(stepPath(i, "step_key")) {
+		return
+	}
+	for _, t := range taken {
+		both := s.Offers(t.requester) || t.requester == anyOther && len(s.Success.By) > 0
+		if both && t.step != i {
+			l.Refuse("R12", configdoc.Item("/steps", i), "%s offers %s at %s too: keep one, or give them different requesters or keys",
+				configdoc.Item("/steps", t.step), configdoc.Show(p.key), configdoc.Show(p.status))
+			return
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package lifecycleconfig
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/configdoc"
+)
+
+// handlerNames holds the handlers to R11.
+func (l *linter) handlerNames() {
+	if l.handlers == nil {
+		return
+	}
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		l.ofKind("action", uses(stepPath(i, "action"), s.Action))
+		l.ofKind("validation", uses(stepPath(i, "validation"), s.Validation))
+		l.ofKind("afterEffect", uses(stepPath(i, "success_after_effect"), s.AfterEffect))
+	}
+}
+
+func (l *linter) ofKind(kind string, all []use[string]) {
+	for _, u := range all {
+		h, ok := l.handlers[u.value]
+		switch {
+		case !ok:
+			l.Refuse("R11", u.path, "there is no handler %s: register it, or correct the name", configdoc.Show(u.value))
+		case h.Kind != kind && h.Kind != "": // "" serves as any
+			l.Refuse("R11", u.path, "the handler %s is registered as %s, and is used as %s: name another", configdoc.Show(u.value), configdoc.Show(h.Kind), configdoc.Show(kind))
+		}
+	}
+}
+
+// actions holds the actions to R13 and R14.
+func (l *linter) actions() {
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		for _, r := range s.offered() {
+			name, ok := s.Action.For(r)
+			h, known := l.handlers[name]
+			if !ok || !known {
+				continue
+			}
+			path := stepPath(i, "action")
+			if s.Action.All == nil {
+				path = configdoc.Child(path, r)
+			}
+			if l.isClaimed(caller{i, r}) {
+				l.claimedAction(s, path, name, h)
+			} else {
+				l.freeAction(i, r, path, name, h)
+			}
+		}
+	}
+}
+
+func (l *linter) claimedAction(s *Step, path, name string, h Handler) {
+	if kept := cmp.Or(s.Timeout, DefaultTimeout); h.Timeout >= kept {
+		l.Refuse("R14", path, "the action %s may take %v, and its claim is kept for %v: make the step's timeout longer than the action's", configdoc.Show(name), h.Timeout, kept)
+	}
+	if h.Safety == Undeclared {
+		l.Warn("W1", path, "the action %s does not declare its safety: after a crash it is released, and nobody knows what it did", configdoc.Show(name))
+	}
+}
+
+// freeAction judges an action that nothing keeps from running twice.
+func (l *linter) freeAction(i int, requester, path, name string, h Handler) {
+	switch h.Safety {
+	case Journaled, Opaque:
+		l.Refuse("R13", path, "the action %s is %s, and is fired here without a claim: add successful_claim_state", configdoc.Show(name), h.Safety)
+	case Undeclared:
+		if !slices.Contains(l.c.Steps[i].Serialized, requester) {
+			l.Warn("W3", path, "the action %s does not declare its safety, and two at once would both run it: add successful_claim_state, or declare that it may run twice", configdoc.Show(name))
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package lifecycleconfig
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func rules(all []Violation) (names []string) {
+	for _, v := range all {
+		names = append(names, v.Rule+" "+v.Path)
+	}
+	return names
+}
+
+func TestWarnings(t *testing.T) {
+	const text = `workflow: billing
+owning_module: billing
+status_types: [draft, approved, closing, closed, forgotten]
+initial_status: draft
+steps:
+  - {step_id: 1, step_key: approve, status: draft, successful_state: {admin: approved, cron: approved}, action: Vague, serialized: [cron, nobody]}
+  - {step_id: 2, step_key: close, status: approved, claim_state: [closing, approved], successful_state: closed, action: {admin: Vague}}
+`
+	c, violations, warnings := Check([]byte(text), handlers)
+	want := []string{
+		"W2 /status_types/4", "W3 /steps/0/action", "W5 /steps/0/serialized/1", "W4 /steps/1/claim_state", "W1 /steps/1/action/admin",
+	}
+	if c == nil || !slices.Equal(rules(warnings), want) {
+		t.Errorf("found %v and %q", violations, rules(warnings))
+	}
+	for _, v := range warnings {
+		if v.Line < 3 || v.Column < 1 || v.Message == "" {
+			t.Errorf("a warning is %+v", v)
+		}
+	}
+	if _, warnings := c.Lint(nil); slices.ContainsFunc(warnings, func(v Violation) bool { return v.Rule == "W1" || v.Rule == "W3" }) {
+		t.Errorf("without handlers it is said of one that %v", warnings)
+	}
+}
+
+// The names of handlers are not looked at where they are not known.
+func TestHandlersUnknown(t *testing.T) {
+	for _, name := range []string{"R11-unknown", "R11-kind", "R11-after", "R13-journaled", "R13-opaque", "R14-default", "R14-timeout"} {
+		c, violations, _ := Check(readFile(t, "testdata/broken/"+name+".yaml"), nil)
+		if c == nil {
+			t.Errorf("%s: %v", name, violations)
+		}
+	}
+}
+
+// A config made in code is judged by the same rules, without lines.
+func TestMadeInCode(t *testing.T) {
+	closed, claim := "closed", Claim{"closing", "approved"}
+	c := &Config{
+		Workflow: "billing", OwningModule: "billing", InitialStatus: "approved",
+		StatusTypes: []string{"approved", "closing", "closed"}, Janitor: &Janitor{Every: -1},
+		Steps: []Step{{ID: 1, Key: "close", Status: []string{"approved"}, Claim: Per[Claim]{All: &claim}, Success: Per[string]{All: &closed}, Timeout: -1}},
+	}
+	violations, _ := c.Lint(nil)
+	if want := []string{"R15 /janitor/every", "R15 /steps/0/timeout"}; !slices.Equal(rules(violations), want) {
+		t.Errorf("found %v", violations)
+	}
+	c.Janitor, c.Steps[0].Timeout, c.Workflow, claim.Into = nil, 0, "", "closed"
+	violations, _ = c.Lint(nil)
+	if want := []string{"R15 /workflow", "R5 /steps/0/successful_claim_state"}; !slices.Equal(rules(violations), want) {
+		t.Errorf("found %v", violations)
+	}
+	if len((&Config{}).Claims()) != 0 {
+		t.Error("an empty config has claims")
+	}
+	if violations, _ := (&Config{}).Lint(nil); len(violations) == 0 {
+		t.Error("an empty config passes")
+	}
+}
+
+// Who skips a claim is found in every way that a step can be written, and only
+// then.
+func TestSkippedClaim(t *testing.T) {
+	const head = "workflow: w\nowning_module: m\nstatus_types: [a, b, c]\ninitial_status: a\nsteps:\n"
+	for text, want := range map[string]string{
+		"  - {step_id: 1, step_key: k, status: a, claim_state: [b, a], successful_state: {x: c, y: c}}":                                                                                                "",
+		"  - {step_id: 1, step_key: k, status: a, claim_state: {x: [b, a]}, successful_state: {x: c, y: c}, serialized: y}":                                                                            "",
+		"  - {step_id: 1, step_key: k, status: a, claim_state: {x: [b, a]}, successful_state: {x: c, y: c}, serialized: [z]}":                                                                          "R9 /steps/0/successful_state/y",
+		"  - {step_id: 1, step_key: k, status: a, claim_state: {x: [b, a]}, successful_state: c, serialized: y}":                                                                                       "R9 /steps/0/successful_state",
+		"  - {step_id: 1, step_key: k, status: a, claim_state: {x: [b, a]}, successful_state: {x: c}}\n  - {step_id: 2, step_key: k, status: a, successful_state: {y: c}, serialized: y}":              "",
+		"  - {step_id: 1, step_key: k, status: a, claim_state: {x: [b, a]}, successful_state: {x: c}}\n  - {step_id: 2, step_key: other, status: a, successful_state: {y: c}}":                         "",
+		"  - {step_id: 1, step_key: k, status: a, successful_state: {y: c}}\n  - {step_id: 2, step_key: k, status: a, claim_state: [b, a], successful_state: {x: c}}":                                  "R9 /steps/0/successful_state/y",
+		"  - {step_id: 1, step_key: k, status: [a, c], successful_state: {y: a}}\n  - {step_id: 2, step_key: k, status: a, claim_state: [b, a], successful_state: {x: d}}\nstatus_types: [a, b, c, d]": "duplicate-field /status_types",
+	} {
+		_, violations, _ := Check([]byte(head+text), nil)
+		if got := strings.Join(rules(violations), " "); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s\nfound %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package runengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/workflow"
+)
+
+type moveArgs struct {
+	run          string
+	version      int64
+	how, step    string
+	visit, epoch int64
+	holder       string
+	lease        time.Duration
+	plan         string
+
+	names, wakes []string
+	held         time.Duration // how long what it takes is held
+}
+
+type moved struct {
+	applied    bool
+	version    int64
+	until, now time.Time
+	since      time.Time // on this node's clock, before the command was sent
+}
+
+type startArgs struct {
+	run, definition, key, input string
+	holder                      string
+	lease                       time.Duration
+	plan                        string
+
+	names, wakes []string
+	held         time.Duration
+}
+
+type started struct {
+	applied bool
+	run     string
+	moved
+}
+
+var (
+	moveVerb = store.NewVerb(store.Decl{Name: "runs.move", Group: true, Marks: store.HistoryMarks},
+		func(a moveArgs) []string { return []string{row(a.run)} },
+		func(a moveArgs, args *store.Args) {
+			args.Text("run", a.run)
+			args.Int("version", a.version)
+			args.Text("how", a.how)
+			args.Text("step", a.step)
+			args.Int("visit", a.visit)
+			args.Int("epoch", a.epoch)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
+			args.Text("plan", a.plan)
+		},
+		func(m *moved, r store.Row) error {
+			m.applied = r.Applied()
+			return r.Scan(&m.version, &m.until, &m.now)
+		}).Told(func(a moveArgs, k store.Mark) moved {
+		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
+	}).
+		Waking(func(a moveArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emitting(func(a moveArgs) store.Emission { return emits(a.run, a.names) })
+	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Marks: store.HistoryMarks},
+		func(a startArgs) []string {
+			if a.key != "" {
+				return []string{"run-key/" + a.key}
+			}
+			return []string{row(a.run)}
+		},
+		func(a startArgs, args *store.Args) {
+			args.Text("run", a.run)
+			args.Text("definition", a.definition)
+			args.MaybeText("key", a.key)
+			args.Text("input", a.input)
+			args.Text("holder", a.holder)
+			args.Int("lease", a.lease.Milliseconds())
+			args.Text("plan", a.plan)
+		},
+		func(s *started, r store.Row) error {
+			s.applied = r.Applied()
+			return r.Scan(&s.run, &s.version, &s.until, &s.now)
+		}).Told(func(a startArgs, k store.Mark) started {
+		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
+	}).
+		Waking(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emitting(func(a startArgs) store.Emission { return emits(a.run, a.names) })
+)
+
+func emits(run string, names []string) store.Emission {
+	return store.Emission{Stream: Stream(run), Names: names}
+}
+
+// apply puts a plan into force.
+func apply(ctx context.Context, d store.Doer, l *Live, c *course, by Taker) (moved, error) {
+	text, err := c.sealed()
+	if err != nil {
+		return moved{}, err
+	}
+	held := min(by.Lease, l.Step.Timeout)
+	if c.added != nil {
+		held = min(by.Lease, time.Duration(c.added.Timeout)*time.Millisecond)
+	}
+	since := clock.OfMachine()
+	m, err := moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
+		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
+	m.since = since
+	return m, err
+}
+
+// after is how a run stands when a plan is in force: with the step that it took, or that it
+// was about.
+func (c *course) after(l *Live, m moved) Live {
+	next := Live{Shard: l.Shard, Run: c.run, Step: c.step}
+	next.Run.Version = m.version
+	next.Run.memo = c.plan.Run.Memo
+	next.since = m.since
+	switch {
+	case c.added != nil:
+		a := c.added
+		next.Step = Step{Name: a.Name, Visit: a.Visit, N: a.N, Type: workflow.Type(a.Type), Handler: a.Handler, Status: a.Status, Input: a.Input, Attempts: a.Attempts,
+			Epoch: 1, Until: m.until, Timeout: time.Duration(a.Timeout) * time.Millisecond, Begun: a.Begun, Safety: a.Safety, Unknown: a.Unknown}
+		next.taken = true
+	case c.plan.Touch != nil && c.plan.Touch.Hold == "take":
+		next.Step.Epoch++
+		if c.plan.Body != nil {
+			next.Step.Begun++
+		}
+		next.Step.Attempts, next.Step.Until = c.plan.Touch.Attempts, m.until
+		next.taken = true
+	}
+	return next
+}

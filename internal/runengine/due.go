@@ -1,0 +1,270 @@
+package runengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+)
+
+type readyArgs struct {
+	handlers, kind string
+	limit          int
+}
+
+var (
+	readyVerb = store.NewVerb(store.Decl{Name: "runs.ready", Lane: store.Read}, nil,
+		func(a readyArgs, args *store.Args) {
+			args.Text("handlers", a.handlers)
+			args.Int("limit", int64(a.limit))
+			args.Text("kind", a.kind)
+		}, scanLive)
+	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanLive)
+	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
+		func(all *[][2]string, r store.Row) error {
+			var one [2]string
+			err := r.Scan(&one[0], &one[1])
+			*all = append(*all, one)
+			return err
+		})
+	dropVerb = store.NewVerb(store.Decl{Name: "runs.drop", Repeat: true},
+		func(id string) []string { return []string{row(id)} },
+		func(id string, args *store.Args) { args.Text("run", id) },
+		func(gone *bool, r store.Row) error {
+			var one int64
+			*gone = r.Applied()
+			return r.Scan(&one)
+		})
+)
+
+// Ask asks for steps of some handlers: in one workspace or, with All, in every one on a
+// shard.
+type Ask struct {
+	// Handlers are whose steps are asked for, with what is known of each.
+	Handlers map[string]Handled
+	// Kind is what the handlers must be declared as: "worker" or "http". Those of a
+	// program are not declared.
+	Kind   string
+	Holder string
+	Lease  time.Duration
+	Limit  int
+	// Busy are runs that a transaction leaves out: an earlier try gave way at them, and notes that here.
+	Busy  map[string]bool
+	All   bool
+	Shard int16
+}
+
+func (a Ask) check() error {
+	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
+		return fault.New(fault.Validation, "a take names its handlers and takes 1 to 1000 steps")
+	}
+	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
+		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+	}
+	return strictjson.Text("holder", a.Holder, events.MaxName)
+}
+
+// Ready returns steps that are due, with their runs.
+func Ready(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int) ([]Live, error) {
+	names, err := json.Marshal(handlers)
+	if err != nil {
+		return nil, err
+	}
+	all, err := readyVerb.DoAt(ctx, d, at, readyArgs{string(names), kind, limit})
+	for i := range all {
+		all[i].Shard = at.Shard
+	}
+	return all, err
+}
+
+// turns asks for the handlers and workspaces in which steps are due.
+var turns = lease.NewTurns("runs.turns")
+
+// Finder finds steps that are due, in all workspaces of a shard, each of which has its turn, and in it each handler. Not
+// safe for concurrent use.
+type Finder struct {
+	Order  *lease.Order
+	Room   *lease.Room // if set, what has no room is left out
+	rounds map[int16]*lease.Round
+}
+
+// Where there is more than one look reads, it looks in fewTurns workspaces, for leastOfEach steps in each at the least.
+const fewTurns, leastOfEach = 32, 2
+
+// Find returns steps of some handlers, about limit: those that have waited longest or, where there are more, some of each
+// workspace and handler. Each workspace has one before any has another. more says that it is worth to look again.
+func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int) (all []Live, more bool, err error) {
+	all, err = Ready(ctx, d, at, handlers, kind, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	// Many ask for the same at once: each begins elsewhere.
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Room != nil && f.Room.Handlers()) {
+		all, more, err = f.each(ctx, d, at.Shard, wanted{handlers, kind, limit}, all)
+	}
+	lease.InTurn(f.Order, all, func(l Live) string { return l.Run.Workspace })
+	return all, more, err
+}
+
+// wanted is which steps are looked for.
+type wanted struct {
+	handlers []string
+	kind     string
+	limit    int
+}
+
+// each looks in each workspace that has its turn; all is what it has found without.
+func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []Live) (_ []Live, more bool, err error) {
+	if f.rounds == nil {
+		f.rounds = make(map[int16]*lease.Round)
+	}
+	if f.rounds[shard] == nil {
+		f.rounds[shard] = &lease.Round{Kind: w.kind}
+	}
+	var shut []string
+	if f.Room != nil {
+		shut = f.Room.ShutWorkspaces()
+	}
+	due, err := f.rounds[shard].Next(ctx, d, turns, shard, w.handlers, shut)
+	if err != nil {
+		return nil, false, err
+	}
+	more = !f.rounds[shard].Whole()
+	if len(due) == 1 && len(shut) == 0 && !more { // all are of one
+		return all, false, nil
+	}
+	due = slices.DeleteFunc(due, func(t lease.Turn) bool {
+		return f.Room != nil && f.Room.Full(lease.Share{Workspace: t.Workspace, Handler: t.Name})
+	})
+	lease.InTurn(f.Order, due, func(t lease.Turn) string { return t.Workspace })
+	few := make(map[string]bool)
+	for _, t := range due {
+		if len(few) < fewTurns {
+			few[t.Workspace] = true
+		}
+	}
+	all = nil
+	for _, t := range due {
+		if !few[t.Workspace] {
+			more = true
+			continue
+		}
+		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, w.kind, max(w.limit/len(due), leastOfEach))
+		if err != nil {
+			return nil, false, err
+		}
+		if len(some) == 0 { // the next look is for others
+			f.Order.Served(t.Workspace)
+		}
+		all = append(all, some...)
+	}
+	return all, more, nil
+}
+
+// TakeDue takes up to a.Limit steps that are due, for somebody elsewhere.
+func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, err error) {
+	if a.Lease == 0 {
+		a.Lease = lease.Lease
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	at := store.Place{Shard: a.Shard}
+	if !a.All {
+		if at, err = d.Place(ctx, store.Read); err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for name := range a.Handlers {
+		names = append(names, name)
+	}
+	ready, err := Ready(ctx, d, at, names, a.Kind, min(2*a.Limit, 1000))
+	if err != nil {
+		return nil, err
+	}
+	// Many ask for the same at once: each begins elsewhere.
+	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
+	_, whole := d.(*store.Tx)
+	if whole { // or, where all are locked until the end, in one order
+		slices.SortFunc(ready, func(a, b Live) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+	}
+	var failed error
+	for i := range ready {
+		if len(taken) >= a.Limit {
+			break
+		}
+		if a.Busy[ready[i].Run.ID] {
+			continue
+		}
+		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], Taker{a.Holder, a.Lease, true})
+		if whole && fault.IsSafe(err) { // it is over
+			if a.Busy != nil {
+				a.Busy[ready[i].Run.ID] = true
+			}
+			return nil, err
+		}
+		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
+		if ok {
+			taken = append(taken, l)
+		}
+	}
+	if len(taken) > 0 { // they are held: who asked is to know
+		return taken, nil
+	}
+	return nil, failed
+}
+
+// sweepLimit is how much one sweep does at the most.
+const sweepLimit = 500
+
+// Expire ends the holds that have run out, each as a death of its holder, and returns how
+// many: in a workspace, or in all on a shard.
+func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	for i := range all {
+		l := &all[i]
+		l.Shard = at.Shard
+		_, ended, err := k.once(ctx, d, l, Taker{}, (*course).died)
+		if failed = errors.Join(failed, err); ended {
+			freed++
+		}
+	}
+	return freed, failed
+}
+
+// Prune deletes runs whose time is over, in a workspace, or in all on a shard, and returns
+// how many.
+func Prune(ctx context.Context, d store.Doer, at store.Place) (n int, err error) {
+	all, err := oldVerb.DoAt(ctx, d, at, sweepLimit)
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range all {
+		at.Workspace = one[0]
+		gone, err := dropVerb.DoAt(ctx, d, at, one[1])
+		if err != nil {
+			return n, err
+		}
+		if gone {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,115 @@
+package runengine
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/transition"
+	"github.com/holdfast-go/holdfast/internal/workflow"
+)
+
+const opaque = "opaque"
+
+// grace is how much longer a hold lasts than its body may take: a body that was told to stop
+// can still say so.
+const grace = 5 * time.Second
+
+// of is what holds of a handler in a step: the step may say otherwise.
+func (h Handled) of(s *workflow.Step) Handled {
+	switch s.Type {
+	case workflow.HTTP:
+		h.Safety = callSafety(s.Method)
+	case workflow.Transition:
+		h.Safety = "idempotent"
+	}
+	h.Safety, h.Unknown = cmp.Or(s.Safety, h.Safety), cmp.Or(s.OnUnknown, h.Unknown, "hold")
+	h.Timeout = cmp.Or(max(s.Timeout, 0), max(h.Timeout, 0), lease.Timeout) + grace
+	return h
+}
+
+// callSafety is what a call promises that says nothing: to repeat one that only reads, or
+// that puts something in its place, does no harm.
+func callSafety(method string) string {
+	if method == "" || slices.Contains([]string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE"}, method) {
+		return "idempotent"
+	}
+	return "opaque"
+}
+
+// input is what a step is given to work with.
+func (c *course) input(s *workflow.Step) (json.RawMessage, error) {
+	switch {
+	case s.Type == workflow.HTTP:
+		return c.call(s)
+	case s.Type == workflow.Transition:
+		return c.transition(s)
+	case len(s.Input) == 0:
+		return c.run.Input, nil
+	}
+	return workflow.Render(s.Input, c.env())
+}
+
+// Call is the input of a step that calls a URL.
+type Call struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    json.RawMessage   `json:"body,omitempty"`
+}
+
+func (c *course) call(s *workflow.Step) (json.RawMessage, error) {
+	out := Call{Method: cmp.Or(s.Method, "GET")}
+	var err error
+	if out.URL, err = c.text("url", s.URL); err != nil {
+		return nil, err
+	}
+	for name, v := range s.Headers {
+		if out.Headers == nil {
+			out.Headers = make(map[string]string)
+		}
+		if out.Headers[name], err = c.text("the header "+name, v); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.Body) > 0 {
+		if out.Body, err = workflow.Render(s.Body, c.env()); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(out)
+}
+
+// text works out a value that is to be a text; a number is taken for one.
+func (c *course) text(what string, v workflow.Value) (string, error) {
+	out, err := workflow.Render(v, c.env())
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if json.Unmarshal(out, &s) == nil && s != "" {
+		return s, nil
+	}
+	var n json.Number
+	if json.Unmarshal(out, &n) == nil && n != "" {
+		return n.String(), nil
+	}
+	return "", fault.New(fault.Validation, "%s is to be a text, and came out as %s", what, lease.Plain(string(out)))
+}
+
+func (c *course) transition(s *workflow.Step) (json.RawMessage, error) {
+	entity, err := c.text("entity", s.Entity)
+	if err != nil {
+		return nil, err
+	}
+	out := transition.Request{Lifecycle: s.Lifecycle, Entity: entity, StepKey: s.StepKey, Requester: s.Requester}
+	if len(s.Input) > 0 {
+		if out.Input, err = workflow.Render(s.Input, c.env()); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(out)
+}

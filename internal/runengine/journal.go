@@ -1,0 +1,234 @@
+package runengine
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// held is a visit of a step under the epoch of its hold.
+type held struct {
+	visited
+	epoch int64
+}
+
+type beginArgs struct {
+	held
+	name    string
+	ordinal int
+	policy  effects.Policy
+	results []entities.Result
+}
+
+type endArgs struct {
+	held
+	name    string
+	ordinal int
+	state   effects.State
+	result  []byte
+	by      effects.By
+}
+
+type noted struct {
+	held bool
+	effects.Entry
+}
+
+type renewArgs struct {
+	held
+	lease time.Duration
+}
+
+type pointArgs struct {
+	held
+	operation string
+}
+
+var (
+	beginVerb = store.NewVerb(store.Decl{Name: "runs.effectbegin", Repeat: true},
+		func(a beginArgs) []string { return []string{row(a.run)} },
+		func(a beginArgs, args *store.Args) {
+			a.bind(args)
+			args.Text("name", a.name)
+			args.Int("ordinal", int64(a.ordinal))
+			args.Text("policy", string(a.policy))
+			args.Text("results", entities.ResultsJSON(a.results))
+		},
+		func(n *noted, r store.Row) error {
+			n.held = r.Applied()
+			return r.Scan((*string)(&n.State), &n.Epoch, (*string)(&n.Policy), &n.Result)
+		})
+	endVerb = store.NewVerb(store.Decl{Name: "runs.effectend", Repeat: true},
+		func(a endArgs) []string { return []string{row(a.run)} },
+		func(a endArgs, args *store.Args) {
+			a.bind(args)
+			args.Text("name", a.name)
+			args.Int("ordinal", int64(a.ordinal))
+			args.Text("state", string(a.state))
+			args.MaybeText("result", string(a.result))
+			args.Int("person", int64(a.by))
+		},
+		func(n *noted, r store.Row) error {
+			n.held = r.Applied()
+			return r.Scan((*string)(&n.State), &n.Result)
+		})
+	renewVerb = store.NewVerb(store.Decl{Name: "runs.renew", Lane: store.Vital}, nil,
+		func(a renewArgs, args *store.Args) {
+			a.bind(args)
+			args.Int("lease", a.lease.Milliseconds())
+		},
+		func(all *[]remote.Renewed, r store.Row) error {
+			var x remote.Renewed
+			err := r.Scan(&x.Until, &x.CancelRequested)
+			*all = append(*all, x)
+			return err
+		})
+	lockVerb = store.NewVerb(store.Decl{Name: "runs.lock", Repeat: true},
+		func(id string) []string { return []string{row(id)} },
+		func(id string, args *store.Args) { args.Text("run", id) },
+		func(there *bool, r store.Row) error {
+			var one int64
+			*there = r.Applied()
+			return r.Scan(&one)
+		})
+	pointVerb = store.NewVerb(store.Decl{Name: "runs.point", Repeat: true},
+		func(a pointArgs) []string { return []string{row(a.run)} },
+		func(a pointArgs, args *store.Args) {
+			a.bind(args)
+			args.Text("operation", a.operation)
+		},
+		func(applied *bool, r store.Row) error {
+			var one int64
+			*applied = r.Applied()
+			return r.Scan(&one)
+		})
+)
+
+func (h held) bind(args *store.Args) {
+	bindVisited(h.visited, args)
+	args.Int("epoch", h.epoch)
+}
+
+func lostStep(l *Live) error {
+	return lease.Lost("the step "+l.Step.Name+" of the run "+l.Run.ID, l.Step.Epoch)
+}
+
+// Renew extends a hold, at most until the step's timeout, or returns [fault.LeaseLost].
+func Renew(ctx context.Context, d store.Doer, l *Live, lease time.Duration) (remote.Renewed, error) {
+	all, err := renewVerb.DoAt(ctx, d, l.place(), renewArgs{held{l.visited(), l.Step.Epoch}, lease})
+	if err == nil && len(all) == 0 {
+		err = lostStep(l)
+	}
+	if err != nil {
+		return remote.Renewed{}, err
+	}
+	return all[0], nil
+}
+
+// Point notes which operation a transition has fired, in the transaction that fires it:
+// once for a visit, under its hold.
+func Point(ctx context.Context, d store.Doer, l *Live, operation string) error {
+	ok, err := pointVerb.DoAt(ctx, d, l.place(), pointArgs{held{l.visited(), l.Step.Epoch}, operation})
+	if err == nil && !ok {
+		err = lostStep(l)
+	}
+	return err
+}
+
+// Book is where the effects of a held step are noted.
+func (l *Live) Book(d store.Doer) effects.Book { return &book{d, l} }
+
+type book struct {
+	d store.Doer
+	l *Live
+}
+
+// Operation is that of the step.
+func (b *book) Operation() string { return b.l.Operation() }
+
+// Begin notes that an effect is about to be tried.
+func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Policy, results []entities.Result) (effects.Entry, error) {
+	l := b.l
+	n, err := beginVerb.DoAt(ctx, b.d, l.place(), beginArgs{held{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
+	if err == nil && !n.held {
+		err = lostStep(l)
+	}
+	n.Name, n.Ordinal = name, ordinal
+	if n.State == "" || n.State == effects.Begun && n.Epoch == l.Step.Epoch { // the answer to it was lost: it is this attempt's own
+		n.State = effects.New
+	}
+	return n.Entry, err
+}
+
+// End notes what became of an effect, and returns how it stands then.
+func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, asked bool) (effects.State, []byte, error) {
+	l := b.l
+	n, err := endVerb.DoAt(ctx, b.d, l.place(), endArgs{held{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(asked)})
+	if err == nil && !n.held {
+		err = lostStep(l)
+	}
+	return n.State, n.Result, err
+}
+
+// Journal returns the effects of the step.
+func (l *Live) Journal(ctx context.Context, d store.Doer) ([]effects.Entry, error) {
+	return effects.List(ctx, d, l.place(), l.Operation())
+}
+
+// unknown says whether an effect of the step was begun of which nothing is known, nor will be
+// by what is about to be noted, and what it saw.
+func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
+	journal, err := l.Journal(ctx, d)
+	if err != nil {
+		return false, nil, err
+	}
+	unknown, begun, open := false, int64(0), int64(0)
+	for _, x := range journal {
+		if x.State != effects.NotDone {
+			begun++
+		}
+		if x.State == effects.Begun {
+			open++
+		}
+		unknown = unknown || x.State == effects.Begun && !slices.ContainsFunc(noted, func(r Result) bool { return r.Name == x.Name && r.Ordinal == x.Ordinal })
+	}
+	return unknown, &saw{Begun: &begun, Open: open}, nil
+}
+
+// open says the same of the effects beside an opaque body as a whole.
+func (l *Live) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
+	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
+}
+
+// Doubtful says whether an earlier attempt of an opaque body may have acted. What this one
+// says of itself is no word on that.
+func (l *Live) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
+	if l.Step.Safety != opaque {
+		return false, nil
+	}
+	journal, err := l.Journal(ctx, d)
+	return slices.ContainsFunc(journal, func(x effects.Entry) bool {
+		return x.Name == effects.Body && x.State == effects.Begun && x.Epoch != l.Step.Epoch
+	}), err
+}
+
+// Probes says whether the step is to be asked whether it has acted, rather than to act: an
+// earlier attempt of an opaque body may have.
+func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
+	if l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
+		return false, nil
+	}
+	return l.Doubtful(ctx, d)
+}
+
+// Late reports calls of a holder of the step that has lost its lease.
+func (l *Live) Late(ctx context.Context, d store.Doer, node string, calls []effects.LateCall, log *slog.Logger) {
+	effects.Late(ctx, d, l.place(), effects.Holder{Operation: l.Operation(), Subject: l.Subject(), Epoch: l.Step.Epoch, Node: node}, calls, log)
+}

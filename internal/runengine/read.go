@@ -1,0 +1,213 @@
+package runengine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/workflow"
+)
+
+type listArgs struct {
+	behind, status, definition string
+	limit                      int
+}
+
+type stepsArgs struct {
+	run    string
+	behind int64
+	limit  int
+}
+
+type uncertainArgs struct {
+	run, behind string
+	limit       int
+}
+
+var (
+	loadVerb = store.NewVerb(store.Decl{Name: "runs.load", Lane: store.Read}, nil,
+		bindVisited, scanLive)
+	listVerb      = newListVerb("runs.list")
+	listLiveVerb  = newListVerb("runs.listlive")
+	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
+		func(a uncertainArgs, args *store.Args) {
+			args.Text("run", a.run)
+			args.Text("after", a.behind)
+			args.Int("limit", int64(a.limit))
+		}, scanLive)
+	stepsVerb = store.NewVerb(store.Decl{Name: "runs.steps", Lane: store.Read}, nil,
+		func(a stepsArgs, args *store.Args) {
+			args.Text("run", a.run)
+			args.Int("after", a.behind)
+			args.Int("limit", int64(a.limit))
+		},
+		func(all *[]Step, r store.Row) error {
+			var s stepRow
+			err := r.Scan(s.into()...)
+			*all = append(*all, s.step())
+			return err
+		})
+)
+
+func newListVerb(name string) *store.Verb[listArgs, []Run] {
+	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
+		func(a listArgs, args *store.Args) {
+			args.Text("after", a.behind)
+			args.Text("status", a.status)
+			args.Text("definition", a.definition)
+			args.Int("limit", int64(a.limit))
+		},
+		func(all *[]Run, r store.Row) error {
+			var x runRow
+			err := r.Scan(x.into()...)
+			*all = append(*all, x.run())
+			return err
+		})
+}
+
+func bindVisited(v visited, args *store.Args) {
+	args.Text("run", v.run)
+	args.Text("step", v.step)
+	args.Int("visit", v.visit)
+}
+
+// runRow is a run as it is read.
+type runRow struct{ Run }
+
+func (x *runRow) into() []any {
+	r := &x.Run
+	return []any{&r.Workspace, &r.ID, &r.Definition, &r.Key, &r.Status, &r.Version, &r.Input, &r.State, &r.memo, &r.Output, &r.Error, &r.Step, &r.Visit,
+		&r.CancelRequested, &r.CreatedAt, &r.StartedAt, &r.FinishedAt}
+}
+
+func (x *runRow) run() Run {
+	r := x.Run
+	return r
+}
+
+// stepRow is a step as it is read.
+type stepRow struct {
+	Step
+	kind    string
+	timeout int64
+}
+
+func (x *stepRow) into() []any {
+	s := &x.Step
+	return []any{&s.Name, &s.Visit, &s.N, &x.kind, &s.Handler, &s.Status, &s.Input, &s.Output, &s.Error, &s.Next, &s.Attempts, &s.Failures, &s.Holder, &s.Epoch, &s.Until,
+		&s.Deaths, &s.Quiet, &s.Lost, &x.timeout, &s.Due, &s.Deadline, &s.past, &s.Begun, &s.Uncertain, &s.Safety, &s.Unknown, &s.Signal, &s.Fired, &s.StartedAt, &s.FinishedAt}
+}
+
+func (x *stepRow) step() Step {
+	s := x.Step
+	s.Type, s.Timeout = workflow.Type(x.kind), time.Duration(x.timeout)*time.Millisecond
+	return s
+}
+
+func scanLive(all *[]Live, r store.Row) error {
+	var x runRow
+	var s stepRow
+	var l Live
+	g, a := &l.signal, &l.approval
+	err := r.Scan(append(append(x.into(), s.into()...), &g.id, &g.payload, &a.status, &a.actor, &a.label, &a.content)...)
+	l.Run, l.Step = x.run(), s.step()
+	*all = append(*all, l)
+	return err
+}
+
+// load reads a run with a step of it: with the one that it stands at, if none is named.
+func load(ctx context.Context, d store.Doer, at store.Place, v visited) (Live, error) {
+	all, err := loadVerb.DoAt(ctx, d, at, v)
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no run %q", v.run)
+		if v.step != "" {
+			err = fault.New(fault.NotFound, "there is no operation %q", Operation(v.run, v.step, v.visit))
+		}
+	}
+	if err != nil {
+		return Live{}, err
+	}
+	all[0].Shard = at.Shard
+	return all[0], nil
+}
+
+// Load returns a run with the step that it stands at, or [fault.NotFound].
+func Load(ctx context.Context, d store.Doer, id string) (Live, error) {
+	if err := CheckID(id); err != nil {
+		return Live{}, err
+	}
+	at, err := d.Place(ctx, store.Read)
+	if err != nil {
+		return Live{}, err
+	}
+	return load(ctx, d, at, visited{run: id})
+}
+
+// Get returns a run, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, id string) (Run, error) {
+	l, err := Load(ctx, d, id)
+	return l.Run, err
+}
+
+// Now is the step as it stands: under the epoch that it has, whatever the one is that l was
+// asked for with.
+func (l *Live) Now(ctx context.Context, d store.Doer) (Live, error) {
+	return load(ctx, d, l.place(), l.visited())
+}
+
+// ByOperation finds the step that an operation is.
+func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, error) {
+	v, ok := cutOperation(operation)
+	if !ok {
+		return Live{}, fault.New(fault.NotFound, "there is no operation %q", operation)
+	}
+	at, err := d.Place(ctx, store.Read)
+	if err != nil {
+		return Live{}, err
+	}
+	return load(ctx, d, at, v)
+}
+
+// Filter says which runs are meant.
+type Filter struct{ Status, Definition string }
+
+// List returns runs, the newest first, behind one of them.
+func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int) ([]Run, error) {
+	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
+		return nil, fault.New(fault.Validation, "a run's status is one of %s: %q", strings.Join(Statuses, ", "), f.Status).With("pointer", "/status")
+	}
+	verb := listVerb
+	if f.Status != "" && f.Status != Completed && f.Status != Cancelled {
+		verb = listLiveVerb
+	}
+	return verb.Do(ctx, d, listArgs{behind, f.Status, f.Definition, limit})
+}
+
+// Steps returns the visits of steps of a run, in their order, behind one of them.
+func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int) ([]Step, error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	all, err := stepsVerb.Do(ctx, d, stepsArgs{id, behind, limit})
+	if err == nil && len(all) == 0 { // there may be no such run
+		_, err = Get(ctx, d, id)
+	}
+	return all, err
+}
+
+// Uncertain returns the steps that wait for a person, in the order of their operations,
+// behind one of them.
+func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]Live, error) {
+	at, err := d.Place(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	all, err := uncertainVerb.DoAt(ctx, d, at, uncertainArgs{behind: behind, limit: limit})
+	for i := range all {
+		all[i].Shard = at.Shard
+	}
+	return all, err
+}

@@ -1,0 +1,311 @@
+package runengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+)
+
+// Take takes a step that is due. It says false where somebody else was first.
+func (k *Desk) Take(ctx context.Context, d store.Doer, l *Live, h Handled, by Taker) (Live, bool, error) {
+	return k.once(ctx, d, l, by, func(c *course) { c.take(h, by.Elsewhere) })
+}
+
+// Ended is what a worker says of its step.
+type Ended struct {
+	Output, Patch []byte
+	Results       []Result
+	Holder        string
+	Lease         time.Duration
+	Mine          Mine
+	// Whole refuses, with [effects.ErrOpen], where an effect was begun of which nothing is known.
+	Whole bool
+}
+
+// Complete ends a step that is done, and goes on: what the run takes at once, for who does
+// this, is held. Ending it again under the epoch that did, with the same output, gives the
+// same answer.
+func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Live, error) {
+	if len(e.Output) == 0 {
+		e.Output = []byte("null")
+	}
+	if err := strictjson.Check(e.Output); err != nil {
+		return *l, err
+	}
+	if len(e.Patch) > 0 {
+		if err := strictjson.Object(e.Patch); err != nil {
+			return *l, err
+		}
+	}
+	return k.end(ctx, d, l, Taker{Holder: e.Holder, Lease: e.Lease}, func(c *course) error {
+		c.how, c.mine = "held", e.Mine
+		c.plan.Results = e.results(&c.step, effects.Done)
+		if e.Whole {
+			open, saw, err := l.open(ctx, d, c.plan.Results)
+			if err != nil {
+				return err
+			}
+			if open {
+				return effects.ErrOpen
+			}
+			c.plan.Saw = saw
+		}
+		return c.completed(e.Output, e.Patch, following(c.def, c.step.Name))
+	}, func(s Step) bool { return s.Status == Completed && strictjson.Equal(s.Output, e.Output) })
+}
+
+// results are those of the step's effects. An opaque body is one of them.
+func (e Ended) results(s *Step, how effects.State) []Result {
+	all := slices.Clone(e.Results)
+	if s.Safety == opaque {
+		r := Result{Name: effects.Body, State: string(how)}
+		if how == effects.Done {
+			r.Result = e.Output
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Failure is what a worker says of an attempt that failed.
+type Failure struct {
+	Message string
+	Final   bool // it is not to be tried again
+	// Told says that the worker's word is to be taken for what an opaque body did: nothing.
+	Told bool
+	// Unfired says that what a transition fired has ended, without effect.
+	Unfired bool
+	Results []Result
+}
+
+// is says whether a step failed so; its message is a plain one.
+func (f Failure) is(s Step) bool {
+	return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
+}
+
+// Fail ends an attempt that its worker lived to report: the step is due again after a
+// while, or has failed. Where an effect of it may have happened, that is no end: it waits
+// for a person.
+func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live, error) {
+	f.Message = lease.Plain(f.Message)
+	if f.Told && l.Step.Attempts > 1 { // what it says is no word on an attempt before it
+		doubtful, err := l.Doubtful(ctx, d)
+		if err != nil {
+			return *l, err
+		}
+		f.Told = !doubtful
+	}
+	return k.end(ctx, d, l, Taker{}, func(c *course) error {
+		c.how, c.plan.Results = "held", f.Results
+		if f.Told {
+			c.plan.Results = Ended{Results: f.Results}.results(&c.step, effects.NotDone)
+		}
+		unknown := false
+		if c.last(f.Final) {
+			var err error
+			if unknown, c.plan.Saw, err = l.unknown(ctx, d, c.plan.Results); err != nil {
+				return err
+			}
+		}
+		if unknown {
+			c.park(f.Message)
+			return nil
+		}
+		c.fail(f.Message, f.Final)
+		c.plan.Touch.Clear = f.Unfired
+		return nil
+	}, f.is)
+}
+
+// Park has a step wait for a person: something may have happened, and nobody knows. Parking it
+// again under the epoch that did, with the same message, gives the same answer.
+func (k *Desk) Park(ctx context.Context, d store.Doer, l *Live, message string, results []Result) (Live, error) {
+	message = lease.Plain(message)
+	return k.end(ctx, d, l, Taker{}, func(c *course) error {
+		c.how, c.plan.Results = "held", results
+		c.park(message)
+		return nil
+	}, func(s Step) bool { return s.Uncertain && s.Error == message })
+}
+
+// Pass has a step wait a while for something elsewhere.
+func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Duration, results []Result) (Live, error) {
+	return k.holding(ctx, d, l, Taker{}, func(c *course) error {
+		c.plan.Results = results
+		if c.run.CancelRequested {
+			c.sawStep()
+		}
+		c.pass(delay)
+		return nil
+	})
+}
+
+// Release gives a step back untouched; notDone says of an opaque body that it has not begun.
+func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool, results []Result) (Live, error) {
+	return k.holding(ctx, d, l, Taker{}, func(c *course) error {
+		c.plan.Results = results
+		if c.run.CancelRequested {
+			c.sawStep()
+		}
+		if notDone {
+			c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
+			if c.step.Safety == opaque {
+				c.step.Begun--
+			}
+		}
+		c.release()
+		return nil
+	})
+}
+
+// Tick does what is due at a step of the engine's own. It says false where nothing was, or
+// somebody else was first.
+func (k *Desk) Tick(ctx context.Context, d store.Doer, l *Live, by Taker, mine Mine) (Live, bool, error) {
+	return k.once(ctx, d, l, by, func(c *course) {
+		c.mine = mine
+		if !c.due(l) {
+			c.how = "due"
+			c.touch(c.step.Status, func(t *touch) { t.When = "deadline" })
+		}
+	})
+}
+
+// Command pauses, resumes, cancels or retries a run. With a version, it does so only if the
+// run has it: otherwise the error is [fault.Concurrency]. What the run's status does not
+// allow is [fault.InvalidTransition].
+func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
+	for range mostTries {
+		l, err := Load(ctx, d, id)
+		if err != nil {
+			return l.Run, err
+		}
+		if version != nil && *version != l.Run.Version {
+			return l.Run, fault.New(fault.Concurrency, "the run %q has version %d, not %d: it has moved on", id, l.Run.Version, *version).
+				With("expectedVersion", *version).With("lastVersion", l.Run.Version)
+		}
+		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
+			return l.Run, nil // it is noted
+		}
+		next, err := k.try(ctx, d, &l, Taker{}, func(c *course) error {
+			open := false
+			if name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
+				var err error
+				if open, c.plan.Saw, err = l.unknown(ctx, d, nil); err != nil {
+					return err
+				}
+			}
+			return c.command(name, open)
+		})
+		if movedOn(err) {
+			continue
+		}
+		return next.Run, err
+	}
+	return Run{}, fault.New(fault.Unavailable, "the run %q moved on each time it was tried", id).Repeatable()
+}
+
+// Known is what a person says of an effect.
+type Known struct {
+	Name     string
+	Ordinal  int
+	Happened bool
+	Result   []byte
+}
+
+// Resolve ends the doubt about a step that waits for a person. Without an outcome, the step
+// goes on under its handler, unless it was an opaque body that is known to have happened:
+// then that was it.
+func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (Live, error) {
+	l, err := ByOperation(ctx, e, operation)
+	if err != nil {
+		return l, err
+	}
+	if !slices.Contains([]string{"", "success", "failure"}, outcome) {
+		return l, fault.New(fault.Validation, "the outcome of a step is success or failure: %q", outcome).With("pointer", "/outcome")
+	}
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := lockVerb.DoAt(ctx, tx, l.place(), l.Run.ID); err != nil { // as everybody else has it before the step
+			return err
+		}
+		now, err := l.Now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if !now.Step.Uncertain {
+			return fault.New(fault.Conflict, "the operation %s is not uncertain", operation)
+		}
+		l, err = k.resolve(ctx, tx, &now, all, outcome, by)
+		return err
+	})
+	return l, err
+}
+
+func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, outcome, by string) (Live, error) {
+	for _, x := range all {
+		if err := l.close(ctx, tx, x); err != nil {
+			return *l, err
+		}
+	}
+	now, err := l.Now(ctx, tx)
+	if err != nil {
+		return *l, err
+	}
+	journal, err := now.Journal(ctx, tx)
+	if err != nil {
+		return now, err
+	}
+	var output json.RawMessage
+	for _, x := range journal {
+		if x.State == effects.Begun && x.Policy == effects.Hold && outcome == "" {
+			return now, fault.New(fault.Conflict, "nothing is known of the effect %q, ordinal %d, yet: say whether it happened", x.Name, x.Ordinal)
+		}
+		if x.Name == effects.Body && x.State == effects.Done && outcome == "" {
+			outcome, output = "success", x.Result
+		}
+	}
+	return k.settle(ctx, tx, &now, outcome, by, output)
+}
+
+func (k *Desk) settle(ctx context.Context, tx *store.Tx, l *Live, outcome, by string, output json.RawMessage) (Live, error) {
+	next, err := k.try(ctx, tx, l, Taker{}, func(c *course) error {
+		c.settled(outcome, by, output)
+		return nil
+	})
+	if errors.Is(err, errAgain) {
+		err = fault.New(fault.Concurrency, "the run %q has moved on: try again", l.Run.ID)
+	}
+	return next, err
+}
+
+// close notes what a person knows of an effect.
+func (l *Live) close(ctx context.Context, tx *store.Tx, x Known) error {
+	if x.Result != nil {
+		if err := strictjson.Check(x.Result); err != nil {
+			return err
+		}
+	}
+	state := effects.NotDone
+	if x.Happened {
+		state = effects.Done
+	}
+	n, err := endVerb.DoAt(ctx, tx, l.place(), endArgs{held{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
+	switch {
+	case err != nil:
+		return err
+	case !n.held:
+		return fault.New(fault.Conflict, "the operation %s is not uncertain", l.Operation())
+	case n.State == "":
+		return fault.New(fault.NotFound, "the operation %s has no effect %q, ordinal %d", l.Operation(), x.Name, x.Ordinal)
+	case n.State != state:
+		return fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, n.State)
+	}
+	return nil
+}

@@ -1,0 +1,474 @@
+package streamclose_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestModes verifies what each way of closing leaves, that a repeated request has
+// the same answer and changes nothing, and that another way, or one that covers
+// another version, is refused.
+func TestModes(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		for _, c := range []struct {
+			mode  streamclose.Mode
+			want  streamclose.Closed
+			reads string
+		}{
+			{streamclose.Archive, streamclose.Closed{Stream: "archive", Mode: streamclose.Archive, First: 0, Last: 2}, "0:a 1:a 2:a"},
+			{streamclose.Tombstone, streamclose.Closed{Stream: "tombstone", Mode: streamclose.Tombstone, First: 3, Last: 3}, "3:$tombstone"},
+			{streamclose.Restart, streamclose.Closed{Stream: "restart", Mode: streamclose.Restart, First: 3, Last: 3}, "3:$snapshot"},
+		} {
+			name := string(c.mode)
+			add(t, hf, name, 3)
+			a := streamclose.Args{Stream: name, Mode: c.mode, Want: new(int64(2))}
+			if c.mode == streamclose.Restart {
+				a.Snapshot = []byte(`{"sum":1}`)
+			}
+			for range 3 {
+				if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+				reads(t, hf, name, c.reads)
+			}
+			a.Export = func(context.Context, int64, int64) error { return errors.New("exported again") }
+			if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
+				t.Errorf("%s in steps: %+v, %v", name, got, err)
+			}
+			if c.mode == streamclose.Restart {
+				continue
+			}
+			a.Want = nil
+			if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
+				t.Errorf("%s at any version: %+v, %v", name, got, err)
+			}
+			for _, other := range []int64{1, 3} {
+				a.Want = &other
+				_, err := streamclose.Close(ctx, engine.Of(hf), a)
+				refused(t, err, fault.Conflict, "closed already, by "+name+" at version 2")
+			}
+			_, err := restart(hf, name, 2, `{}`)
+			refused(t, err, fault.Conflict, "closed already")
+			_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "late"})
+			refused(t, err, fault.StreamClosed)
+			for _, other := range modes {
+				if other != c.mode && other != streamclose.Restart {
+					_, err := closeAt(hf, name, other, nil)
+					refused(t, err, fault.Conflict, "closed already, by "+name)
+				}
+			}
+		}
+	})
+}
+
+// TestRestartGoesOn verifies that a restarted stream takes events behind its
+// snapshot, at the versions that follow, and can be restarted again; and that a
+// snapshot that covers another version is refused, which says what to do.
+func TestRestartGoesOn(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 3)
+		for _, version := range []int64{1, 3, math.MaxInt64} {
+			_, err := restart(hf, "s", version, `{}`)
+			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make the snapshot anew")
+			if field(err, "expectedVersion") != version || field(err, "lastVersion") != int64(2) {
+				t.Errorf("got %v", err)
+			}
+		}
+		reads(t, hf, "s", "0:a 1:a 2:a")
+		if _, err := restart(hf, "s", 2, `{"sum": 1}`); err != nil {
+			t.Fatal(err)
+		}
+		if last, err := stream.Append(ctx, hf, "s", 3, stream.Event{Name: "b"}); err != nil || last != 4 {
+			t.Errorf("at %d, %v", last, err)
+		}
+		_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "b"})
+		refused(t, err, fault.Concurrency)
+		reads(t, hf, "s", "3:$snapshot 4:b")
+		if got, err := restart(hf, "s", 4, `{"sum": 2}`); err != nil || got.First != 5 || got.Last != 5 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		reads(t, hf, "s", "5:$snapshot")
+		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if got, err := restart(hf, "s", 5, `{"sum": 2}`); err != nil || got.Last != 6 { // another close, though it says the same
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// TestARestartIsRepeated verifies that a restart that is repeated has the same
+// answer and removes nothing that was appended since, also while a reaction needs
+// it or another closes the stream; that one with another snapshot is refused; and
+// that it is refused, and removes nothing, once the stream was restarted again,
+// truncated or closed.
+func TestARestartIsRepeated(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		var again func(name string)
+		for name, c := range map[string]struct {
+			then  func(name string)
+			code  fault.Code
+			reads string
+		}{
+			"appended": {func(string) {}, "", "3:$snapshot 4:a"},
+			"lagging":  {func(name string) { follow(t, hf, "mailer", name, 3, 4, "") }, "", "3:$snapshot 4:a"},
+			"being closed": {func(name string) {
+				full := errors.New("the disk is full")
+				if _, err := closeAt(hf, name, streamclose.Tombstone, func(context.Context, int64, int64) error { again(name); return full }); !errors.Is(err, full) {
+					t.Errorf("got %v", err)
+				}
+			}, "", "3:$snapshot 4:a"},
+			"restarted": {func(name string) {
+				if _, err := restart(hf, name, 4, `{"sum":1}`); err != nil {
+					t.Error(err)
+				}
+				add(t, hf, name, 1)
+			}, fault.Concurrency, "5:$snapshot 6:a"},
+			"truncated": {func(name string) {
+				if err := streamclose.Truncate(ctx, engine.Of(hf), name, 4); err != nil {
+					t.Error(err)
+				}
+			}, fault.Concurrency, "4:a"},
+			"archived": {func(name string) {
+				if _, err := closeAt(hf, name, streamclose.Archive, nil); err != nil {
+					t.Error(err)
+				}
+			}, fault.Conflict, "3:$snapshot 4:a"},
+		} {
+			again = func(name string) {
+				t.Helper()
+				for _, export := range []func(context.Context, int64, int64) error{nil,
+					func(context.Context, int64, int64) error { return errors.New("exported again") }} {
+					got, err := streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, Want: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
+					if fault.CodeOf(err) != c.code || err == nil && got != (streamclose.Closed{Stream: name, Mode: streamclose.Restart, First: 3, Last: 3}) {
+						t.Errorf("%s: %+v, %v", name, got, err)
+					}
+				}
+			}
+			add(t, hf, name, 3)
+			if _, err := restart(hf, name, 2, `{"sum":1}`); err != nil {
+				t.Fatal(err)
+			}
+			add(t, hf, name, 1)
+			if name == "lagging" {
+				register(t, hf, "mailer", `["a"]`, "^lagging$", "live")
+			}
+			c.then(name)
+			again(name)
+			if c.code == "" {
+				c.code = fault.Concurrency
+			}
+			_, err := restart(hf, name, 2, `{"sum":2}`)
+			refused(t, err, c.code)
+			reads(t, hf, name, c.reads)
+		}
+	})
+}
+
+// TestBadRequests verifies what is refused at the door, and that it changes
+// nothing.
+func TestBadRequests(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		for _, c := range []struct {
+			a    streamclose.Args
+			code fault.Code
+		}{
+			{streamclose.Args{Stream: "none", Mode: streamclose.Archive}, fault.NotFound},
+			{streamclose.Args{Stream: "", Mode: streamclose.Archive}, fault.Validation},
+			{streamclose.Args{Stream: "$task/q/1", Mode: streamclose.Archive}, fault.Forbidden},
+			{streamclose.Args{Stream: "s"}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: "burn"}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, Want: new(int64(0))}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, Snapshot: []byte(`{}`)}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, Want: new(int64(0)), Snapshot: []byte(`{`)}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Want: new(int64(-1))}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Snapshot: []byte(`{}`)}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Lease: -1}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Want: new(int64(7))}, fault.Concurrency},
+		} {
+			_, err := streamclose.Close(ctx, engine.Of(hf), c.a)
+			refused(t, err, c.code)
+		}
+		other := holdfast.InWorkspace(ctx, "other")
+		_, err := streamclose.Close(other, engine.Of(hf), streamclose.Args{Stream: "s", Mode: streamclose.Archive})
+		refused(t, err, fault.NotFound)
+		add(t, hf, "s", 1)
+	})
+}
+
+// TestFailedExport verifies that an export that fails, panics or outlives its
+// caller leaves the stream open, and everything in it.
+func TestFailedExport(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 2)
+		full := errors.New("the disk is full")
+		if _, err := closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { return full }); !errors.Is(err, full) {
+			t.Errorf("got %v", err)
+		}
+		add(t, hf, "s", 1)
+		func() {
+			defer func() {
+				if p := recover(); p != "ouch" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_, _ = closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { panic("ouch") })
+		}()
+		add(t, hf, "s", 1)
+		gone, cancel := context.WithCancel(ctx)
+		_, err := streamclose.Close(gone, engine.Of(hf), streamclose.Args{Stream: "s", Mode: streamclose.Tombstone, Export: func(ctx context.Context, _, _ int64) error {
+			cancel()
+			<-ctx.Done()
+			return nil
+		}})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		add(t, hf, "s", 1)
+		reads(t, hf, "s", "0:a 1:a 2:a 3:a 4:a")
+	})
+}
+
+// TestDeadCloser verifies that while a closer lives the stream takes nothing and
+// no other closer, who is told by whom it is held; and that after its hold has
+// run out the stream is opened by an append, another closer or a sweep, and the
+// late closer can write nothing.
+func TestDeadCloser(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		for name, c := range map[string]struct {
+			revive func(t *testing.T, name string)
+			reads  string
+		}{
+			"append": {func(t *testing.T, name string) { add(t, hf, name, 1) }, "0:a 1:a 2:a"},
+			"closer": {func(t *testing.T, name string) {
+				if got, err := closeAt(hf, name, streamclose.Tombstone, nil); err != nil || got.Last != 2 {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}, "2:$tombstone"},
+			"closer in steps": {func(t *testing.T, name string) {
+				if got, err := closeAt(hf, name, streamclose.Restart, func(context.Context, int64, int64) error { return nil }); err != nil || got.Last != 2 {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}, "2:$snapshot"},
+			"sweep": {func(t *testing.T, name string) {
+				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n == 0 || err != nil { // those that nobody revived, too
+					t.Errorf("opened %d, %v", n, err)
+				}
+				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n != 0 || err != nil {
+					t.Errorf("opened %d again, %v", n, err)
+				}
+				add(t, hf, name, 1)
+			}, "0:a 1:a 2:a"},
+			"nobody": {func(*testing.T, string) {}, "0:a 1:a"},
+		} {
+			for _, mode := range modes {
+				name := name + " after " + string(mode)
+				add(t, hf, name, 2)
+				_, err := closeAt(hf, name, mode, func(ctx context.Context, _, _ int64) error {
+					_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"})
+					refused(t, err, fault.StreamClosed)
+					_, err = closeAt(hf, name, streamclose.Archive, nil)
+					refused(t, err, fault.Conflict, "is being closed by close-")
+					if by, ok := field(err, "holder").(string); !ok || !strings.HasPrefix(by, "close-") {
+						t.Errorf("the holder is told as %v", by)
+					}
+					refused(t, streamclose.Truncate(ctx, engine.Of(hf), name, 1), fault.Conflict, "is being closed by")
+					if _, err := streamclose.SweepAll(ctx, engine.Of(hf)); err != nil {
+						t.Error(err)
+					}
+					_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"})
+					refused(t, err, fault.StreamClosed)
+					holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+					c.revive(t, name)
+					return nil
+				})
+				refused(t, err, fault.LeaseLost)
+				reads(t, hf, name, c.reads)
+			}
+		}
+		if _, err := streamclose.SweepAll(ctx, engine.Of(hf)); err != nil { // what nobody revived
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateCloserMeetsANewHold verifies that a closer whose hold ran out, and whose
+// stream another closer has now, can neither end nor free it.
+func TestLateCloserMeetsANewHold(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		got, err := closeAt(hf, "s", streamclose.Restart, func(context.Context, int64, int64) error {
+			holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+			_, err := closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { return nil })
+			return errors.Join(err, errors.New("failed late"))
+		})
+		if err == nil {
+			t.Errorf("closed as %+v", got)
+		}
+		reads(t, hf, "s", "1:$tombstone")
+
+		add(t, hf, "r", 1)
+		var late error
+		_, err = closeAt(hf, "r", streamclose.Archive, func(context.Context, int64, int64) error {
+			holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+			return nil
+		})
+		refused(t, err, fault.LeaseLost)
+		_, err = closeAt(hf, "r", streamclose.Archive, func(context.Context, int64, int64) error {
+			holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+			_, late = closeAt(hf, "r", streamclose.Archive, func(context.Context, int64, int64) error { return nil })
+			return nil
+		})
+		refused(t, err, fault.LeaseLost)
+		if late != nil {
+			t.Errorf("the one who took over: %v", late)
+		}
+		reads(t, hf, "r", "0:a")
+	})
+}
+
+// TestLongExport verifies that the hold of an export is renewed.
+func TestLongExport(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		_, err := streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: "s", Mode: streamclose.Archive, Lease: 6 * time.Second, // a busy machine may stop for a while
+			Export: func(ctx context.Context, _, _ int64) error {
+				var first time.Time
+				for {
+					_, err := closeAt(hf, "s", streamclose.Archive, nil)
+					until, ok := field(err, "until").(time.Time)
+					if !ok {
+						return fmt.Errorf("the stream is not held any more: %w", err)
+					}
+					if first.IsZero() {
+						first = until
+					}
+					if until.After(first) {
+						return nil
+					}
+					if err := clock.Wait(ctx, 20*time.Millisecond); err != nil {
+						return err
+					}
+				}
+			}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReactionsKeepTheBooksOpen verifies that a stream that a reaction still needs
+// is not closed nor cut, in one step or in several, that the refusal says who
+// needs it and why, and that it stays open; and that it can be closed when the
+// reaction has caught up.
+func TestReactionsKeepTheBooksOpen(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "warm", 1) // the engine knows a registry without reactions by now
+		register(t, hf, "mailer", `["a"]`, "", "live")
+		register(t, hf, "other", `["*"]`, "^x", "live")
+		register(t, hf, "late", `["*"]`, "^r", "waiting")
+		for _, c := range []struct {
+			name, why      string
+			watermark, due int
+			more           string
+		}{
+			{"s-lagging", "mailer (lagging)", 0, 2, ""},
+			{"s-held", "mailer (held)", 2, 2, "holder, until='me', NOW"},
+			{"s-blocked", "mailer (blocked)", 0, 2, "blocked=" + map[bool]string{true: "1", false: "true"}[onSQLite(t)]},
+			{"registering", "late (registering)", 2, 2, ""},
+			{"s-marked", "mailer (lagging)", math.MinInt, 0, ""},
+		} {
+			add(t, hf, c.name, 3)
+			if c.watermark != math.MinInt { // else as the appends marked it
+				follow(t, hf, "mailer", c.name, c.watermark, c.due, c.more)
+			}
+			for _, export := range []func(context.Context, int64, int64) error{nil,
+				func(context.Context, int64, int64) error { return errors.New("exported") }} {
+				for _, mode := range modes {
+					_, err := closeAt(hf, c.name, mode, export)
+					refused(t, err, fault.Conflict, "still needed by "+c.why)
+					if by, ok := field(err, "reactions").([]streamclose.Behind); !ok || len(by) != 1 || by[0].Reaction+" ("+by[0].Why+")" != c.why {
+						t.Errorf("%s: by %+v", c.name, by)
+					}
+				}
+			}
+			if c.why != "mailer (held)" { // it has handled them
+				refused(t, streamclose.Truncate(ctx, engine.Of(hf), c.name, 2), fault.Conflict, "still needed by "+c.why)
+			}
+			reads(t, hf, c.name, "0:a 1:a 2:a")
+			add(t, hf, c.name, 1)
+			follow(t, hf, "mailer", c.name, 3, 3, "")
+			if c.name != "registering" {
+				if _, err := closeAt(hf, c.name, streamclose.Tombstone, nil); err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
+			}
+		}
+	})
+}
+
+// TestReactionComesDuringTheExport verifies that a reaction that is registered, or
+// reset, while the events are exported keeps them.
+func TestReactionComesDuringTheExport(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		register(t, hf, "mailer", `["a"]`, "", "live")
+		for name, come := range map[string]func(){
+			"new":   func() { register(t, hf, "second", `["*"]`, "^new$", "waiting") },
+			"reset": func() { follow(t, hf, "mailer", "reset", -1, 1, "") },
+		} {
+			add(t, hf, name, 2)
+			follow(t, hf, "mailer", name, 1, 1, "")
+			_, err := closeAt(hf, name, streamclose.Tombstone, func(context.Context, int64, int64) error {
+				come()
+				return nil
+			})
+			refused(t, err, fault.Conflict, "still needed by")
+			reads(t, hf, name, "0:a 1:a")
+			add(t, hf, name, 1)
+		}
+	})
+}
+
+// TestReactionsLearnOfTheEnd verifies that the event that a close leaves is marked
+// for the reactions that want it, and for no others.
+func TestReactionsLearnOfTheEnd(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "s", 1)
+		register(t, hf, "all", `["*"]`, "", "live")
+		register(t, hf, "ends", `["$tombstone"]`, "", "live")
+		register(t, hf, "mail", `["a"]`, "", "live")
+		if _, err := closeAt(hf, "s", streamclose.Tombstone, nil); err != nil {
+			t.Fatal(err)
+		}
+		table := "due"
+		if onSQLite(t) {
+			table = "follow"
+		}
+		if n := rows(t, hf, table, "s"); n != 2 {
+			t.Errorf("marked for %d reactions", n)
+		}
+		add(t, hf, "r", 1)
+		follow(t, hf, "all", "r", 0, 0, "")
+		follow(t, hf, "mail", "r", 0, 0, "")
+		if _, err := closeAt(hf, "r", streamclose.Restart, nil); err != nil {
+			t.Error(err)
+		}
+		_, err := closeAt(hf, "r", streamclose.Restart, nil)
+		refused(t, err, fault.Conflict, "all (lagging)")
+	})
+}

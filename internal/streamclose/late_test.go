@@ -1,0 +1,41 @@
+package streamclose_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/snapshots"
+	"github.com/holdfast-go/holdfast/internal/streamclose"
+)
+
+// TestNoSnapshotComesAfterATombstone verifies that a snapshot is not kept that was made of a stream before it was
+// closed for good, and comes when all that was in it has been deleted: nobody would delete it any more.
+func TestNoSnapshotComesAfterATombstone(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		add(t, hf, "gone", 3)
+		holdfasttest.Advance(t, hf, streamclose.Grace+time.Second)
+		if _, err := closeAt(hf, "gone", streamclose.Tombstone, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := streamclose.Prune(ctx, engine.Of(hf), shard(t, hf), 100); err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+		late := snapshots.Snapshot{Stream: "gone", Kind: "k", Version: 2, Data: []byte(`"secret"`)}
+		if kept, err := snapshots.Put(ctx, engine.Of(hf), late); err != nil || kept {
+			t.Errorf("kept: %v, %v", kept, err)
+		}
+		if s, err := snapshots.Get(ctx, engine.Of(hf), "gone", "k"); err != nil || s.Version != events.None {
+			t.Errorf("a tombstone has the snapshot %+v (%v)", s, err)
+		}
+		add(t, hf, "goes on", 3)
+		for _, v := range []int64{0, 2} { // a stream that is open has snapshots
+			if kept, err := snapshots.Put(ctx, engine.Of(hf), snapshots.Snapshot{Stream: "goes on", Kind: "k", Version: v, Data: []byte(`1`)}); err != nil || !kept {
+				t.Errorf("not kept at %d: %v", v, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package streamclose
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+type truncateArgs struct {
+	stream string `arg:"stream"`
+	before int64  `arg:"first"`
+}
+
+var truncateVerb = store.VerbOf[truncateArgs](store.Decl{Name: "books.truncate", Lane: store.Work}, nil, store.ScanValues[int64])
+
+// Truncate drops the events of a stream below a version. What is dropped already
+// stays so; the last event always stays. A reaction that has not handled what is
+// to go, as far as it concerns it, is a [fault.Conflict] that names it.
+func Truncate(ctx context.Context, e Engine, stream string, before int64) error {
+	if err := checkStream(stream); err != nil {
+		return err
+	}
+	if before < 0 {
+		return fault.New(fault.Validation, "events are dropped below a version, not below %d", before)
+	}
+	at, err := e.Place(ctx, store.Read)
+	if err != nil {
+		return err
+	}
+	_, err = update(ctx, e, func(ctx context.Context, tx *store.Tx) (struct{}, error) {
+		return struct{}{}, truncate(ctx, tx, at, truncateArgs{stream, before})
+	})
+	if err != nil {
+		return fmt.Errorf("truncate %s: %w", stream, err)
+	}
+	return nil
+}
+
+func truncate(ctx context.Context, tx *store.Tx, at store.Place, a truncateArgs) error {
+	s, err := lock(ctx, tx, at, a.stream)
+	switch {
+	case err != nil:
+		return err
+	case s.live:
+		return s.busy(a.stream)
+	case a.before > s.head:
+		return fault.New(fault.Validation, "the stream %s is at version %d, and its last event stays: drop below %d at the most", a.stream, s.head, s.head).
+			With("lastVersion", s.head)
+	case a.before <= s.first:
+		return nil
+	}
+	if _, err := ready(ctx, tx, at, a.stream, a.before); err != nil {
+		return err
+	}
+	kept, err := truncateVerb.DoAt(ctx, tx, at, a)
+	if err == nil && len(kept) == 0 {
+		err = fault.New(fault.Internal, "a stream that is locked has changed")
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package strictjson
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Canonical writes a JSON document with its members in one order, without space and with the same escapes,
+// so that two who mean the same write the same; numbers stay as they are written. It
+// says no of a document that [Check] refuses. It makes no values of the document: those would take fifty times its memory.
+func Canonical(doc []byte) ([]byte, bool) {
+	if Check(doc) != nil {
+		return nil, false
+	}
+	s := scanner{doc: doc}
+	return s.canonical(make([]byte, 0, len(doc))), true
+}
+
+// canonical adds the value at the position. The document was checked.
+func (s *scanner) canonical(out []byte) []byte {
+	s.space()
+	start := s.pos
+	switch s.peek() {
+	case '{':
+		return s.canonicalObject(out)
+	case '[':
+		s.pos++
+		for out = append(out, '['); !s.next(']'); {
+			if s.next(',') {
+				out = append(out, ',')
+			}
+			out = s.canonical(out)
+		}
+		return append(out, ']')
+	case '"':
+		text, _ := s.key()
+		return appendText(out, text)
+	}
+	_ = s.token(nil)
+	return append(out, s.doc[start:s.pos]...)
+}
+
+// canonicalObject adds an object. Its members are put in order behind one another, where they are not already.
+func (s *scanner) canonicalObject(out []byte) []byte {
+	type member struct {
+		name       []byte
+		start, end int
+	}
+	var all []member
+	begin, ordered := len(out)+1, true
+	s.pos++
+	for out = append(out, '{'); !s.next('}'); {
+		if s.next(',') {
+			out = append(out, ',')
+		}
+		s.space()
+		m := member{start: len(out)}
+		m.name, _ = s.key()
+		s.next(':')
+		out = s.canonical(append(appendText(out, m.name), ':'))
+		m.end = len(out)
+		if n := len(all); n > 0 && bytes.Compare(all[n-1].name, m.name) > 0 {
+			ordered = false
+		}
+		all = append(all, m)
+	}
+	if !ordered {
+		slices.SortFunc(all, func(a, b member) int { return bytes.Compare(a.name, b.name) })
+		was := bytes.Clone(out[begin:])
+		out = out[:begin]
+		for i, m := range all {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, was[m.start-begin:m.end-begin]...)
+		}
+	}
+	return append(out, '}')
+}
+
+// appendText adds a string as encoding/json writes it, without a copy of it.
+func appendText(out, text []byte) []byte {
+	out = append(out, '"')
+	for i, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c == '\b':
+			out = append(out, '\\', 'b')
+		case c == '\f':
+			out = append(out, '\\', 'f')
+		case c == '\n':
+			out = append(out, '\\', 'n')
+		case c == '\r':
+			out = append(out, '\\', 'r')
+		case c == '\t':
+			out = append(out, '\\', 't')
+		case c < ' ' || c == '<' || c == '>' || c == '&':
+			out = fmt.Appendf(out, `\u%04x`, c)
+		case (c == 0xa8 || c == 0xa9) && i > 1 && text[i-2] == 0xe2 && text[i-1] == 0x80: // U+2028 and U+2029
+			out = fmt.Appendf(out[:len(out)-2], `\u20%02x`, c-0x80)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}

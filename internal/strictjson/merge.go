@@ -1,0 +1,60 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
+
+// Merge applies a merge patch (RFC 7396), which must be an object, to a document.
+// Numbers stay as they are written.
+func Merge(doc, patch []byte) ([]byte, error) {
+	if err := Object(patch); err != nil {
+		return nil, err
+	}
+	into, err := Read(doc)
+	if err != nil {
+		return nil, err
+	}
+	from, err := Read(patch)
+	if err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(Merged(into, from))
+	if err != nil {
+		return nil, err
+	}
+	return out, Object(out)
+}
+
+// Read reads a document that [Check] takes. Numbers stay as they are written.
+func Read(doc []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, fault.New(fault.Validation, "the document cannot be read").Wrap(err)
+	}
+	return v, nil
+}
+
+// Merged applies a merge patch to a value, both as encoding/json reads them. The target is
+// changed where it is an object.
+func Merged(target, patch any) any {
+	p, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	t, ok := target.(map[string]any)
+	if !ok {
+		t = make(map[string]any)
+	}
+	for name, value := range p {
+		if value == nil {
+			delete(t, name)
+		} else {
+			t[name] = Merged(t[name], value)
+		}
+	}
+	return t
+}

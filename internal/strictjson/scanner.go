@@ -1,0 +1,186 @@
+package strictjson
+
+// scanner reads a document from front to back. It is not safe for concurrent
+// use.
+//
+// It descends by recursion: [MaxDepth] bounds that, and each open object keeps
+// its names on the stack. (A loop with a stack of its own was the alternative;
+// it needs the same memory and a reader has to simulate it.)
+type scanner struct {
+	doc []byte
+	pos int
+
+	// path[:depth] leads from the root to the value being read.
+	path  [MaxDepth]step
+	depth int
+
+	// probing makes the scanner try each value on the type that it is for, to
+	// find the one that encoding/json did not take.
+	probing bool
+
+	// twins lets names differ by nothing but case.
+	twins bool
+
+	// plain holds numbers to [MaxNumber] as they are without their exponents.
+	plain bool
+}
+
+// step is a member's name, or an index where isIndex is set.
+type step struct {
+	key     []byte
+	index   int
+	isIndex bool
+}
+
+// value reads any value and leaves the position behind it.
+func (s *scanner) value(sh *shape) error {
+	s.space()
+	start := s.pos
+	if err := s.token(sh); err != nil {
+		return err
+	}
+	if s.probing {
+		return s.probe(sh, start)
+	}
+	return nil
+}
+
+// token reads the value by its first byte.
+func (s *scanner) token(sh *shape) error {
+	switch c := s.peek(); {
+	case c == '{':
+		return s.object(sh)
+	case c == '[':
+		return s.array(sh)
+	case c == '"':
+		_, err := s.text()
+		return err
+	case c == '-' || isDigit(c):
+		return s.number()
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	}
+	return s.unexpected("a value")
+}
+
+// object reads the members of an object.
+func (s *scanner) object(sh *shape) error {
+	if s.depth == MaxDepth {
+		return s.fail(s.pos, "more than %d levels deep", MaxDepth)
+	}
+	s.pos++
+	if s.next('}') {
+		return nil
+	}
+	for seen := (keySet{exact: s.twins}); ; {
+		if err := s.member(sh, &seen); err != nil {
+			return err
+		}
+		if s.next('}') {
+			return nil
+		}
+		if !s.next(',') {
+			return s.unexpected(`"," or "}"`)
+		}
+	}
+}
+
+// member reads a name and its value.
+func (s *scanner) member(sh *shape, seen *keySet) error {
+	s.space()
+	at := s.pos
+	key, err := s.key()
+	if err != nil {
+		return err
+	}
+	if earlier, clash := seen.add(key); clash {
+		return s.failClash(at, key, earlier)
+	}
+	sub, known := sh.member(key)
+	if !known {
+		return s.failKey(at, key, "unknown field %s", quote(key))
+	}
+	if !s.next(':') {
+		return s.unexpected(`":"`)
+	}
+	return s.within(step{key: key}, sub)
+}
+
+// array reads the items of an array.
+func (s *scanner) array(sh *shape) error {
+	if s.depth == MaxDepth {
+		return s.fail(s.pos, "more than %d levels deep", MaxDepth)
+	}
+	s.pos++
+	if s.next(']') {
+		return nil
+	}
+	for i := 0; ; i++ {
+		if err := s.within(step{index: i, isIndex: true}, sh.item()); err != nil {
+			return err
+		}
+		if s.next(']') {
+			return nil
+		}
+		if !s.next(',') {
+			return s.unexpected(`"," or "]"`)
+		}
+	}
+}
+
+// within reads the value one step further down.
+func (s *scanner) within(st step, sh *shape) error {
+	s.path[s.depth] = st
+	s.depth++
+	err := s.value(sh)
+	s.depth--
+	return err
+}
+
+// literal reads one of the three words of JSON.
+func (s *scanner) literal(word string) error {
+	for i := range len(word) {
+		if s.peek() != word[i] {
+			return s.unexpected(word)
+		}
+		s.pos++
+	}
+	return nil
+}
+
+// peek returns the byte at the position, 0 at the end. A document has no use
+// for a NUL byte anywhere, so none is mistaken for the end and let through.
+func (s *scanner) peek() byte {
+	if s.pos < len(s.doc) {
+		return s.doc[s.pos]
+	}
+	return 0
+}
+
+// next skips white space, and the byte too if it is the one asked for.
+func (s *scanner) next(c byte) bool {
+	s.space()
+	if s.peek() != c {
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// space skips the four characters that JSON takes for white space.
+func (s *scanner) space() {
+	for s.pos < len(s.doc) {
+		switch s.doc[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

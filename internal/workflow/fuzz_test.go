@@ -1,0 +1,61 @@
+package workflow
+
+import (
+	"bytes"
+	"testing"
+)
+
+// FuzzParse shows that no text makes it panic, that what is refused has a place and a
+// reason, and that what is accepted is read back from what it is written as.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		wholeYAML, wholeJSON, definition(charge, mail), definition("name: c, type: condition, if: steps.c[0] > 1, then: c"),
+		definition(mail + ", input: {a: [=input.a, ==b, 1.50, 1e3, null]}"), `{"name":"n","version":1,"steps":[{}]}`, "steps: [", "- - -",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, found := Parse(data)
+		if d == nil && len(found) == 0 {
+			t.Fatal("neither a definition nor a reason")
+		}
+		for _, v := range found {
+			if v.Rule == "" || v.Line < 1 || v.Column < 1 || v.Message == "" {
+				t.Fatalf("a violation is %+v", v)
+			}
+		}
+		if d == nil {
+			return
+		}
+		more, _ := d.Lint(everything)
+		d.Mentions()
+		if len(found) > 0 || len(more) > 0 {
+			return
+		}
+		back, found := Parse(d.JSON())
+		if len(found) > 0 || !bytes.Equal(back.JSON(), d.JSON()) {
+			t.Fatalf("%s\nis read back with %v", d.JSON(), found)
+		}
+	})
+}
+
+// FuzzExpr shows that no expression makes it panic, and that it always says the same.
+func FuzzExpr(f *testing.F) {
+	for _, text := range []string{
+		"input.a + 1", "filter(input.list, .ok)", "steps['pay'].output ?? {a: 1}", "sum(map(1..9, # ** 2))", "let x = 1; x in [1, 'a', nil]",
+		"input.text matches '^a' ? keys(input) : not true", "join(split(string(input), ','), lower('A'))", "-1 % 2 - 3.5 / abs(-2)",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := Compile(text)
+		if err != nil {
+			return
+		}
+		a, errA := e.Eval(seen)
+		b, errB := e.Eval(seen)
+		if !bytes.Equal(a, b) || (errA == nil) != (errB == nil) || errA != nil && errA.Error() != errB.Error() {
+			t.Fatalf("%s is %s %v, and %s %v", text, a, errA, b, errB)
+		}
+	})
+}

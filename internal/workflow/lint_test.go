@@ -1,0 +1,234 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// everything is what the definitions of these tests may name.
+var everything = Known{
+	Handlers: map[string]Handler{
+		"Charge": {Kind: "step", Safety: "journaled"},
+		"Mail":   {Safety: "idempotent"},
+		"Vague":  {Kind: "worker"},
+		"Close":  {Kind: "action", Safety: "journaled"},
+	},
+	Lifecycles: func(name string) (map[string]bool, bool) {
+		return map[string]bool{"close": true, "open": true}, name == "invoice"
+	},
+}
+
+func rules(all []Violation) (names []string) {
+	for _, v := range all {
+		names = append(names, v.Rule+" "+v.Path)
+	}
+	return names
+}
+
+// definition is one of these steps, each a line of YAML in braces.
+func definition(steps ...string) string {
+	return "name: order\nversion: 1\nsteps:\n  - {" + strings.Join(steps, "}\n  - {") + "}\n"
+}
+
+const (
+	charge = "name: charge, type: task, handler: Charge"
+	mail   = "name: mail, type: task, handler: Mail"
+)
+
+// Each rule has a definition that keeps it and one that breaks it, and the report says
+// which, and where.
+func TestRules(t *testing.T) {
+	for _, r := range []struct {
+		rule, path string // of what is broken
+		good, bad  string
+	}{
+		{"D1", "/name", "name: an order\nversion: 1\nsteps: [{" + charge + "}]", "name: an/order\nversion: 1\nsteps: [{" + charge + "}]"},
+		{"D1", "/name", "name: ü\nversion: 1\nsteps: [{" + charge + "}]", "name: \"a\\tb\"\nversion: 1\nsteps: [{" + charge + "}]"},
+		{"D1", "/name", "name: " + strings.Repeat("a", 200) + "\nversion: 1\nsteps: [{" + charge + "}]", "name: " + strings.Repeat("a", 201) + "\nversion: 1\nsteps: [{" + charge + "}]"},
+		{"D1", "/version", "name: order\nversion: \"1.0\"\nsteps: [{" + charge + "}]", "name: order\nversion: a@b\nsteps: [{" + charge + "}]"},
+		{"D1", "/version", "name: order\nversion: 12\nsteps: [{" + charge + "}]", "name: order\nversion: ''\nsteps: [{" + charge + "}]"},
+		{"D1", "/steps/0/name", definition("name: a_B-9, type: task, handler: Mail"), definition("name: a b, type: task, handler: Mail")},
+		{"D1", "/steps/0/name", definition("name: ending, type: task, handler: Mail"), definition("name: end, type: task, handler: Mail")},
+		{"D1", "/steps/1/name", definition(charge, mail), definition(charge, charge)},
+
+		{"D2", "/steps/0/next", definition(charge + ", next: end"), definition(charge + ", next: nowhere")},
+		{"D2", "/steps/0/onFailure", definition(charge+", onFailure: mail", mail), definition(charge+", onFailure: male", mail)},
+		{"D2", "/steps/0/onTimeout", definition(charge+", onTimeout: mail", mail), definition(charge+", onTimeout: male", mail)},
+		{"D2", "/steps/0/then", definition("name: c, type: condition, if: 'true', then: mail, else: end", mail), definition("name: c, type: condition, if: 'true', then: male", mail)},
+		{"D2", "/steps/0/else", definition("name: c, type: condition, if: 'true', else: mail", mail), definition("name: c, type: condition, if: 'true', else: male", mail)},
+		{"D2", "/steps/0/onReject", definition("name: a, type: approval, prompt: x, onReject: end"), definition("name: a, type: approval, prompt: x, onReject: ende")},
+
+		{"D3", "/steps/1", definition(charge+", next: end, onFailure: mail", mail), definition(charge+", next: end", mail)},
+		{"D4", "/steps/0", definition(charge + ", onFailure: charge"), definition(charge + ", next: charge")},
+		{"D4", "/steps/0", definition("name: c, type: condition, if: 'true', then: end, else: mail", mail+", next: c"), definition("name: c, type: condition, if: 'true', then: end, else: c")},
+		{"D4", "/steps/0", definition("name: c, type: condition, if: 'true', then: d", "name: d, type: condition, if: 'true'"), definition("name: c, type: condition, if: 'true', then: d", "name: d, type: condition, if: 'true', then: c")},
+
+		{"D5", "/steps/0/handler", definition(charge), definition("name: a, type: task, handler: Nobody")},
+		{"D5", "/steps/0/handler", definition("name: a, type: task, handler: Vague, safety: opaque"), definition("name: a, type: task, handler: Close")},
+
+		{"D6", "/steps/0/if", definition("name: c, type: condition, if: input.a > 1"), definition("name: c, type: condition, if: input.a >")},
+		{"D6", "/steps/0/if", definition("name: c, type: condition, if: run.id == 'x'"), definition("name: c, type: condition, if: ran.id == 'x'")},
+		{"D6", "/steps/1/input/a/0", definition(charge, mail+", input: {a: ['=steps.charge.output', '==now()']}"), definition(charge, mail+", input: {a: ['=now()']}")},
+		{"D6", "/steps/1/input", definition(charge, mail+", input: '=steps[\"charge\"].status'"), definition(charge, mail+", input: =steps.chrage.status")},
+		{"D6", "/steps/0/headers/X-A", definition("name: h, type: http, url: 'https://a.b/', headers: {X-A: =input.a}"), definition("name: h, type: http, url: 'https://a.b/', headers: {X-A: =input.}")},
+
+		{"D7", "/steps/0/handler", definition(charge), definition("name: a, type: task, handler: ''")},
+		{"D7", "/steps/0/type", definition(charge), definition("name: a, type: tusk, handler: Charge")},
+		{"D7", "/steps/0/retry/maxAttempts", definition(charge + ", retry: {maxAttempts: 20}"), definition(charge + ", retry: {maxAttempts: 21}")},
+		{"D7", "/steps/0/retry/maxAttempts", definition(charge + ", retry: {maxAttempts: 1}"), definition(charge + ", retry: {maxAttempts: 0}")},
+		{"D7", "/steps/0/retry/multiplier", definition(charge + ", retry: {multiplier: 1.5}"), definition(charge + ", retry: {multiplier: 0.5}")},
+		{"D7", "/steps/0/retry/multiplier", definition(charge + ", retry: {multiplier: 100}"), definition(charge + ", retry: {multiplier: 101}")},
+		{"D7", "/steps/0/retry/maxBackoffMs", definition(charge + ", retry: {backoffMs: 10, maxBackoffMs: 10}"), definition(charge + ", retry: {backoffMs: 10, maxBackoffMs: 9}")},
+		{"D7", "/steps/0/retry/backoffMs", definition(charge + ", retry: {backoffMs: 1}"), definition(charge + ", retry: {backoffMs: 0}")},
+		{"D7", "/steps/0/timeoutMs", definition(charge + ", timeoutMs: 86400000"), definition(charge + ", timeoutMs: 86400001")},
+		{"D7", "/steps/0/timeoutMs", definition("name: e, type: event, signal: s, timeoutMs: 3155760000000"), definition("name: e, type: event, signal: s, timeoutMs: 3155760000001")},
+		{"D7", "/steps/0/timeoutMs", definition(charge + ", timeoutMs: 1"), definition(charge + ", timeoutMs: -1")},
+		{"D7", "/steps/0/safety", definition(charge + ", safety: opaque"), definition(charge + ", safety: harmless")},
+		{"D7", "/steps/0/onUnknown", definition(charge + ", onUnknown: hold"), definition(charge + ", onUnknown: pray")},
+		{"D7", "/steps/0/safety", definition("name: h, type: http, url: 'https://a.b/', safety: idempotent"), definition("name: h, type: http, url: 'https://a.b/', safety: transactional")},
+		{"D7", "/steps/0/method", definition("name: h, type: http, url: 'https://a.b/', method: PUT"), definition("name: h, type: http, url: 'https://a.b/', method: put")},
+		{"D7", "/steps/0/url", definition("name: h, type: http, url: =input.url"), definition("name: h, type: http, url: a.b/c")},
+		{"D7", "/steps/0/url", definition("name: h, type: http, url: 'http://a'"), definition("name: h, type: http, url: 7")},
+		{"D7", "/steps/0/headers/X A", definition("name: h, type: http, url: 'http://a', headers: {X-A: 7}"), definition("name: h, type: http, url: 'http://a', headers: {X A: b}")},
+		{"D7", "/steps/0/headers/X-A", definition("name: h, type: http, url: 'http://a', headers: {X-A: b}"), definition("name: h, type: http, url: 'http://a', headers: {X-A: \"a\\nb\"}")},
+		{"D7", "/steps/0/headers/X-A", definition("name: h, type: http, url: 'http://a', headers: {}"), definition("name: h, type: http, url: 'http://a', headers: {X-A: [b]}")},
+		{"D7", "/steps/0", definition("name: w, type: wait, durationMs: 5"), definition("name: w, type: wait")},
+		{"D7", "/steps/0", definition("name: w, type: wait, until: 1900000000000"), definition("name: w, type: wait, durationMs: 5, until: '2030-01-31T12:00:00Z'")},
+		{"D7", "/steps/0/until", definition("name: w, type: wait, until: '2030-01-31T12:00:00+01:00'"), definition("name: w, type: wait, until: tomorrow")},
+		{"D7", "/steps/0/until", definition("name: w, type: wait, until: =input.when"), definition("name: w, type: wait, until: {at: 1}")},
+		{"D7", "/steps/0/signal", definition("name: e, type: event, signal: paid"), definition("name: e, type: event, signal: \"a\\tb\"")},
+		{"D7", "/steps/0/onTimeout", definition("name: e, type: event, signal: paid, timeoutMs: 9, onTimeout: end"), definition("name: e, type: event, signal: paid, onTimeout: end")},
+		{"D7", "/steps/0/requesters/1", definition("name: a, type: approval, prompt: x, requesters: [boss, admin]"), definition("name: a, type: approval, prompt: x, requesters: [boss, '']")},
+		{"D7", "/steps/0/entity", definition("name: t, type: transition, lifecycle: invoice, entity: 7, stepKey: close, requester: r"), definition("name: t, type: transition, lifecycle: invoice, entity: {}, stepKey: close, requester: r")},
+		{"D7", "/steps/0/next", definition(charge), definition(charge + ", next: ''")},
+		{"D7", "/steps", definition(charge), "name: order\nversion: 1\nsteps: []"},
+		{"D7", "/retentionMs", definition(charge) + "retentionMs: 1", definition(charge) + "retentionMs: 0"},
+
+		{"D8", "/steps/0/lifecycle", definition("name: t, type: transition, lifecycle: invoice, entity: =input.id, stepKey: open, requester: r"), definition("name: t, type: transition, lifecycle: voice, entity: e, stepKey: open, requester: r")},
+		{"D8", "/steps/0/stepKey", definition("name: t, type: transition, lifecycle: invoice, entity: e, stepKey: close, requester: r"), definition("name: t, type: transition, lifecycle: invoice, entity: e, stepKey: shut, requester: r")},
+	} {
+		if d, found, _ := Check([]byte(r.good), everything); d == nil {
+			t.Errorf("%s %s: the good one\n%sfound %v", r.rule, r.path, r.good, found)
+		}
+		d, found, _ := Check([]byte(r.bad), everything)
+		if d != nil || !slices.Equal(rules(found), []string{r.rule + " " + r.path}) {
+			t.Errorf("%s %s: the bad one\n%sfound %v", r.rule, r.path, r.bad, found)
+			continue
+		}
+		if v := found[0]; v.Line < 1 || v.Column < 1 || len(strings.Fields(v.Message)) < 4 {
+			t.Errorf("the report is %+v", v)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for _, r := range []struct{ warning, good, bad string }{
+		{"W1 /steps/0", definition("name: e, type: event, signal: s, timeoutMs: 5"), definition("name: e, type: event, signal: s")},
+		{"W1 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5, onReject: end"), definition("name: a, type: approval, prompt: x, onReject: end")},
+		{"W2 /steps/0/handler", definition("name: a, type: task, handler: Vague, safety: opaque"), definition("name: a, type: task, handler: Vague")},
+		{"W2 /steps/0", definition("name: h, type: http, url: 'http://a', method: PUT"), definition("name: h, type: http, url: 'http://a', method: POST")},
+		{"W2 /steps/0", definition("name: h, type: http, url: 'http://a', method: PATCH, safety: idempotent"), definition("name: h, type: http, url: 'http://a', method: PATCH")},
+		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: steps.a.output.decision == 'approved'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", charge)},
+		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5, onReject: end", "name: c, type: condition, if: 'true'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: 'true'")},
+		{"W4 /steps/0/input", definition(charge, mail+", input: =steps.charge.output"), definition(mail+", input: =steps.charge.output", charge)},
+		{"W4 /steps/0/if", definition("name: c, type: condition, if: steps.charge.visit > 1, then: end", charge+", next: c"), definition("name: c, type: condition, if: steps.c.visit > 1", charge)},
+	} {
+		d, found, warnings := Check([]byte(r.good), everything)
+		if d == nil || len(warnings) > 0 {
+			t.Errorf("%s: the good one\n%sfound %v and %v", r.warning, r.good, found, warnings)
+		}
+		d, found, warnings = Check([]byte(r.bad), everything)
+		if d == nil || !slices.Equal(rules(warnings), []string{r.warning}) {
+			t.Errorf("%s: the bad one\n%sfound %v and %v", r.warning, r.bad, found, warnings)
+		}
+	}
+}
+
+// What is not known is not looked up.
+func TestNothingKnown(t *testing.T) {
+	text := definition("name: a, type: task, handler: Nobody", "name: t, type: transition, lifecycle: voice, entity: e, stepKey: s, requester: r")
+	if d, found, warnings := Check([]byte(text), Known{}); d == nil || len(warnings) > 0 {
+		t.Errorf("found %v and %v", found, warnings)
+	}
+}
+
+// A broken text is reported whole, in the order of its lines.
+func TestAllAtOnce(t *testing.T) {
+	d, found, _ := Check([]byte(`name: a/b
+version: 1.5
+colour: red
+steps:
+  - {name: end, type: task, handler: Nobody, signal: x, next: nowhere}
+  - {name: b, type: tusk}
+  - {name: c, type: condition, if: "input.a >", then: "", next: end}
+  - {type: wait, durationMs: "5"}
+`), everything)
+	want := []string{
+		"D1 /name", "type /version", "unknown-field /colour",
+		"D1 /steps/0/name", "D5 /steps/0/handler", "unknown-field /steps/0/signal", "D2 /steps/0/next",
+		"D7 /steps/1/type", "D6 /steps/2/if", "D7 /steps/2/then", "required /steps/3", "type /steps/3/durationMs",
+	}
+	if d != nil || !slices.Equal(rules(found), want) {
+		t.Errorf("found %q", rules(found))
+	}
+}
+
+// A definition made in code is judged by the same rules, without lines.
+func TestMadeInCode(t *testing.T) {
+	d := &Definition{
+		Name: "order", Version: "1", Retention: time.Microsecond,
+		Steps: []Step{
+			{Name: "a", Type: Task, Signal: "x", Timeout: -1, Input: Value(`{"a":`)},
+			{Name: "b", Type: Type("tusk")},
+			{Name: "c", Type: Wait, Duration: 200 * 365 * 24 * time.Hour},
+		},
+	}
+	found, _ := d.Lint(Known{})
+	want := []string{
+		"D7 /retentionMs", "D7 /steps/0/handler", "D7 /steps/0/signal", "D7 /steps/0/timeoutMs", "D7 /steps/0/input",
+		"D7 /steps/1/type", "D7 /steps/2/durationMs",
+	}
+	if !slices.Equal(rules(found), want) {
+		t.Errorf("found %v", found)
+	}
+	if found, _ := (&Definition{}).Lint(Known{}); len(found) == 0 {
+		t.Error("an empty definition passes")
+	}
+	many := &Definition{Name: "n", Version: "1", Steps: make([]Step, MaxSteps+1)}
+	if found, _ := many.Lint(Known{}); !slices.Contains(rules(found), "D7 /steps") {
+		t.Error("too many steps pass")
+	}
+}
+
+// A field of another type is refused, and the report says which there are.
+func TestFieldsOfTypes(t *testing.T) {
+	whole := map[Type]string{
+		Task: "handler: Charge", HTTP: "url: 'http://a'", Wait: "durationMs: 5", Event: "signal: s", Approval: "prompt: p",
+		Condition: "if: 'true'", Transition: "lifecycle: invoice, entity: e, stepKey: close, requester: r",
+	}
+	for typ, s := range shapes {
+		for _, f := range stepFields {
+			if s.has(f.name) {
+				continue
+			}
+			d, found, _ := Check([]byte(definition("name: a, type: "+string(typ)+", "+whole[typ]+", "+f.name+": x")), everything)
+			if d != nil || !slices.Equal(rules(found), []string{"unknown-field /steps/0/" + f.name}) {
+				t.Errorf("%s of %s: found %v", f.name, typ, found)
+				continue
+			}
+			for _, name := range s.names() {
+				if !strings.Contains(found[0].Message, name) {
+					t.Errorf("%s of %s: %q does not say that there is %s", f.name, typ, found[0].Message, name)
+				}
+			}
+		}
+		for _, name := range s.required {
+			_, found, _ := Check([]byte(definition("name: a, type: "+string(typ))), everything)
+			if !slices.ContainsFunc(found, func(v Violation) bool { return v.Rule == "required" && strings.Contains(v.Message, name) }) {
+				t.Errorf("%s of %s is not missed: %v", name, typ, found)
+			}
+		}
+	}
+}
